@@ -100,7 +100,7 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
         ("{step: critique, order: random}", ":4: workflow[1].order is 'random' (one of: priority"),
         ("{step: adjudicate, scope: some}", ":4: workflow[1].scope is 'some' (one of: accum"),
         ("{step: refine, mode: edt}", ":4: workflow[1].mode is 'edt' (one of: edit, rewrite"),
-        ("{step: refine, loop_to: nowhere}", ":4: workflow[1].loop_to is 'nowhere', which is no"),
+        ("{step: refine, loop_to: nowhere}", ":4: workflow[1].loop_to is 'nowhere', an unknown"),
         ("{step: critique, loop_to: draft}", ":4: unknown key 'loop_to' (only refine steps have"),
         ("{step: polish}", ":4: workflow[1].step is 'polish' (one of: generate, critique"),
         ("{step: critique, name: draft}", ":4: 'draft' is the name of workflow[0] and of"),
@@ -196,7 +196,7 @@ def test_critics_of_the_authors_family_are_reported_where_that_is_enough(desk: D
     done = desk.run()
 
     assert done.code == 0, done.err
-    assert "independence could not be kept: of the author's family anthropic: claude" in done.err
+    assert "critics are not independent: of the author's family anthropic: claude" in done.err
 
 
 def test_a_dry_run_tells_what_would_happen_and_starts_nothing(desk: Desk) -> None:
@@ -247,7 +247,7 @@ def test_patterns_that_match_nothing_are_warned_about(desk: Desk) -> None:
     assert [each["what"].partition(": ")[2] for each in said["warnings"]] == [
         "workflow[1].constraints[1]: 'legal*' matches no constraint",
         "constraints.routing.rules[0].match: 'secur*' matches no constraint",
-        "no critique step reads the artifact against 'other'",
+        "no critique step reviews the artifact against 'other'",
     ]
     assert (said["valid"], said["problems"]) == (True, [])
 

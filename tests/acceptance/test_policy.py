@@ -63,7 +63,7 @@ def test_explain_tells_which_level_decided(
     said = played.here("policy", "explain", "one", finding(played, words), "--json").json
 
     assert told.code == 0, told.err
-    assert f"{behavior}: {level} says so" in told.out
+    assert f"{behavior}, set by {level}" in told.out
     assert "new in 1, fixed in 2" in told.out
     assert (said["behavior"], said["decided_by"]) == (behavior, level)
 
@@ -80,8 +80,8 @@ def test_replay_recomputes_a_run_without_one_call(played: Desk) -> None:
 
     assert told.code == 0, told.err
     assert len(played.calls) == calls
-    assert "1 of 3 issues would do something else" in told.out
-    assert "from iteration 1, step review" in told.out
+    assert "1 of 3 issues would have another behavior" in told.out
+    assert "diverged at iteration 1, step review" in told.out
     (changed,) = [each for each in said["issues"] if each["changed"]]
     assert (changed["constraint"], changed["was"], changed["now"]) == (
         *("tone", "continue"),
@@ -113,7 +113,7 @@ def test_explain_without_a_finding_lists_them_all(played: Desk) -> None:
     done = played.here("policy", "explain", "one")
 
     lines = done.out.splitlines()
-    assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "STORY"]
+    assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY"]
     assert len(lines) == 4
     (misspelt,) = [line for line in lines if "Misspelt." in line]
     assert misspelt.split()[:4] == [finding(played, "Misspelt."), "HIGH", "fixed", "clear"]

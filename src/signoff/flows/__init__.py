@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from signoff.flows.model import get_behavior_for_severity as get_behavior_for_severity
     from signoff.flows.sections import ConstraintConfig as ConstraintConfig
     from signoff.flows.sections import Goal as Goal
-    from signoff.flows.selection import resolve_constraints_for_step as resolve_constraints_for_step
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
     from signoff.flows.step import WorkflowStep as WorkflowStep
+    from signoff.flows.step import resolve_constraints_for_step as resolve_constraints_for_step
     from signoff.flows.validation import validate_workflow as validate_workflow
     from signoff.review.adjudication import Adjudication as Adjudication
     from signoff.review.adjudication import AdjudicationDecision as AdjudicationDecision
@@ -51,10 +51,10 @@ _HOMES = {
         "get_behavior_for_severity",
     ),
     "signoff.flows.sections": ("ConstraintConfig", "Goal"),
-    # Theirs so that their `from_dict` is there.
+    # `reading` sets their `from_dict`, so they are loaded through it.
     "signoff.flows.reading": ("GenflowConfig", "WorkflowStep"),
     "signoff.flows.validation": ("validate_workflow",),
-    "signoff.flows.selection": ("resolve_constraints_for_step",),
+    "signoff.flows.step": ("resolve_constraints_for_step",),
     "signoff.flows.state": ("critiques_in_scope",),
     # files
     "signoff.flows.goal_file": ("load_goal",),
@@ -81,8 +81,8 @@ def load_flow(
 ) -> Workflow:
     """Returns the workflow of a flow file; raises `InvalidWorkflow` with every problem.
 
-    `root` is the project's folder, by default the one this runs in: paths are seen from
-    there, and its `.signoff/constraints` are the flow's unless it names others.
+    `root` is the project's folder, by default the current one: paths start there, and its
+    `.signoff/constraints` are the flow's unless it names others.
     """
     from signoff.documents.source_file import SourceFile
     from signoff.flows.compile_file import compile_file

@@ -23,14 +23,14 @@ Examples:
   signoff policy explain first-try 3fa9c0de11b2  one of them
   signoff policy replay first-try --policy stricter.yaml
 
-A policy file holds default_behavior, constraint_behaviors and adjudication.approval as
-in a flow; what it leaves out stays as the run had it. A whole flow file will do as well.
+A policy file has default_behavior, constraint_behaviors and adjudication.approval as in a
+flow; whatever it leaves out stays as it was in the run. A whole flow file works too.
 """
 
 
 @click.group(cls=Group, epilog=_EPILOG)
 def policy() -> None:
-    """Explain what findings did, and try another policy on a run."""
+    """Explain findings, or replay a run with another policy."""
 
 
 @policy.command()
@@ -39,10 +39,10 @@ def policy() -> None:
 @json_option
 @debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
-    """Show which level decided what a finding does, or list them all.
+    """Show which level set the behavior of a finding, or list all findings.
 
-    FINDING is its id, the beginning of it, or an issue's id such as short-001, of the latest
-    round that has one.
+    FINDING is a finding's id, a prefix of it, or an issue's id such as short-001; the latest
+    round that has it counts.
     """
     from signoff.flows.policy import explain as use_case
 
@@ -50,14 +50,11 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
     with open_here() as project:
         recorded = recorded_run(project, run)
     if finding is None:
-        listed = list(recorded.findings.values())
-        out.json([each.to_json() for each in listed]) if as_json else _list(listed, out)
+        findings = list(recorded.findings.values())
+        out.json([each.to_json() for each in findings]) if as_json else _list(findings, out)
         return
-    found = use_case(recorded, finding)
-    if as_json:
-        out.json(found.to_json())
-    else:
-        _tell(found, out)
+    explanation = use_case(recorded, finding)
+    out.json(explanation.to_json()) if as_json else _print_explanation(explanation, out)
 
 
 @policy.command()
@@ -72,23 +69,20 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
 @json_option
 @debug_option
 def replay(run: str, file: Path, as_json: bool) -> None:
-    """Try another policy on RUN; nobody is asked and nothing changes.
+    """Replay RUN with another policy; no agent is asked and nothing changes.
 
-    What every finding does is decided anew, and compared with what it did.
+    The behavior of every finding is determined again and compared with the recorded one.
     """
     from signoff.flows.policy import replay as use_case
 
     out = output(as_json)
     with open_here() as project:
         replayed = use_case(recorded_run(project, run), file)
-    if as_json:
-        out.json(replayed.to_json())
-    else:
-        _compare(replayed, out)
+    out.json(replayed.to_json()) if as_json else _print_replay(replayed, out)
 
 
 def recorded_run(project: Project, name: str) -> ReviewedRun:
-    """Returns a run of a review flow as its journal has it."""
+    """Returns a run of a review flow from its journal."""
     from signoff.app.history import events_of
     from signoff.flows.policy import reviewed_run
 
@@ -97,41 +91,41 @@ def recorded_run(project: Project, name: str) -> ReviewedRun:
     return reviewed_run(row.name, project.store.description(row.id), events)
 
 
-def _list(found: list[Finding], out: Output) -> None:
-    if not found:
-        out.line("nothing was found")
+def _list(findings: list[Finding], out: Output) -> None:
+    if not findings:
+        out.line("no findings")
         return
     rows = [
-        (f.id, f.severity.value, f.status.value, f.constraint, _story(f), one_line(f.finding, 80))
-        for f in found
+        (f.id, f.severity.value, f.status.value, f.constraint, _history(f), one_line(f.finding, 80))
+        for f in findings
     ]
-    out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "STORY", ""), rows)
+    out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY", ""), rows)
 
 
-def _story(finding: Finding) -> str:
+def _history(finding: Finding) -> str:
     return ", ".join(f"{label} in {iteration}" for iteration, label in finding.history)
 
 
-def _tell(found: Explanation, out: Output) -> None:
-    finding = found.finding
+def _print_explanation(explanation: Explanation, out: Output) -> None:
+    finding, resolved = explanation.finding, explanation.resolved
     out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
     if not finding.omission:
-        out.line(f"  quotes   {finding.quote}{'  (not found)' if found.unverified else ''}")
-    out.line(f"  story    {_story(finding)}")
-    out.line(f"  does     {found.resolved.behavior.value}: {found.resolved.level.value} says so")
-    out.line(f"  blocks   {'yes' if found.blocks else 'no'}")
-    if found.decision:
-        why = found.decision.get("rationale") or found.decision.get("guidance") or ""
-        out.line(f"  judge    {found.decision['status']}{f': {why}' if why else ''}")
+        out.line(f"  quote     {finding.quote}{'  (not found)' if finding.unverified else ''}")
+    out.line(f"  history   {_history(finding)}")
+    out.line(f"  behavior  {resolved.behavior.value}, set by {resolved.level.value}")
+    out.line(f"  blocks    {'yes' if explanation.blocks else 'no'}")
+    if decision := explanation.decision:
+        why = decision.get("rationale") or decision.get("guidance") or ""
+        out.line(f"  judge     {decision['status']}{f': {why}' if why else ''}")
     out.line()
     rows = [
-        (level.value, said.value if said else "-", "<" if level is found.resolved.level else "")
-        for level, said in found.resolved.by_level
+        (level.value, behavior.value if behavior else "-", "<" if level is resolved.level else "")
+        for level, behavior in resolved.by_level
     ]
-    out.table(("LEVEL, STRONGEST FIRST", f"SAYS OF {finding.severity.value}", ""), rows)
+    out.table(("LEVEL, STRONGEST FIRST", f"BEHAVIOR OF {finding.severity.value}", ""), rows)
 
 
-def _compare(replayed: Replay, out: Output) -> None:
+def _print_replay(replayed: Replay, out: Output) -> None:
     changed = [each for each in replayed.issues if each.changed]
     if changed:
         rows = [
@@ -145,14 +139,12 @@ def _compare(replayed: Replay, out: Output) -> None:
             (v.iteration, v.step, v.was.value, v.now.value, ", ".join(v.blocking))
             for v in replayed.verdicts
         ]
-        out.table(("ITER", "JUDGE", "WAS", "WOULD BE", "IN THE WAY"), verdicts)
+        out.table(("ITER", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)
         out.line()
-    unchanged = len(replayed.issues) - len(changed)
-    out.line(f"{len(changed)} of {unchanged + len(changed)} issues would do something else")
+    out.line(f"{len(changed)} of {len(replayed.issues)} issues would have another behavior")
     if replayed.parts_at:
         out.line(
-            f"the run would have gone another way from {replayed.parts_at}; what follows was "
-            "recorded on the road it took"
+            f"the run would have diverged at {replayed.parts_at}; later steps are shown as recorded"
         )
     else:
-        out.line("the run would have gone the same way")
+        out.line("the run would not have diverged")

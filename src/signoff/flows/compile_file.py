@@ -11,16 +11,14 @@ from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.reading import ReadFlow, read_flow
-from signoff.flows.reviewers import absent_agents, missing_agents, reviewers_of
 from signoff.flows.sections import Goal
-from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.warnings import independence_warnings, relatives, source_warnings
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption
 
 NO_GOAL = Goal.model_construct(goal="")
-"""Stands in while a flow is only checked; a run of it is refused."""
+"""A placeholder while a flow is only checked; without a goal, a run is refused."""
 
 
 def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
@@ -34,7 +32,7 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     if problems:
         goal_file = () if read.goal is not None else PassOption("goal", "FILE")
         raise InvalidWorkflow(name, problems, remedy=goal_file)
-    return compile_flow(flow, name, [*read.remarks, *_remarks(flow)])
+    return compile_flow(flow, name, [*read.warnings, *_warnings(flow)])
 
 
 def _flow(read: ReadFlow, context: CompileContext) -> Flow:
@@ -48,7 +46,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
         found=tuple(context.installed or PROGRAMS),
         agents=context.agents,
         allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
-        given=context.stored,
+        options=context.stored,
     )
 
 
@@ -63,22 +61,28 @@ def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Ite
             yield Problem(name, f"critics are not independent: {found}", remedy)
 
 
-def _remarks(flow: Flow) -> Iterator[str]:
+def _warnings(flow: Flow) -> Iterator[str]:
     yield from source_warnings(flow)
-    other = flow.default_agent
-    if other != DEFAULT_AGENT and any(_by_default(flow, s) for s in flow.config.workflow):
-        yield f"{DEFAULT_AGENT} is not on PATH: steps that name no agent are worked by `{other}`"
-    for agent, steps in absent_agents(flow).items():
-        yield f"{agent} is not on PATH; it works: {', '.join(steps)}"
+    steps, default = flow.config.workflow, flow.default_agent
+    unnamed = [step for step in steps if step.agent is None]
+    if default != DEFAULT_AGENT and any(default in flow.agents_of(step) for step in unnamed):
+        yield f"{DEFAULT_AGENT} is not on PATH: steps that name no agent use `{default}`"
+    agents = dict.fromkeys(agent for step in steps for agent in flow.agents_of(step))
+    for agent in filter(flow.is_missing, agents):
+        ids = [step.id for step in steps if agent in flow.agents_of(step)]
+        yield f"{agent} is not on PATH; needed by: {', '.join(ids)}"
     yield from independence_warnings(flow)
     for step in flow.of_kind(StepKind.CRITIQUE):
-        for agent, constraints in missing_agents(flow, step).items():
-            yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"
+        yield from _left_out(flow, step)
 
 
-def _by_default(flow: Flow, step: WorkflowStep) -> bool:
-    """Tells whether a step is worked, or some constraint read, by whoever is the default."""
-    if step.step is not StepKind.CRITIQUE:
-        return step.agent is None
-    chosen = resolve_constraints_for_step(step, flow.constraints)
-    return any(flow.default_agent in reviewers_of(flow, step, each) for each in chosen)
+def _left_out(flow: Flow, step: WorkflowStep) -> Iterator[str]:
+    """Yields the agents that are not installed and whose constraints only others review."""
+    left_out: dict[str, list[str]] = {}
+    for constraint in flow.selected(step):
+        named, _rule = flow.routing(step, constraint)
+        for agent in named:
+            if agent not in flow.reviewers(step, constraint):
+                left_out.setdefault(agent, []).append(constraint.id)
+    for agent, constraints in left_out.items():
+        yield f"{agent} is not installed and reviews nothing of: {', '.join(constraints)}"

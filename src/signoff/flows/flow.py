@@ -11,10 +11,11 @@ from typing import Any
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.flows.model import GenflowConfig
+from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import Goal
-from signoff.flows.step import StepKind, WorkflowStep
+from signoff.flows.step import StepKind, WorkflowStep, resolve_constraints_for_step
 from signoff.review.behaviors import IssueBehavior
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.severity import Severity
 from signoff.runtime.ports import Capabilities
 
@@ -36,8 +37,8 @@ class Flow:
     agents: Mapping[str, KnownAgent] = field(default_factory=dict)
     """The agents and roles that can be asked."""
     allow_scripts: bool = False
-    given: Mapping[str, Any] = field(default_factory=dict)
-    """What the command line said, kept so that the same flow can be built again."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the command line, stored so that the same flow can be compiled again."""
 
     def capabilities(self, agent: str) -> Capabilities:
         """Returns what an agent can do; one that is not known can only answer."""
@@ -51,8 +52,38 @@ class Flow:
         return agent in PROGRAMS and agent not in self.found and not configured
 
     def agent(self, step: WorkflowStep) -> str:
-        """Returns who works a step; for a critique, who would without any routing."""
+        """Returns the agent of a step; for a critique, the one without any routing."""
         return step.agent or self.default_agent
+
+    def agents_of(self, step: WorkflowStep) -> list[str]:
+        """Returns all agents that a step asks."""
+        if step.step is not StepKind.CRITIQUE:
+            return [self.agent(step)]
+        names = (name for each in self.selected(step) for name in self.reviewers(step, each))
+        return list(dict.fromkeys(names))
+
+    def selected(self, step: WorkflowStep) -> list[Constraint]:
+        """Returns the constraints that a critique step reviews, in its order."""
+        return resolve_constraints_for_step(step, self.constraints)
+
+    def routing(self, step: WorkflowStep, constraint: Constraint) -> tuple[tuple[str, ...], str]:
+        """Returns the agents named for a constraint, installed or not, and the rule that did it."""
+        routing = self.config.constraints.routing
+        return select_reviewers(step.agent, constraint, routing, (self.default_agent,))
+
+    def reviewers(self, step: WorkflowStep, constraint: Constraint) -> tuple[str, ...]:
+        """Returns the agents that review the artifact against a constraint in a step.
+
+        Agents that are not installed are left out. If none would remain, all stay: the run
+        then reports what is missing instead of skipping the review.
+        """
+        agents, _rule = self.routing(step, constraint)
+        return tuple(name for name in agents if not self.is_missing(name)) or agents
+
+    @cached_property
+    def sources(self) -> Mapping[str, SourceBlock]:
+        """The material of the goal, under an empty name, and of each constraint by its id."""
+        return {"": self.goal.source, **{c.id: c.source for c in self.constraints}}
 
     @cached_property
     def by_id(self) -> Mapping[str, Constraint]:
@@ -61,7 +92,7 @@ class Flow:
 
     @cached_property
     def escalates(self) -> bool:
-        """Whether a finding of any severity can go to a person at once."""
+        """Whether a finding of any severity can go to a human at once."""
         return any(
             self.config.behavior(constraint, severity).behavior is IssueBehavior.ESCALATE
             for constraint in self.constraints
@@ -83,15 +114,19 @@ class Flow:
             return ids.index(step.loop_to)
         return (ids.index(step.id) + 1) % len(ids)
 
+    def finishes(self, step: WorkflowStep) -> bool:
+        """Tells whether a judge's approval ends the run."""
+        return self.config.ends_on_approval(self.index(step))
+
     def passed_on_approval(self, step: WorkflowStep) -> WorkflowStep:
         """Returns the last step that a judge's approval passes over: a refine, else its own."""
         following = self.config.workflow[self.index(step) + 1 :][:1]
         return following[0] if following and following[0].step is StepKind.REFINE else step
 
     def starts_round_on_approval(self, step: WorkflowStep) -> bool:
-        """Tells whether leaving a judge with its approval begins the next iteration."""
+        """Tells whether leaving a judge with its approval starts the next iteration."""
         return self.passed_on_approval(step).id == self.config.workflow[-1].id
 
     def starts_round(self, step: WorkflowStep) -> bool:
-        """Tells whether leaving a step without approval begins the next iteration."""
+        """Tells whether leaving a step without approval starts the next iteration."""
         return step.loop_to is not None or step.id == self.config.workflow[-1].id

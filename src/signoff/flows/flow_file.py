@@ -18,20 +18,19 @@ VERSION = 1
 class AnyFlowFile(FlowSettings):
     """The keys that flow files have with and without a `workflow:`."""
 
-    version: Literal[1] = Field(1, title="The form of this file", description="1")
-    notation: Literal["flows"] = Field(
-        "flows", title="The notation of this file", description="flows"
-    )
+    version: Literal[1] = Field(1, description="1")
+    """The version of the file format."""
+    notation: Literal["flows"] = Field("flows", description="flows")
+    """The notation of this file."""
     adjudication: AdjudicationSection = Field(
         default_factory=AdjudicationSection,
-        title="What a judge goes by",
         description="approval, escalation, tensions or instructions",
     )
+    """What a judge applies."""
     termination: TerminationSection = Field(
-        default_factory=TerminationSection,
-        title="Older keys for approval and escalation",
-        description="approve_when or escalate_on",
+        default_factory=TerminationSection, description="approve_when or escalate_on"
     )
+    """Older keys for approval and escalation."""
 
     def judging(self) -> Judging:
         """Returns what the newer and the older keys about judging mean together."""
@@ -55,9 +54,9 @@ class FlowFile(AnyFlowFile):
             Field(description="a mapping with step: generate, critique, adjudicate or refine"),
         ]
     ] = Field(
-        title="The steps, in order",
-        description="a list of steps, each with step: generate, critique, adjudicate or refine",
+        description="a list of steps, each with step: generate, critique, adjudicate or refine"
     )
+    """The steps, in order."""
 
     def config(self) -> GenflowConfig:
         """Returns the flow that the file describes."""

@@ -1,7 +1,7 @@
 """A flow file without a list of steps: the fixed loop generate, critique, adjudicate, refine.
 
-Every key is optional. What the loop does beyond a plain flow is only configuration: a
-trio of critics, edits that are checked, and a human who is asked when it gets nowhere.
+Every key is optional. The loop is a plain flow with other defaults: three critics, edits
+that are checked, and a human who is asked when it does not converge.
 """
 
 from __future__ import annotations
@@ -13,17 +13,8 @@ from pydantic import Field
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.flows.flow_file import AnyFlowFile
 from signoff.flows.model import ConvergenceConfig, GenflowConfig, Trigger
-from signoff.flows.sections import AgentName, ConstraintConfig, FlowSection, Word
-from signoff.flows.step import (
-    MODE,
-    PURPOSE,
-    RETRIES,
-    SIZE_CHANGE,
-    Mode,
-    StepKind,
-    WorkflowStep,
-    with_ids,
-)
+from signoff.flows.sections import AgentName, ConstraintConfig, FlowSection
+from signoff.flows.step import Mode, ModelName, StepKind, WorkflowStep, with_ids
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.severity import Severity
 
@@ -33,76 +24,63 @@ KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))
 
 
 class PhaseSection(FlowSection):
-    """Who works a phase."""
+    """The agent of a phase."""
 
-    agent: AgentName = Field(DEFAULT_AGENT, title="Who does it", description="an agent's name")
-    model: Word | None = Field(
-        None, title="The model that agent uses", description="a model's name"
-    )
+    agent: AgentName = DEFAULT_AGENT
+    """The agent."""
+    model: ModelName = None
+    """The model that the agent uses."""
 
 
 class CritiquePhaseSection(FlowSection):
     """How the critics work."""
 
     pattern: Literal["parallel", "sequential"] = Field(
-        "parallel",
-        title="All at once, or one after the other",
-        description="one of: parallel, sequential",
+        "parallel", description="one of: parallel, sequential"
     )
+    """All at once, or one after the other."""
 
 
 class RefinePhaseSection(PhaseSection):
     """How the artifact is fixed, and how an edit is checked."""
 
-    mode: Mode = MODE
-    validation_retries: int = Field(
-        2, ge=0, le=10, title=RETRIES, description="a whole number from 0 to 10"
-    )
+    mode: Mode = "edit"
+    """Edits a file, writes the whole text again, or applies literal edits first."""
+    validation_retries: int = Field(2, ge=0, le=10, description="a whole number from 0 to 10")
+    """How often an edit that changed nothing, or too much, is sent back."""
     max_size_change_pct: float = Field(
-        20.0, gt=0, allow_inf_nan=False, title=SIZE_CHANGE, description="a percentage above 0"
+        20.0, gt=0, allow_inf_nan=False, description="a percentage above 0"
     )
+    """By how much an edit may change the number of words."""
 
 
 class PhasesSection(FlowSection):
     """The four phases."""
 
-    generate: PhaseSection = Field(
-        default_factory=PhaseSection,
-        title=PURPOSE[StepKind.GENERATE],
-        description="agent and model",
-    )
+    generate: PhaseSection = Field(default_factory=PhaseSection, description="agent and model")
+    """Writes the artifact."""
     critique: CritiquePhaseSection = Field(
-        default_factory=CritiquePhaseSection,
-        title="Reviews the artifact",
-        description="pattern",
+        default_factory=CritiquePhaseSection, description="pattern"
     )
-    adjudicate: PhaseSection = Field(
-        default_factory=PhaseSection,
-        title=PURPOSE[StepKind.ADJUDICATE],
-        description="agent and model",
-    )
+    """Reviews the artifact."""
+    adjudicate: PhaseSection = Field(default_factory=PhaseSection, description="agent and model")
+    """Decides about the findings."""
     refine: RefinePhaseSection = Field(
         default_factory=RefinePhaseSection,
-        title=PURPOSE[StepKind.REFINE],
         description="agent, model, mode, validation_retries and max_size_change_pct",
     )
+    """Fixes the artifact."""
 
 
 class GenloopFile(AnyFlowFile):
     """The fixed loop: generate, critique, adjudicate, refine."""
 
-    max_iterations: int = Field(
-        3,
-        ge=1,
-        le=20,
-        title="How many rounds a run may have",
-        description="a whole number from 1 to 20",
-    )
+    max_iterations: int = Field(3, ge=1, le=20, description="a whole number from 1 to 20")
+    """How many rounds a run may have."""
     phases: PhasesSection = Field(
-        default_factory=PhasesSection,
-        title="Who works each phase, and how",
-        description="generate, critique, adjudicate or refine",
+        default_factory=PhasesSection, description="generate, critique, adjudicate or refine"
     )
+    """The agent and the options of each phase."""
 
     def config(self) -> GenflowConfig:
         """Returns the loop as a flow."""
@@ -135,13 +113,13 @@ class GenloopFile(AnyFlowFile):
         )
 
     def _convergence(self) -> ConvergenceConfig:
-        """Asks a human when rounds get nowhere, unless the file itself says when to ask.
+        """Asks a human when the loop does not converge, unless the file itself says when to ask.
 
         Each number is larger than what the thrashing trigger needs, which should fire first.
         """
         if "convergence" in self.model_fields_set:
             return self.convergence
-        if self.judging().triggers() is not None:
+        if self.judging().triggers is not None:
             return ConvergenceConfig()
         plateau = self.adjudication.escalation.thrash_threshold + 2
         return ConvergenceConfig(plateau=plateau, oscillation=2, only_new=4, action="escalate")

@@ -1,4 +1,4 @@
-"""Goal files: what to write, and the material to write it from."""
+"""Goal files: what to write, and the material for it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from signoff.documents.files import display_path, read_text
-from signoff.documents.mistakes import mistakes_of
-from signoff.documents.yaml_text import Document, newer_version, read_yaml
+from signoff.documents.mistakes import line_of, mistakes_of
+from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.sections import Goal
 from signoff.review.constraint import SourceBlock
 
 VERSION = 1
-YAML_NAMES = frozenset({".yaml", ".yml"})
 
 
 class GoalFile(Goal):
-    """What to write, and the material to write it from."""
+    """What to write, and the material for it."""
 
-    version: Literal[1] = Field(1, title="The form of this file", description="1")
+    version: Literal[1] = Field(1, description="1")
+    """The version of the file format."""
 
 
 def load_goal(path: Path | str) -> Goal:
-    """Returns the goal of a file, or of a folder that holds one; raises `InvalidWorkflow`."""
+    """Returns the goal of a file, or of a folder that contains one; raises `InvalidWorkflow`."""
     problems: list[Problem] = []
     goal = read_goal(Path(path), problems)
     if goal is None:
@@ -34,31 +34,25 @@ def load_goal(path: Path | str) -> Goal:
 
 
 def read_goal(path: Path, problems: list[Problem]) -> Goal | None:
-    """Returns the goal of a file; its mistakes go to `problems`."""
+    """Returns the goal of a file or a folder; None after adding to `problems`."""
     if path.is_dir():
-        return _of_folder(path, problems)
+        return _goal_of_folder(path, problems)
+    file = SourceFile(path)
+    if path.suffix.lower() in (".yaml", ".yml") and isinstance(file.content, dict | None):
+        return _goal_of_mapping(file, problems)
     text = read_text(path, problems)
-    if text is None:
-        return None
-    if path.suffix.lower() not in YAML_NAMES:
-        return _whole(text, path, problems)
-    document = read_yaml(text, display_path(path), problems)
-    if document is None:
-        return None
-    if not isinstance(document.content, dict):
-        return _whole(text, path, problems)
-    return _of_mapping(document, problems)
+    if text is not None and not text.strip():
+        problems.append(Problem(display_path(path), "is empty", "write the goal into it"))
+    return Goal(goal=text) if text and text.strip() else None
 
 
-def _of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
-    for name in ("goal.yaml", "goal.yml"):
-        if (folder / name).is_file():
-            return read_goal(folder / name, problems)
-    if not (folder / "goal.md").is_file():
-        problems.append(Problem(display_path(folder), "holds no goal.yaml and no goal.md"))
+def _goal_of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
+    names = [name for name in ("goal.yaml", "goal.yml", "goal.md") if (folder / name).is_file()]
+    if not names:
+        problems.append(Problem(display_path(folder), "contains no goal.yaml and no goal.md"))
         return None
-    goal = read_goal(folder / "goal.md", problems)
-    if goal is None or not (folder / "source.md").is_file():
+    goal = read_goal(folder / names[0], problems)
+    if goal is None or names[0] != "goal.md" or not (folder / "source.md").is_file():
         return goal
     material = read_text(folder / "source.md", problems)
     if material is None:
@@ -66,22 +60,14 @@ def _of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
     return goal.model_copy(update={"source": SourceBlock(inline=material)})
 
 
-def _of_mapping(document: Document, problems: list[Problem]) -> Goal | None:
-    newer = newer_version(document, VERSION)
-    if newer is not None:
-        problems.append(newer)
+def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> Goal | None:
+    document = file.mapping(problems, "fields", VERSION)
+    if document is None:
         return None
     try:
         goal = GoalFile.model_validate(document.content)
     except ValidationError as error:
-        mistakes = sorted(mistakes_of(error, GoalFile), key=lambda m: document.line(m.path))
-        problems.extend(mistake.problem(document.at) for mistake in mistakes)
+        found = [mistake.problem(document.at) for mistake in mistakes_of(error, GoalFile)]
+        problems.extend(sorted(found, key=line_of))
         return None
     return Goal(goal=goal.goal, source=goal.source)
-
-
-def _whole(text: str, path: Path, problems: list[Problem]) -> Goal | None:
-    if not text.strip():
-        problems.append(Problem(display_path(path), "is empty", "say in it what to write"))
-        return None
-    return Goal(goal=text)

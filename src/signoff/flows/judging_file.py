@@ -1,4 +1,4 @@
-"""What a judge goes by and when a human is asked, as flow files spell it.
+"""What a judge applies and when a human is asked, in the form of flow files.
 
 Two older keys mean the same as two newer ones; a file may use either, or both as long
 as they agree.
@@ -6,7 +6,7 @@ as they agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -14,20 +14,19 @@ from pydantic import BeforeValidator, Field, Strict
 
 from signoff.documents.mistakes import Mistake
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
-from signoff.flows.sections import TEXT, FlowSection, Many
+from signoff.flows.sections import FlowSection, Many, Text
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
-POLICIES: dict[str, tuple[Severity, ...]] = {
+PolicyName = Literal[
+    "no_critical", "no_critical_or_high", "no_critical_and_no_high", "all_resolved"
+]
+POLICIES: Mapping[PolicyName, tuple[Severity, ...]] = {
     "no_critical": (Severity.CRITICAL,),
     "no_critical_or_high": (Severity.CRITICAL, Severity.HIGH),
     "no_critical_and_no_high": (Severity.CRITICAL, Severity.HIGH),
     "all_resolved": tuple(Severity),
 }
-"""Names for what keeps an artifact from being approved."""
-
-POLICY = f"one of: {', '.join(POLICIES)}"
-SEVERITY_LIST = f"a list of: {SEVERITIES}"
-TRIGGERS = f"a list of: {', '.join(get_args(Trigger))}"
+"""Names for the severities that block approval."""
 
 
 def _upper(value: Any) -> Any:
@@ -38,71 +37,59 @@ SeverityName = Annotated[
     Severity, Strict(False), BeforeValidator(_upper), Field(description=f"one of: {SEVERITIES}")
 ]
 """A severity in upper or lower case."""
-TriggerName = Annotated[Trigger, Field(description=f"one of: {', '.join(get_args(Trigger))}")]
-PolicyName = Literal[
-    "no_critical", "no_critical_or_high", "no_critical_and_no_high", "all_resolved"
-]
+TRIGGERS = ", ".join(get_args(Trigger))
+TriggerName = Annotated[Trigger, Field(description=f"one of: {TRIGGERS}")]
+Triggers = Annotated[Many[TriggerName] | None, Field(description=f"a list of: {TRIGGERS}")]
+Policy = Annotated[PolicyName | None, Field(description=f"one of: {', '.join(POLICIES)}")]
 
 
 class ApprovalSection(FlowSection):
-    """What keeps an artifact from being approved."""
+    """What blocks approval."""
 
-    block_on: Many[SeverityName] | None = Field(
-        None, title="Severities that block", description=SEVERITY_LIST
-    )
-    policy: PolicyName | None = Field(None, title="The same by a name", description=POLICY)
+    block_on: Many[SeverityName] | None = Field(None, description=f"a list of: {SEVERITIES}")
+    """Severities that block."""
+    policy: Policy = None
+    """The same by a name."""
 
 
 class EscalationSection(FlowSection):
     """When a human is asked."""
 
-    triggers: Many[TriggerName] | None = Field(
-        None, title="What makes a human decide", description=TRIGGERS
-    )
-    thrash_threshold: int = Field(
-        2,
-        ge=1,
-        le=10,
-        title="After how many repetitions a pursued issue counts as thrashing",
-        description="a whole number from 1 to 10",
-    )
+    triggers: Triggers = None
+    """What makes a human decide."""
+    thrash_threshold: int = Field(2, ge=1, le=10, description="a whole number from 1 to 10")
+    """After how many repetitions a pursued issue counts as thrashing."""
 
 
 class AdjudicationSection(FlowSection):
-    """What a judge goes by."""
+    """What a judge applies."""
 
     approval: ApprovalSection = Field(
-        default_factory=ApprovalSection,
-        title="What keeps an artifact from being approved",
-        description="block_on or policy",
+        default_factory=ApprovalSection, description="block_on or policy"
     )
+    """What blocks approval."""
     escalation: EscalationSection = Field(
-        default_factory=EscalationSection,
-        title="When a human is asked",
-        description="triggers and thrash_threshold",
+        default_factory=EscalationSection, description="triggers and thrash_threshold"
     )
+    """When a human is asked."""
     tensions: Many[Tension] = Field(
-        (),
-        title="Aims that pull apart",
-        description="a list of {axis, guidance, winner_on_conflict}",
+        (), description="a list of {axis, guidance, winner_on_conflict}"
     )
-    instructions: str | None = Field(
-        None, title="Further instructions for the judge", description=TEXT
-    )
+    """Goals that conflict."""
+    instructions: Text | None = Field(None, description="a text")
+    """Further instructions for the judge."""
 
 
 class TerminationSection(FlowSection):
     """Older keys for `adjudication.approval` and `adjudication.escalation`."""
 
-    approve_when: PolicyName | None = Field(
-        None, title="What keeps an artifact from being approved", description=POLICY
-    )
-    escalate_on: Many[TriggerName] | None = Field(
-        None, title="What makes a human decide", description=TRIGGERS
-    )
+    approve_when: Policy = None
+    """What blocks approval."""
+    escalate_on: Triggers = None
+    """What makes a human decide."""
 
 
-Path = tuple[str, ...]
+KeyPath = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -112,60 +99,55 @@ class Judging:
     adjudication: AdjudicationSection
     termination: TerminationSection
 
+    @property
     def triggers(self) -> tuple[Trigger, ...] | None:
-        """Returns what makes a human decide, or None where the file leaves it open."""
-        return next(iter(self._trigger_lists().values()), None)
+        """What makes a human decide; None if the file does not say."""
+        return next(iter(self._triggers().values()), None)
 
     def disagreements(self) -> list[Mistake]:
         """Returns where two keys contradict each other."""
-        return [*_disagreement(self._block_lists()), *_disagreement(self._trigger_lists())]
+        return [*_disagreements(self._block_on()), *_disagreements(self._triggers())]
 
     def config(self, default_triggers: tuple[Trigger, ...]) -> AdjudicationConfig:
-        """Returns what a judge goes by."""
-        triggers = self.triggers()
+        """Returns what a judge applies."""
         return AdjudicationConfig(
-            next(iter(self._block_lists().values()), DEFAULT_BLOCK_ON),
-            default_triggers if triggers is None else triggers,
+            next(iter(self._block_on().values()), DEFAULT_BLOCK_ON),
+            default_triggers if self.triggers is None else self.triggers,
             self.adjudication.escalation.thrash_threshold,
             self.adjudication.tensions,
             self.adjudication.instructions or "",
         )
 
-    def _block_lists(self) -> dict[Path, tuple[Severity, ...]]:
+    def _block_on(self) -> dict[KeyPath, tuple[Severity, ...]]:
         approval, approve_when = self.adjudication.approval, self.termination.approve_when
-        lists: dict[Path, tuple[Severity, ...]] = {}
+        block_on: dict[KeyPath, tuple[Severity, ...]] = {}
         if approval.block_on is not None:
-            ordered = tuple(severity for severity in Severity if severity in approval.block_on)
-            lists["adjudication", "approval", "block_on"] = ordered
+            severities = tuple(each for each in Severity if each in approval.block_on)
+            block_on["adjudication", "approval", "block_on"] = severities
         if approval.policy is not None:
-            lists["adjudication", "approval", "policy"] = POLICIES[approval.policy]
+            block_on["adjudication", "approval", "policy"] = POLICIES[approval.policy]
         if approve_when is not None:
-            lists["termination", "approve_when"] = POLICIES[approve_when]
-        return lists
+            block_on["termination", "approve_when"] = POLICIES[approve_when]
+        return block_on
 
-    def _trigger_lists(self) -> dict[Path, tuple[Trigger, ...]]:
-        lists = {
+    def _triggers(self) -> dict[KeyPath, tuple[Trigger, ...]]:
+        triggers = {
             ("adjudication", "escalation", "triggers"): self.adjudication.escalation.triggers,
             ("termination", "escalate_on"): self.termination.escalate_on,
         }
         return {
-            path: tuple(dict.fromkeys(triggers))
-            for path, triggers in lists.items()
-            if triggers is not None
+            path: tuple(dict.fromkeys(names))
+            for path, names in triggers.items()
+            if names is not None
         }
 
 
-def _disagreement(lists: Mapping[Path, tuple[Any, ...]]) -> list[Mistake]:
-    if not lists:
-        return []
-    (first, expected), *others = lists.items()
-    there = f"{'.'.join(first)} says {_listed(expected)}"
-    return [
-        Mistake(path, f"{'.'.join(path)} says {_listed(values)}, {there}", "keep one of them")
-        for path, values in others
-        if set(values) != set(expected)
-    ]
-
-
-def _listed(values: tuple[Any, ...]) -> str:
-    return ", ".join(str(value) for value in values) or "nothing"
+def _disagreements(lists: Mapping[KeyPath, tuple[Any, ...]]) -> Iterator[Mistake]:
+    texts = {
+        path: f"{'.'.join(path)} is {', '.join(map(str, values)) or 'empty'}"
+        for path, values in lists.items()
+    }
+    first, *others = lists or [()]
+    for path in others:
+        if set(lists[path]) != set(lists[first]):
+            yield Mistake(path, f"{texts[path]}, but {texts[first]}", "keep one of them")

@@ -1,11 +1,11 @@
-"""A whole flow: the settings that its files share, and the value that runs are built from."""
+"""A whole flow: the settings that both forms of flow files share, and the flow itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -16,7 +16,6 @@ from signoff.documents.sections import FileSection
 from signoff.errors import UnsafePath
 from signoff.flows.sections import (
     BEHAVIORS,
-    TEXT,
     BehaviorField,
     ConstraintConfig,
     FlowSection,
@@ -25,9 +24,10 @@ from signoff.flows.sections import (
     IndependenceField,
     LimitsField,
     Many,
+    Text,
     Word,
 )
-from signoff.flows.step import WorkflowStep
+from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import (
     ConstraintBehavior,
     IssueBehavior,
@@ -35,6 +35,7 @@ from signoff.review.behaviors import (
     resolve_behavior,
 )
 from signoff.review.constraint import Constraint
+from signoff.review.critique import Critique
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
@@ -55,24 +56,24 @@ class OutputConfig(FlowSection):
     dir: str = Field(
         "final",
         max_length=200,
-        title="The folder of the artifact",
         description="a relative path inside the run, without .. and hidden folders",
     )
+    """The folder of the artifact."""
     filename: str = Field(
         "artifact.md",
         max_length=120,
         pattern=r"^[^./\\:\x00-\x1f][^/\\:\x00-\x1f]*$",
-        title="The name of the artifact",
         description="a file name, without folders",
     )
+    """The name of the artifact."""
 
     @field_validator("dir")
     @classmethod
     def _stays_inside(cls, value: str) -> str:
         folder = value.replace("\\", "/").removesuffix("/")
-        # What the engine refuses to write has to be found before any agent is paid.
+        # The engine would refuse to write there, but only after all agents have been paid.
         if fold_name(folder.split("/")[0]) in RESERVED:
-            raise PydanticCustomError(ADVICE, "that folder of a run is taken; choose another")
+            raise PydanticCustomError(ADVICE, "that folder of a run is reserved; choose another")
         _check_path(folder)
         return folder
 
@@ -80,7 +81,7 @@ class OutputConfig(FlowSection):
     @classmethod
     def _is_a_name(cls, value: str) -> str:
         if fold_name(value) == STATUS:
-            raise PydanticCustomError(ADVICE, "that file says how the run ended; choose another")
+            raise PydanticCustomError(ADVICE, "that file has the run's status; choose another")
         _check_path(value)
         return value
 
@@ -92,37 +93,43 @@ def _check_path(path: str) -> None:
         raise ValueError(str(error)) from error
 
 
-def _rounds(title: str) -> Any:
-    return Field(None, ge=1, le=1000, title=title, description="a whole number from 1 to 1000")
+Rounds = Annotated[
+    int | None,
+    Field(ge=1, le=MOST_ITERATIONS, description=f"a whole number from 1 to {MOST_ITERATIONS}"),
+]
 
 
 class ConvergenceConfig(FlowSection):
-    """Stop rules next to the iteration limit; a rule without a number is off."""
+    """Stop rules besides the iteration limit; a rule without a number is off."""
 
-    plateau: int | None = _rounds("Rounds in a row without fewer findings")
-    oscillation: int | None = _rounds("Returns of one finding")
-    thrashing: int | None = _rounds("Rounds in a row that pursue one finding")
-    only_new: int | None = _rounds("Rounds in a row of new findings only")
-    action: Literal["stop", "escalate"] = Field(
-        "stop",
-        title="Whether the run ends or a human decides",
-        description="one of: stop, escalate",
-    )
+    plateau: Rounds = None
+    """Rounds in a row without fewer findings."""
+    oscillation: Rounds = None
+    """Returns of one finding."""
+    thrashing: Rounds = None
+    """Rounds in a row that pursue one finding."""
+    only_new: Rounds = None
+    """Rounds in a row of new findings only."""
+    action: Literal["stop", "escalate"] = Field("stop", description="one of: stop, escalate")
+    """Whether the run ends or a human decides."""
 
 
 class Tension(FlowSection):
-    """Two aims that pull apart, and which way to lean."""
+    """Two goals that conflict, and which one to favor."""
 
-    axis: Word = Field(title="The two aims", description="a text, as in brevity vs completeness")
-    guidance: str = Field("", title="Which way to lean", description=TEXT)
-    winner_on_conflict: str = Field("", title="Which aim wins", description=TEXT)
+    axis: Word = Field(description="a text, as in brevity vs completeness")
+    """The two goals."""
+    guidance: Text = ""
+    """Which one to favor."""
+    winner_on_conflict: Text = ""
+    """Which one wins."""
 
 
 @dataclass(frozen=True)
 class AdjudicationConfig:
-    """What a judge goes by, and when a human is asked.
+    """What a judge applies, and when a human is asked.
 
-    Files have two spellings of this, an older and a newer one; `judging_file` merges them.
+    Files have an older and a newer form of this; `judging_file` merges them.
     """
 
     block_on: tuple[Severity, ...] = DEFAULT_BLOCK_ON
@@ -139,60 +146,45 @@ class FlowSettings(FileSection, FlowSection):
         "",
         pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]*)?$",
         max_length=100,
-        title="The flow's name",
         description="letters, digits, _, . and -",
     )
-    description: str = Field("", title="What the flow is for", description=TEXT)
-    goal: GoalField | None = Field(
-        None,
-        title="What to write, where there is no goal file",
-        description="a text, or a mapping with goal and source",
-    )
+    """The flow's name."""
+    description: Text = ""
+    """What the flow is for."""
+    goal: GoalField | None = Field(None, description="a text, or a mapping with goal and source")
+    """What to write, if there is no goal file."""
     max_iterations: int = Field(
-        3,
-        ge=1,
-        le=MOST_ITERATIONS,
-        title="How many rounds a run may have",
-        description=f"a whole number from 1 to {MOST_ITERATIONS}",
+        3, ge=1, le=MOST_ITERATIONS, description=f"a whole number from 1 to {MOST_ITERATIONS}"
     )
+    """How many rounds a run may have."""
     constraints: ConstraintConfig = Field(
-        default_factory=ConstraintConfig,
-        title="Where the constraints are, and who reviews them",
-        description="dir, files, inline or routing",
+        default_factory=ConstraintConfig, description="dir, files, inline or routing"
     )
-    output: OutputConfig = Field(
-        default_factory=OutputConfig,
-        title="Where the approved artifact goes",
-        description="dir and filename",
-    )
-    allow_scripts: bool = Field(
-        False, title="Whether scripts of sources may run", description="true or false"
-    )
-    limits: LimitsField = Field(
-        default_factory=Limits,
-        title="What a run may cost at most",
-        description="usd, tokens, calls or seconds",
-    )
+    """Where the constraints are, and which agents review them."""
+    output: OutputConfig = Field(default_factory=OutputConfig, description="dir and filename")
+    """Where the approved artifact goes."""
+    allow_scripts: bool = Field(False, description="true or false")
+    """Whether scripts of sources may run."""
+    limits: LimitsField = Field(default_factory=Limits, description="usd, tokens, calls or seconds")
+    """What a run may cost at most."""
     convergence: ConvergenceConfig = Field(
         default_factory=ConvergenceConfig,
-        title="Stop rules next to the iteration limit",
         description="plateau, oscillation, thrashing, only_new and action",
     )
+    """Stop rules besides the iteration limit."""
     independence: IndependenceField = Field(
         default_factory=lambda: Independence(rule="none"),
-        title="Whether critics may share the author's model family",
         description="one of: none, different_family; or a mapping with rule and otherwise",
     )
+    """Whether critics may share the author's model family."""
     default_behavior: BehaviorField = Field(
-        default_factory=ConstraintBehavior,
-        title="What issues do, by severity",
-        description=BEHAVIORS,
+        default_factory=ConstraintBehavior, description=BEHAVIORS
     )
+    """What issues do, by severity."""
     constraint_behaviors: dict[str, BehaviorField] = Field(
-        default_factory=dict,
-        title="What issues of one constraint do, by its id or a pattern",
-        description="behaviors by severity for each constraint id",
+        default_factory=dict, description="behaviors by severity for each constraint id"
     )
+    """What issues of one constraint do, by its id or a pattern."""
 
 
 class GenflowConfig(FlowSettings):
@@ -214,6 +206,21 @@ class GenflowConfig(FlowSettings):
             self._flow_behavior(constraint.id, severity),
             self.default_behavior,
         )
+
+    def with_behaviors(self, critique: Critique, constraint: Constraint) -> Critique:
+        """Returns a critique with the behavior of each issue."""
+        issues = (
+            replace(issue, behavior=self.behavior(constraint, issue.severity).behavior.value)
+            for issue in critique.issues
+        )
+        return replace(critique, issues=tuple(issues))
+
+    def ends_on_approval(self, position: int) -> bool:
+        """Tells whether an approval by the judge at a position ends the run: the last one's."""
+        judge, *later = self.workflow[position:]
+        if judge.on_approved is not None:
+            return judge.on_approved == "finish"
+        return all(step.step is not StepKind.ADJUDICATE for step in later)
 
     def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
         """Returns the flow's entry for a constraint; its exact id is stronger than a pattern."""

@@ -1,66 +1,77 @@
-"""What a run of a flow would do: who is asked what in each step, and how often at most.
+"""What a run of a flow would do: the calls of each step, and how many a run makes at most.
 
-Nothing is started. Sources are read, so that the sizes of prompts are what they would be
-in the first round; what scripts print, and the artifact itself, come on top.
+Nothing is started. Sources are read, so the sizes of prompts are those of the first round;
+the output of scripts and the artifact itself are not included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from signoff.core.context import StepContext
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
-from signoff.flows.reviewers import routed
-from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
+from signoff.flows.steps.adjudicate import judge_prompt
 from signoff.flows.steps.generate import author_prompt
-from signoff.flows.steps.material import variables
-from signoff.flows.steps.refine import in_words
-from signoff.review.constraint import SourceBlock
-from signoff.review.prompts import adjudicator_prompt, critic_prompt, refinement_prompt
-from signoff.review.sources import SourceText, read_source
+from signoff.flows.steps.material import material_text, read_material
+from signoff.flows.steps.refine import FILE, writes_text
+from signoff.review.prompts import critic_prompt, refinement_prompt
 from signoff.runtime.amounts import count
 
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
 
 
 @dataclass(frozen=True)
-class Ask:
-    """One call a step makes."""
+class PlannedCall:
+    """One call that a step makes."""
 
     agent: str
     decided_by: str
+    """The rule that selected the agent."""
     prompt_chars: int
     """In the first round, without the artifact."""
     constraint: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
-        about = {"constraint": self.constraint} if self.constraint else {}
-        said = {"agent": self.agent, "decided_by": self.decided_by}
-        return {**about, **said, "prompt_chars": self.prompt_chars}
+        constraint = {"constraint": self.constraint} if self.constraint else {}
+        call = {"agent": self.agent, "decided_by": self.decided_by}
+        return {**constraint, **call, "prompt_chars": self.prompt_chars}
 
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """One step as it would be worked."""
+    """The calls of one step."""
 
     step: WorkflowStep
-    asks: tuple[Ask, ...]
-    again: int = 0
-    """Further calls of one round, at most: corrections, and edits that are sent back."""
+    calls: tuple[PlannedCall, ...]
 
     @property
-    def about(self) -> Mapping[str, Any]:
-        """What the step's kind has to say."""
+    def retries(self) -> int:
+        """Further calls in one round, at most: answers that are sent back to be corrected."""
+        match self.step.step:
+            case StepKind.GENERATE:
+                return 0
+            case StepKind.REFINE:
+                return self.step.validation_retries
+            case _:
+                return len(self.calls)
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents that are asked."""
+        return list(dict.fromkeys(call.agent for call in self.calls))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings that only steps of this kind have."""
         step = self.step
         match step.step:
             case StepKind.CRITIQUE:
-                names = dict.fromkeys(ask.constraint for ask in self.asks)
-                return {"execution": step.execution, "constraints": list(names)}
+                constraints = list(dict.fromkeys(call.constraint for call in self.calls))
+                return {"execution": step.execution, "constraints": constraints}
             case StepKind.ADJUDICATE:
                 return {"scope": step.scope}
             case StepKind.REFINE:
@@ -73,186 +84,121 @@ class PlannedStep:
         return {
             "step": self.step.id,
             "kind": self.step.step.value,
-            "agents": list(dict.fromkeys(ask.agent for ask in self.asks)),
+            "agents": self.agents,
             "model": self.step.model,
-            **self.about,
-            "calls": len(self.asks),
-            "calls_again": self.again,
-            "asks": [ask.to_json() for ask in self.asks],
+            **self.settings,
+            "calls": len(self.calls),
+            "calls_again": self.retries,
+            "asks": [call.to_json() for call in self.calls],
         }
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        """The step as a row of the table."""
+        step = self.step
+        agents = ", ".join(self.agents) or step.agent or "-"
+        calls = f"{len(self.calls)} (+{self.retries})" if self.retries else str(len(self.calls))
+        sizes = sorted({call.prompt_chars for call in self.calls})
+        span = "-".join(f"{size:,}" for size in (*sizes[:1], *sizes[1:][-1:])) or "-"
+        what = "; ".join(
+            f"{name} {', '.join(value) if isinstance(value, list) else value}"
+            for name, value in self.settings.items()
+            if value
+        )
+        return step.id, step.step.value, agents, step.model or "-", calls, span, what
 
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """The whole plan, for people and for programs."""
+    """The whole plan, for humans and for programs."""
 
     steps: tuple[PlannedStep, ...]
     rounds: int
-    remarks: tuple[str, ...] = ()
-    """About the flow itself; whoever starts a run is told them anyway."""
     warnings: tuple[str, ...] = ()
-    """About its sources."""
+    """About the flow; only for programs, since every start of a run prints them anyway."""
     columns: Sequence[str] = field(default=COLUMNS)
 
     @property
     def rows(self) -> list[tuple[object, ...]]:
         """The steps as a table."""
-        return [_row(each) for each in self.steps]
+        return [each.row for each in self.steps]
 
     @property
     def notes(self) -> list[str]:
-        """What the table does not say."""
+        """What the table does not show."""
         calls = self.calls
-        bound = (
-            f"at most {count(calls['at_most'], 'call')}: {calls['per_round']} a round, "
-            f"{count(self.rounds, 'round')}"
-        )
-        again = (
-            f"and {calls['again_at_most']} more where replies are sent back once; "
-            "faults of agents that pass are met with further tries"
-        )
-        sizes = "prompts in characters, first round, without the artifact"
-        return [*self._decided(), bound, again, sizes, *(f"warning: {w}" for w in self.warnings)]
+        bound = f"at most {count(calls['at_most'], 'call')}: {calls['per_round']} a round"
+        more = f"and up to {calls['again_at_most']} more if answers have to be corrected"
+        return [
+            *self._reviewers(),
+            f"{bound}, {count(self.rounds, 'round')}",
+            f"{more}; transient errors are retried",
+            "prompts in characters, first round, without the artifact",
+        ]
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """The plan as plain values."""
-        return {
-            "plan": [each.to_json() for each in self.steps],
-            "calls": self.calls,
-            "warnings": [*self.remarks, *self.warnings],
-        }
+        steps = [each.to_json() for each in self.steps]
+        return {"plan": steps, "calls": self.calls, "warnings": list(self.warnings)}
 
     @property
     def calls(self) -> dict[str, int]:
-        """How many calls a run makes at most, corrections counted apart."""
-        per_round = sum(len(each.asks) for each in self.steps)
-        again = sum(each.again for each in self.steps)
+        """How many calls a run makes at most; corrections are counted separately."""
+        per_round = sum(len(each.calls) for each in self.steps)
         return {
             "per_round": per_round,
             "rounds": self.rounds,
             "at_most": per_round * self.rounds,
-            "again_at_most": again * self.rounds,
+            "again_at_most": sum(each.retries for each in self.steps) * self.rounds,
         }
 
-    def _decided(self) -> Iterator[str]:
+    def _reviewers(self) -> Iterator[str]:
         for each in self.steps:
-            by: dict[tuple[str, str], list[str]] = {}
-            for ask in each.asks:
-                if ask.constraint:
-                    by.setdefault((ask.agent, ask.decided_by), []).append(ask.constraint)
-            for (agent, why), constraints in by.items():
-                yield f"{each.step.id}: {agent} reads {', '.join(constraints)} ({why})"
+            constraints: dict[tuple[str, str], list[str]] = {}
+            for call in each.calls:
+                if call.constraint:
+                    reviewer = call.agent, call.decided_by
+                    constraints.setdefault(reviewer, []).append(call.constraint)
+            for (agent, rule), ids in constraints.items():
+                yield f"{each.step.id}: {agent} reviews {', '.join(ids)} ({rule})"
 
 
 def plan(workflow: Workflow) -> FlowPlan:
     """Returns what a run of a compiled flow would do."""
     handlers = [step.handler for step in workflow.steps.values()]
     flow: Flow = handlers[0].flow  # type: ignore[union-attr]  # every step of a flow has one
-    sources = _Sources(flow)
-    steps = tuple(_PLANNED[step.step](flow, step, sources) for step in flow.config.workflow)
-    warnings = tuple(dict.fromkeys(sources.warnings))
-    return FlowPlan(steps, flow.config.max_iterations, workflow.warnings, warnings)
-
-
-class _Sources:
-    """Reads each source once, and keeps what is wrong with it."""
-
-    def __init__(self, flow: Flow) -> None:
-        self._flow = flow
-        self._read: dict[str, SourceText] = {}
-        self.warnings: list[str] = []
-
-    def text(self, of: str, block: SourceBlock) -> str:
-        if not block:
-            return ""
-        if of not in self._read:
-            self._read[of] = self._reading(of, block)
-        read = self._read[of]
-        return "\n\n".join([read.text, *(f"(not read: {error})" for error in read.errors)])
-
-    def _reading(self, of: str, block: SourceBlock) -> SourceText:
-        flow = self._flow
-        read = read_source(
-            block,
-            root=flow.root,
-            allowed=[flow.root, *([flow.home] if flow.home else [])],
-            variables=variables(StepContext("plan", run="NAME"), flow),
-        )
-        name = f"sources of {of or 'the goal'}"
-        self.warnings += [f"{name}: {said}" for said in (*read.errors, *read.warnings)]
-        if read.scripts and not flow.allow_scripts:
-            self.warnings.append(f"{name}: scripts run only if the run allows them (allow_scripts)")
-        return read
-
-
-def _generate(flow: Flow, step: WorkflowStep, sources: _Sources) -> PlannedStep:
-    prompt = author_prompt(flow, step, sources=sources.text("", flow.goal.source))
-    return PlannedStep(step, (_ask(flow, step, prompt),))
-
-
-def _critique(flow: Flow, step: WorkflowStep, sources: _Sources) -> PlannedStep:
-    asks = []
-    for constraint in resolve_constraints_for_step(step, flow.constraints):
-        material = sources.text(constraint.id, constraint.source)
-        prompt = critic_prompt(
-            goal=flow.goal.text, artifact="", constraint=constraint, sources=material
-        )
-        agents, why = routed(flow, step, constraint)
-        asks += [Ask(agent, why, len(prompt), constraint.id) for agent in agents]
-    return PlannedStep(step, tuple(asks), again=len(asks))
-
-
-def _adjudicate(flow: Flow, step: WorkflowStep, _sources: _Sources) -> PlannedStep:
-    if flow.agent(step) == POLICY_JUDGE:
-        return PlannedStep(step, ())
-    config = flow.config.adjudication
-    prompt = adjudicator_prompt(
-        goal=flow.goal.text,
-        artifact="",
-        constraints=flow.constraints,
-        critiques=(),
-        block_on=config.block_on,
-        tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
-        instructions=config.instructions,
+    sources = {
+        name: material_text(read_material(flow, block, run="NAME"))
+        for name, block in flow.sources.items()
+    }
+    steps = tuple(
+        PlannedStep(step, tuple(_calls(flow, step, sources))) for step in flow.config.workflow
     )
-    return PlannedStep(step, (_ask(flow, step, prompt),), again=1)
+    return FlowPlan(steps, flow.config.max_iterations, workflow.warnings)
 
 
-def _refine(flow: Flow, step: WorkflowStep, sources: _Sources) -> PlannedStep:
-    if in_words(flow, step):
-        material = sources.text("", flow.goal.source)
-        # There will be a bill, and what is said about it counts.
-        prompt = author_prompt(flow, step, sources=material, bill_of_work="-")
-    else:
-        prompt = refinement_prompt(filename="artifact.md", bill_of_work="", goal=flow.goal.text)
-    return PlannedStep(step, (_ask(flow, step, prompt),), again=step.validation_retries)
+def _calls(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> Iterator[PlannedCall]:
+    if step.step is StepKind.CRITIQUE:
+        for constraint in flow.selected(step):
+            material = sources[constraint.id]
+            prompt = critic_prompt(
+                goal=flow.goal.text, artifact="", constraint=constraint, sources=material
+            )
+            _agents, rule = flow.routing(step, constraint)
+            for agent in flow.reviewers(step, constraint):
+                yield PlannedCall(agent, rule, len(prompt), constraint.id)
+    elif flow.agent(step) != POLICY_JUDGE:
+        rule = "the step's agent" if step.agent else "the default agent"
+        yield PlannedCall(flow.agent(step), rule, len(_prompt(flow, step, sources[""])))
 
 
-_PLANNED: Mapping[StepKind, Callable[[Flow, WorkflowStep, _Sources], PlannedStep]] = {
-    StepKind.GENERATE: _generate,
-    StepKind.CRITIQUE: _critique,
-    StepKind.ADJUDICATE: _adjudicate,
-    StepKind.REFINE: _refine,
-}
-
-
-def _ask(flow: Flow, step: WorkflowStep, prompt: str) -> Ask:
-    why = "the step's agent" if step.agent else "the default agent"
-    return Ask(flow.agent(step), why, len(prompt))
-
-
-def _row(planned: PlannedStep) -> tuple[object, ...]:
-    step = planned.step
-    agents = ", ".join(dict.fromkeys(ask.agent for ask in planned.asks)) or step.agent or "-"
-    said = []
-    for name, value in planned.about.items():
-        if value:
-            said.append(f"{name} {', '.join(value) if isinstance(value, list) else value}")
-    sizes = [ask.prompt_chars for ask in planned.asks]
-    span = "-" if not sizes else f"{min(sizes):,}"
-    if sizes and max(sizes) != min(sizes):
-        span = f"{span}-{max(sizes):,}"
-    calls = str(len(planned.asks)) + (f" (+{planned.again})" if planned.again else "")
-    what = "; ".join(said)
-    return step.id, step.step.value, agents, step.model or "-", calls, span, what
+def _prompt(flow: Flow, step: WorkflowStep, sources: str) -> str:
+    if step.step is StepKind.ADJUDICATE:
+        return judge_prompt(flow)
+    if step.step is StepKind.GENERATE:
+        return author_prompt(flow, step, sources=sources)
+    if writes_text(flow, step):
+        # There will be a bill of work, and the instructions about it count.
+        return author_prompt(flow, step, sources=sources, bill_of_work="-")
+    return refinement_prompt(filename=FILE, bill_of_work="", goal=flow.goal.text)

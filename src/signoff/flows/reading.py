@@ -1,6 +1,6 @@
-"""Reads flow files, and what they name: one call gives the flow, its goal and its constraints.
+"""Reads flow files and the files they refer to: one call returns a flow, its goal and constraints.
 
-Mistakes of all files are collected and reported together, each with its file and line.
+Mistakes in all files are collected and reported together, each with its file and line.
 """
 
 from __future__ import annotations
@@ -15,51 +15,38 @@ from pydantic import ValidationError
 
 from signoff.documents.files import display_path
 from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_of, unknown_key
+from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.pruning import without_paths
 from signoff.documents.source_file import SourceFile
 from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.constraint_places import constraints_of
+from signoff.flows.constraint_lookup import ConstraintLookup
 from signoff.flows.flow_file import VERSION, FlowFile
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import Goal
-from signoff.flows.serialize import config_from_json, config_to_json
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import flow_mistakes, unknown_agents
 from signoff.flows.warnings import flow_warnings
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
 
-__all__ = [
-    "ReadFlow",
-    "config_from_dict",
-    "config_from_json",
-    "config_to_json",
-    "read_flow",
-    "read_flow_file",
-    "read_policy",
-    "step_from_dict",
-]
-
-Place = tuple[str | int, ...]
-
 _TRIES = 5
-"""How often values are taken out of a wrong file to see what else is wrong with it."""
+"""How often invalid values are removed from a file to find out what else is wrong with it."""
 
 
 @dataclass(frozen=True)
 class ReadFlow:
-    """A flow with what its files name."""
+    """A flow with everything that its file refers to."""
 
     config: GenflowConfig
     goal: Goal | None
-    """The goal file's, else the flow file's own; None when neither is there."""
+    """From the goal file, otherwise from the flow file; None if neither has one."""
     constraints: tuple[Constraint, ...]
     """In the order of definition."""
-    remarks: tuple[str, ...]
-    """What is odd and no mistake, each with its place."""
+    warnings: tuple[str, ...]
+    """What is odd but not a mistake, each with its location."""
 
 
 def read_flow(
@@ -72,63 +59,57 @@ def read_flow(
 ) -> ReadFlow:
     """Reads a flow file, its constraints and its goal; raises `InvalidWorkflow` with every problem.
 
-    Paths in the file are seen from `root`, the project's folder, else from beside the file.
-    `known` are the agents that can be asked; None leaves that to the run.
+    Relative paths start at `root`, the project's folder, or else next to the file. `known` are
+    the agents that can be asked; None skips that check.
     """
     problems: list[Problem] = []
-    remarks: list[Problem] = []
-    document = _document(file, problems)
-    config = _checked(document.content, document.at, problems) if document is not None else None
-    stated = read_goal(goal, problems) if goal is not None else None
+    warnings: list[Problem] = []
+    document, config = _read(file, problems)
+    goal_in_file = read_goal(goal, problems) if goal is not None else None
     constraints: list[Constraint] = []
     if document is not None and config is not None:
-        places = (root, file.path.parent)
-        constraints = constraints_of(config.constraints, places, home, document, problems, remarks)
-        # Only now is it known who reads what; of a flow in doubt, nothing is said about that.
+        folders = (root, file.path.parent)
+        lookup = ConstraintLookup(config.constraints, folders, home, document, problems, warnings)
+        constraints = lookup.constraints()
+        # Some rules need the constraints. They would report nonsense about a flow in doubt.
         found = flow_mistakes(config, constraints) if not problems else []
         found += unknown_agents(config, constraints, known)
         problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(file.name, problems)
-    remarks.extend(m.problem(document.at) for m in flow_warnings(config, constraints))
-    return ReadFlow(
-        config, stated or config.goal, tuple(constraints), tuple(str(each) for each in remarks)
-    )
+    warnings.extend(m.problem(document.at) for m in flow_warnings(config, constraints))
+    texts = tuple(str(each) for each in warnings)
+    return ReadFlow(config, goal_in_file or config.goal, tuple(constraints), texts)
 
 
 def read_flow_file(path: Path) -> GenflowConfig:
-    """Returns what a flow file says by itself; raises `InvalidWorkflow` with every problem."""
+    """Returns a flow file without the files it refers to; raises `InvalidWorkflow`."""
     problems: list[Problem] = []
-    document = _document(SourceFile(path), problems)
-    config = _checked(document.content, document.at, problems) if document is not None else None
+    _document, config = _read(SourceFile(path), problems)
     if config is None or problems:
         raise InvalidWorkflow(display_path(path), problems)
     return config
 
 
-def read_policy(path: Path, onto: GenflowConfig) -> GenflowConfig:
-    """Returns a flow with the policy of a file: what findings do, and what blocks approval.
+def read_policy(path: Path, base: GenflowConfig) -> GenflowConfig:
+    """Returns a flow with the policy of a file: the behaviors, and what blocks approval.
 
-    The file is a whole flow, or only those of its keys; what it leaves out stays, severity by
-    severity. Raises `InvalidWorkflow` with every problem.
+    The file is a whole flow, or has only those of its keys; whatever it leaves out stays as it
+    is in `base`, severity by severity. Raises `InvalidWorkflow` with every problem.
     """
-    problems: list[Problem] = []
-    document = _document(SourceFile(path), problems)
-    config = _checked(document.content, document.at, problems) if document is not None else None
-    if document is None or config is None or problems:
-        raise InvalidWorkflow(display_path(path), problems)
-    keys: dict[str, Any] = document.content
+    config = read_flow_file(path)
+    keys = SourceFile(path).content
     # A file without steps is read as the fixed loop, which fills in severities of its own.
     own = ConstraintBehavior.from_dict(keys.get("default_behavior") or {}).by_severity
     changes: dict[str, Any] = {
-        "default_behavior": ConstraintBehavior({**onto.default_behavior.by_severity, **own})
+        "default_behavior": ConstraintBehavior({**base.default_behavior.by_severity, **own})
     }
     if "constraint_behaviors" in keys:
         changes["constraint_behaviors"] = config.constraint_behaviors
     if (keys.get("adjudication") or {}).get("approval") or keys.get("termination"):
         block_on = config.adjudication.block_on
-        changes["adjudication"] = replace(onto.adjudication, block_on=block_on)
-    return onto.model_copy(update=changes)
+        changes["adjudication"] = replace(base.adjudication, block_on=block_on)
+    return base.model_copy(update=changes)
 
 
 def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfig:
@@ -137,7 +118,7 @@ def config_from_dict(raw: Mapping[str, Any], name: str = "flow") -> GenflowConfi
     if not isinstance(raw, Mapping):
         problems.append(Problem(name, f"is {raw!r:.60}", "a mapping with `workflow`"))
         raise InvalidWorkflow(name, problems)
-    config = _checked(dict(raw), lambda place: format_path(place) or name, problems)
+    config = _checked(dict(raw), lambda path: format_path(path) or name, problems)
     if config is None or problems:
         raise InvalidWorkflow(name, problems)
     return config
@@ -156,21 +137,25 @@ def step_from_dict(raw: Mapping[str, Any]) -> WorkflowStep:
     return with_ids(steps)[0]
 
 
-# The values cannot know who reads them: the reader knows the values.
+# Set here because this module imports the models, and not the other way around.
 WorkflowStep.from_dict = staticmethod(step_from_dict)
 GenflowConfig.from_dict = staticmethod(config_from_dict)
 
 
-def _document(file: SourceFile, problems: list[Problem]) -> Document | None:
-    return file.mapping(problems, "settings of a flow", VERSION)
+def _read(
+    file: SourceFile, problems: list[Problem]
+) -> tuple[Document | None, GenflowConfig | None]:
+    document = file.mapping(problems, "settings of a flow", VERSION)
+    config = _checked(document.content, document.at, problems) if document is not None else None
+    return document, config
 
 
 def _checked(
-    raw: dict[str, Any], at: Callable[[Place], str], problems: list[Problem]
+    raw: dict[str, Any], at: Callable[[KeyPath], str], problems: list[Problem]
 ) -> GenflowConfig | None:
-    """Returns what can be made of a flow; every mistake goes to `problems`, in the file's order.
+    """Returns what can be read of a flow; adds every mistake, in the order of the file.
 
-    With problems, what is returned is only good for finding more of them.
+    If there are problems, the result is only good for finding more of them.
     """
     form = FlowFile if _has_steps(raw) else GenloopFile
     rest, mistakes = _without_unknown_keys(raw)
@@ -184,7 +169,7 @@ def _checked(
 
 
 def _without_unknown_keys(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Mistake]]:
-    """Takes keys out of the steps that steps of their kind do not have.
+    """Removes the keys of steps that their kind does not have.
 
     The model of a step has the keys of all kinds, so it would accept them.
     """
@@ -219,42 +204,44 @@ def _parsed(
 def _remainder(
     form: type[FlowFile | GenloopFile], raw: dict[str, Any], found: Sequence[Mistake]
 ) -> tuple[GenflowConfig | None, list[Mistake]]:
-    """Returns a flow without the values that were complained about, and what else is wrong."""
+    """Returns a flow without its invalid values, and what else is wrong with it.
+
+    Without this, a user would fix one kind of mistake only to learn about the next. A step whose
+    kind, name or target is invalid is replaced by a harmless one, so that positions stay valid.
+    """
     wrong = {mistake.path for mistake in found}
     doubtful = {path[1:2] for path in wrong if _shapes_the_flow(path)}
     rest = without_paths(raw, [path for path in wrong if path[1:2] not in doubtful])
     if doubtful:
-        rest["workflow"] = _with_stand_ins(rest.get("workflow"), doubtful)
+        rest["workflow"] = _with_placeholders(rest.get("workflow"), doubtful)
     for _ in range(_TRIES):
         config, others = _parsed(form, rest)
         if config is not None:
             new = [mistake for mistake in others if mistake.path not in wrong]
             return config, _certain(new, doubtful) if doubtful else new
-        # A key that must be there was taken out, so what is around it goes as well.
+        # A required key was removed, so the mapping that needs it goes as well.
         rest = without_paths(rest, [mistake.path for mistake in others])
     return None, []
 
 
-def _shapes_the_flow(path: Place) -> bool:
+def _shapes_the_flow(path: KeyPath) -> bool:
     return path[:1] == ("workflow",) and (
         len(path) < 3 or path[2] in ("step", "name", "loop_to", "agent")
     )
 
 
-def _with_stand_ins(steps: Any, doubtful: set[Place]) -> list[Any]:
-    """Returns the steps, harmless ones in the place of those that nobody can read."""
+def _with_placeholders(steps: Any, doubtful: set[KeyPath]) -> list[Any]:
+    placeholder = {"step": StepKind.GENERATE.value}
     if () in doubtful or not isinstance(steps, list):
-        return [{"step": StepKind.GENERATE.value}]
+        return [placeholder]
     return [
-        {"step": StepKind.GENERATE.value, "name": f"unread-{position}"}
-        if (position,) in doubtful
-        else step
+        {**placeholder, "name": f"unread-{position}"} if (position,) in doubtful else step
         for position, step in enumerate(steps)
     ]
 
 
-def _certain(found: Sequence[Mistake], doubtful: set[Place]) -> list[Mistake]:
-    """Returns what holds whatever the doubtful steps were meant to be: names that are taken."""
+def _certain(found: Sequence[Mistake], doubtful: set[KeyPath]) -> list[Mistake]:
+    """Returns the mistakes that do not depend on the doubtful steps: names that are taken."""
     return [
         mistake
         for mistake in found
@@ -263,6 +250,6 @@ def _certain(found: Sequence[Mistake], doubtful: set[Place]) -> list[Mistake]:
 
 
 def _has_steps(raw: Mapping[str, Any]) -> bool:
-    """Tells whether a file means to list its steps, be it with a slip of the pen."""
+    """Tells whether a file lists its steps, possibly with a typo in `workflow`."""
     others = [key for key in raw if key not in GenloopFile.model_fields]
     return bool(difflib.get_close_matches("workflow", others, n=1, cutoff=0.75))

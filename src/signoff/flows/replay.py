@@ -1,8 +1,8 @@
-"""What another policy would have made of a run, from what the run recorded. Asks nobody."""
+"""What another policy would have decided in a run, from what the run recorded; asks no agent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,8 @@ from signoff.review.policy import check_verdict, policy_judge
 
 
 @dataclass(frozen=True)
-class Done:
-    """One step of a run as it was: the state it found and the state it left."""
+class RecordedVisit:
+    """One visit of a step: the state before and after it."""
 
     step: str
     iteration: int
@@ -27,11 +27,9 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Rerouted:
+class ReplayedIssue:
     """One reported issue under both policies."""
 
-    visit: int
-    """Which step of the run reported it, counted from its start."""
     iteration: int
     step: str
     constraint: str
@@ -41,8 +39,14 @@ class Rerouted:
 
     @property
     def changed(self) -> bool:
-        """Whether the other policy does something else with it."""
+        """Whether the other policy gives it another behavior."""
         return self.issue.behavior != self.now
+
+    @property
+    def diverges(self) -> bool:
+        """Whether the run would have continued differently from here."""
+        stops = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
+        return self.changed and (self.now in stops or self.issue.behavior in stops)
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -61,21 +65,19 @@ class Rerouted:
 
 
 @dataclass(frozen=True)
-class Rejudged:
+class ReplayedVerdict:
     """One verdict under both policies."""
 
-    visit: int
-    """Which step of the run gave it, counted from its start."""
     iteration: int
     step: str
     was: Verdict
     now: Verdict
     blocking: tuple[str, ...]
-    """What the other policy says is still in the way."""
+    """The issues that block approval under the other policy."""
 
     @property
     def changed(self) -> bool:
-        """Whether the other policy comes to another verdict."""
+        """Whether the other policy leads to another verdict."""
         return self.was is not self.now
 
     def to_json(self) -> dict[str, Any]:
@@ -92,28 +94,15 @@ class Rejudged:
 
 @dataclass(frozen=True)
 class Replay:
-    """A run's routing under another policy."""
+    """A run's decisions under another policy."""
 
-    issues: tuple[Rerouted, ...]
-    verdicts: tuple[Rejudged, ...]
+    issues: tuple[ReplayedIssue, ...]
+    verdicts: tuple[ReplayedVerdict, ...]
+    parts_at: str
+    """Where the run would first have continued differently; empty if nowhere.
 
-    @property
-    def parts_at(self) -> str:
-        """Where the run would first have gone another way; empty when it would not have.
-
-        What comes after that point was recorded on a road the other policy does not take.
-        """
-        moves = (IssueBehavior.HALT.value, IssueBehavior.ESCALATE.value)
-        points: list[Rerouted | Rejudged] = [
-            each
-            for each in self.issues
-            if each.changed and (each.now.value in moves or each.issue.behavior in moves)
-        ]
-        points += [each for each in self.verdicts if each.changed]
-        if not points:
-            return ""
-        first = min(points, key=lambda each: each.visit)
-        return f"iteration {first.iteration}, step {first.step}"
+    Later steps are recorded as they happened, though the other policy would not have led there.
+    """
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -126,68 +115,59 @@ class Replay:
 
 
 def replay(
-    history: Sequence[Done], policy: GenflowConfig, constraints: Mapping[str, Constraint]
+    history: Sequence[RecordedVisit], policy: GenflowConfig, constraints: Mapping[str, Constraint]
 ) -> Replay:
-    """Recomputes what every finding does and what every judge's word is worth."""
+    """Recomputes the behavior of every issue, and every verdict."""
     steps = {step.id: step for step in policy.workflow}
-    issues: list[Rerouted] = []
-    verdicts: list[Rejudged] = []
-    for visit, done in enumerate(history):
-        kind = (done.after.get("step") or {}).get("kind")
+    issues: list[ReplayedIssue] = []
+    verdicts: list[ReplayedVerdict] = []
+    parts_at = ""
+    for visit in history:
+        kind = (visit.after.get("step") or {}).get("kind")
+        diverges = False
         if kind == "critique":
-            issues += _rerouted(visit, done, policy, constraints)
-        elif kind == "adjudicate" and done.step in steps:
-            verdicts.append(_rejudged(visit, done, steps[done.step], policy, constraints))
-    return Replay(tuple(issues), tuple(verdicts))
+            replayed = list(_issues(visit, policy, constraints))
+            issues += replayed
+            diverges = any(each.diverges for each in replayed)
+        elif kind == "adjudicate" and visit.step in steps:
+            verdicts.append(_verdict(visit, steps[visit.step], policy, constraints))
+            diverges = verdicts[-1].changed
+        if diverges and not parts_at:
+            parts_at = f"iteration {visit.iteration}, step {visit.step}"
+    return Replay(tuple(issues), tuple(verdicts), parts_at)
 
 
-def _rerouted(
-    visit: int, done: Done, policy: GenflowConfig, constraints: Mapping[str, Constraint]
-) -> list[Rerouted]:
-    found = []
-    for critique in read(done.after["critiques_by_step"].get(done.step, ())):
-        constraint = constraints.get(critique.constraint_id, Constraint(critique.constraint_id))
+def _issues(
+    visit: RecordedVisit, policy: GenflowConfig, constraints: Mapping[str, Constraint]
+) -> Iterator[ReplayedIssue]:
+    for critique in read(visit.after["critiques_by_step"].get(visit.step, ())):
+        constraint = _constraint(constraints, critique)
         for issue in critique.issues:
-            said = policy.behavior(constraint, issue.severity)
-            found.append(
-                Rerouted(
-                    visit=visit,
-                    iteration=done.iteration,
-                    step=done.step,
-                    constraint=constraint.id,
-                    issue=issue,
-                    now=said.behavior,
-                    level=said.level,
-                )
+            now = policy.behavior(constraint, issue.severity)
+            yield ReplayedIssue(
+                visit.iteration, visit.step, constraint.id, issue, now.behavior, now.level
             )
-    return found
 
 
-def _rejudged(
-    visit: int,
-    done: Done,
+def _verdict(
+    visit: RecordedVisit,
     step: WorkflowStep,
     policy: GenflowConfig,
     constraints: Mapping[str, Constraint],
-) -> Rejudged:
-    was = Adjudication.from_json(done.after["last_adjudication"])
-    seen = read(critiques_in_scope(done.before, step.scope))
-    critiques = [_under(policy, each, constraints) for each in seen]
+) -> ReplayedVerdict:
+    was = Adjudication.from_json(visit.after["last_adjudication"])
+    critiques = [
+        policy.with_behaviors(each, _constraint(constraints, each))
+        for each in read(critiques_in_scope(visit.before, step.scope))
+    ]
     block_on = policy.adjudication.block_on
     if step.agent == POLICY_JUDGE:
-        now = policy_judge(critiques, iteration=done.iteration, block_on=block_on)
+        now = policy_judge(critiques, iteration=visit.iteration, block_on=block_on)
     else:
         now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
     blocking = tuple(decision.issue_id for decision in now.pursued(block_on))
-    return Rejudged(visit, done.iteration, done.step, was.status, now.status, blocking)
+    return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking)
 
 
-def _under(
-    policy: GenflowConfig, critique: Critique, constraints: Mapping[str, Constraint]
-) -> Critique:
-    constraint = constraints.get(critique.constraint_id, Constraint(critique.constraint_id))
-    issues = (
-        replace(issue, behavior=policy.behavior(constraint, issue.severity).behavior.value)
-        for issue in critique.issues
-    )
-    return replace(critique, issues=tuple(issues))
+def _constraint(constraints: Mapping[str, Constraint], critique: Critique) -> Constraint:
+    return constraints.get(critique.constraint_id, Constraint(critique.constraint_id))

@@ -1,13 +1,19 @@
-"""The parts that flow, constraint and goal files share.
+"""The sections that flow, constraint and goal files share.
 
-Each class is both the model that reads a part of a file and the value the rest of the
-package works with. Where a value belongs to a lower layer, a validator builds it from
-the section that describes its form in files.
+Each class is both the model that reads a section of a file and the value that the rest of the
+package uses. Where the value belongs to a lower layer, a validator builds it from the section
+that describes its form in files.
+
+A field's description says what is valid and appears in error messages. Its docstring says what
+the field is for and appears in the JSON Schemas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -15,11 +21,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
     Strict,
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
@@ -37,7 +45,7 @@ def _not_empty(values: tuple[T, ...]) -> tuple[T, ...]:
 
 
 Many = Annotated[tuple[T, ...], Strict(False)]
-"""A list in files. Strict mode would only take a tuple, which YAML does not have."""
+"""A list in files. Strict mode would only accept a tuple, which YAML does not have."""
 Some = Annotated[
     tuple[T, ...],
     Strict(False),
@@ -46,47 +54,75 @@ Some = Annotated[
     Field(json_schema_extra={"minItems": 1}),
 ]
 """A list in files with at least one value."""
+Text = Annotated[str, Field(description="a text")]
 Word = Annotated[str, Field(min_length=1, pattern=r"\S", description="a text that is not empty")]
+Paths = Annotated[Many[Word], Field(description="a list of paths")]
 AgentName = Annotated[str, Field(min_length=1, pattern=r"\S", description="an agent's name")]
 AGENTS = 'a list of agents, as in ["claude", "codex"]'
-Agents = Some[AgentName]
-Behavior = Literal["halt", "continue", "escalate", "ignore"]
-
-TEXT = "a text"
-PATHS = "a list of paths"
-BEHAVIOR = "one of: halt, continue, escalate, ignore"
+Agents = Annotated[Some[AgentName], Field(description=AGENTS)]
 BEHAVIORS = "behaviors by severity, as in {critical: halt, low: ignore}"
 SOURCES = "files, globs, scripts or inline"
 
 
 class FlowSection(Section):
-    """A part of a file that is also a value: it never changes, and types are not converted."""
+    """A section of a file that is also a value: it never changes, and types are not converted."""
 
     model_config = ConfigDict(frozen=True, strict=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Takes the purpose of each field from its docstring."""
+        reference = handler(schema)
+        fields = handler.resolve_ref_schema(reference)["properties"]
+        for base in reversed(cls.__mro__):
+            for name, text in _field_docstrings(base):
+                if name in fields:
+                    fields[name]["title"] = text.removesuffix(".")
+        return reference
+
+
+def _field_docstrings(kind: type) -> Iterator[tuple[str, str]]:
+    """Yields the text below each field of a section. Python drops it, so the source is parsed."""
+    if kind is not FlowSection and issubclass(kind, FlowSection):
+        for node in ast.walk(ast.parse(inspect.getsource(kind))):
+            for field, text in pairwise(node.body if isinstance(node, ast.ClassDef) else ()):
+                match field, text:
+                    case ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(purpose))):
+                        yield ast.unparse(field.target), purpose
 
 
 class SourceSection(FlowSection):
     """Material to work from."""
 
-    files: Many[Word] = Field((), title="Files to read", description=PATHS)
-    globs: Many[Word] = Field(
-        (), title="Patterns of files to read", description="a list of patterns"
-    )
-    scripts: Many[Word] = Field(
-        (),
-        title="Programs whose output is read, where scripts are allowed",
-        description="a list of commands",
-    )
-    inline: str = Field("", title="The material itself", description=TEXT)
+    files: Paths = ()
+    """Files to read."""
+    globs: Many[Word] = Field((), description="a list of patterns")
+    """Patterns of files to read."""
+    scripts: Many[Word] = Field((), description="a list of commands")
+    """Programs whose output is read, where scripts are allowed."""
+    inline: Text = ""
+    """The material itself."""
+
+
+Behavior = Annotated[
+    Literal["halt", "continue", "escalate", "ignore"] | None,
+    Field(description="one of: halt, continue, escalate, ignore"),
+]
 
 
 class BehaviorSection(FlowSection):
     """What issues do, by severity; a missing severity is left to weaker levels."""
 
-    critical: Behavior | None = Field(None, title="CRITICAL issues", description=BEHAVIOR)
-    high: Behavior | None = Field(None, title="HIGH issues", description=BEHAVIOR)
-    medium: Behavior | None = Field(None, title="MEDIUM issues", description=BEHAVIOR)
-    low: Behavior | None = Field(None, title="LOW issues", description=BEHAVIOR)
+    critical: Behavior = None
+    """CRITICAL issues."""
+    high: Behavior = None
+    """HIGH issues."""
+    medium: Behavior = None
+    """MEDIUM issues."""
+    low: Behavior = None
+    """LOW issues."""
 
     @model_validator(mode="before")
     @classmethod
@@ -130,12 +166,12 @@ LimitsField = Annotated[Limits, _read_as(FlowLimits, Limits, lambda fields: Limi
 
 
 class Goal(FlowSection):
-    """What to write, and the material to write it from."""
+    """What to write, and the material for it."""
 
-    goal: Word = Field(title="What to write", description="a text that says what to write")
-    source: SourceField = Field(
-        default_factory=SourceBlock, title="The material to write it from", description=SOURCES
-    )
+    goal: Word = Field(description="a text that says what to write")
+    """What to write."""
+    source: SourceField = Field(default_factory=SourceBlock, description=SOURCES)
+    """The material for it."""
 
     @property
     def text(self) -> str:
@@ -160,12 +196,10 @@ IndependenceRule = Literal["none", "different_family"]
 class Independence(FlowSection):
     """Whether critics may share the author's model family."""
 
-    rule: IndependenceRule = Field(
-        "different_family", title="The rule", description="one of: none, different_family"
-    )
-    otherwise: Literal["refuse", "report"] = Field(
-        "refuse", title="When it cannot be kept", description="one of: refuse, report"
-    )
+    rule: IndependenceRule = Field("different_family", description="one of: none, different_family")
+    """The rule."""
+    otherwise: Literal["refuse", "report"] = Field("refuse", description="one of: refuse, report")
+    """What happens if critics are not independent."""
 
 
 def _independence_from_rule(raw: Any) -> Any:
@@ -182,20 +216,23 @@ IndependenceField = Annotated[
 
 
 class RoutingRule(FlowSection):
-    """Sends constraints whose id matches a glob to some agents."""
+    """Assigns agents to constraints whose id matches a glob."""
 
-    match: Word = Field(title="Which constraints", description="a pattern over constraint ids")
-    agents: Agents = Field(title="Who reviews them", description=AGENTS)
+    match: Word = Field(description="a pattern over constraint ids")
+    """The constraints."""
+    agents: Agents
+    """The agents that review them."""
 
 
 class PriorityRoute(FlowSection):
-    """Sends constraints of a range of priorities to some agents."""
+    """Assigns agents to constraints in a range of priorities."""
 
     range: Annotated[tuple[int, int], Strict(False)] = Field(
-        title="Which priorities, both ends included",
-        description="two whole numbers, the smaller one first, as in [1, 3]",
+        description="two whole numbers, the smaller one first, as in [1, 3]"
     )
-    agents: Agents = Field(title="Who reviews them", description=AGENTS)
+    """The priorities, both ends included."""
+    agents: Agents
+    """The agents that review them."""
 
     @field_validator("range")
     @classmethod
@@ -216,39 +253,29 @@ class PriorityRoute(FlowSection):
 
 
 class RoutingConfig(FlowSection):
-    """Who reviews what, where neither the step nor the constraint names an agent."""
+    """The agents of each constraint, where neither the step nor the constraint names any."""
 
-    default_agents: Many[AgentName] = Field(
-        (), title="Who reviews everything else", description=AGENTS
-    )
-    rules: Many[RoutingRule] = Field(
-        (),
-        title="Who reviews constraints of some ids; the first match wins",
-        description="a list of {match, agents}",
-    )
-    priority_routing: Many[PriorityRoute] = Field(
-        (),
-        title="Who reviews constraints of some priorities; the first match wins",
-        description="a list of {range, agents}",
-    )
+    default_agents: Many[AgentName] = Field((), description=AGENTS)
+    """The agents that review everything else."""
+    rules: Many[RoutingRule] = Field((), description="a list of {match, agents}")
+    """The agents by constraint id; the first match wins."""
+    priority_routing: Many[PriorityRoute] = Field((), description="a list of {range, agents}")
+    """The agents by priority; the first match wins."""
 
 
 class ConstraintConfig(FlowSection):
-    """Where the constraints are, and who reviews them."""
+    """Where the constraints are, and which agents review them."""
 
-    dir: Word | None = Field(
-        None, title="A folder of constraint files", description="the path of a folder"
-    )
-    files: Many[Word] = Field(
-        (), title="Constraint files, taken before the folder's", description=PATHS
-    )
+    dir: Word | None = Field(None, description="the path of a folder")
+    """A folder of constraint files."""
+    files: Paths = ()
+    """Constraint files, used before those of the folder."""
     inline: dict[str, Word] = Field(
         default_factory=dict,
-        title="Constraints in one line each",
         description="a sentence by constraint id, as in {short: No sentence is long.}",
     )
+    """Constraints in one line each."""
     routing: RoutingConfig = Field(
-        default_factory=RoutingConfig,
-        title="Who reviews what",
-        description="default_agents, rules or priority_routing",
+        default_factory=RoutingConfig, description="default_agents, rules or priority_routing"
     )
+    """The agents of each constraint."""

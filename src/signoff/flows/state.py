@@ -1,6 +1,6 @@
 """The state of a flow's run: what the next steps, the run directory and the reports read.
 
-It is plain JSON under names that users of the run directory know.
+It is plain JSON, and its names are part of the run directory that users know.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ Scope = Literal["accumulated", "previous", "all"]
 """Which critiques a judge sees."""
 
 MOST_GUIDANCE = 10
-"""Answers of people that prompts repeat, the latest ones."""
+"""Answers of humans that prompts repeat, the latest ones."""
 
 LONGEST_QUESTION = 2_000
 """Characters of a question that are repeated with its answer; it may list hundreds of findings."""
 
 UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
-"""What is noted of a judgement that had nothing to go by."""
+"""The note on a verdict without critiques. It is stored, and recognized by this text."""
 
 
 @dataclass(frozen=True)
 class FlowState:
-    """A reader's view of the state."""
+    """A typed view of the state."""
 
     raw: Mapping[str, Any]
 
     @property
     def artifact(self) -> str:
-        """The text as it stands."""
+        """The current text."""
         return str(self.raw.get("artifact", ""))
 
     @property
     def adjudication(self) -> Adjudication | None:
-        """The last judge's answer, while it is about this artifact."""
-        said = self.raw.get("last_adjudication")
-        return Adjudication.from_json(said) if said else None
+        """The last verdict, while it is about this artifact."""
+        verdict = self.raw.get("last_adjudication")
+        return Adjudication.from_json(verdict) if verdict else None
 
     @property
     def reviewed(self) -> bool:
-        """Whether the last judge had anything to go by."""
-        judged = self.raw.get("last_adjudication") or {}
-        return UNREVIEWED not in judged.get("notes", ())
+        """Whether the last judge had any critique."""
+        verdict = self.raw.get("last_adjudication") or {}
+        return UNREVIEWED not in verdict.get("notes", ())
 
     @property
     def ledger(self) -> Ledger:
@@ -66,7 +66,7 @@ class FlowState:
         by_round: dict[int, dict[str, None]] = {}
         for each in self.raw.get("pursued", ()):
             by_round.setdefault(each["iteration"], {}).update(dict.fromkeys(each["findings"]))
-        return [list(found) for found in by_round.values()]
+        return [list(findings) for findings in by_round.values()]
 
     @property
     def best(self) -> Mapping[str, Any] | None:
@@ -75,58 +75,50 @@ class FlowState:
 
     @property
     def guidance(self) -> list[str]:
-        """What people have said, for prompts."""
-        said = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
-        return [f"{_shortened(each['question'])}\n{each['answer']}" for each in said]
+        """Answers of humans, each with its question, for prompts."""
+        answers = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
+        return [f"{_shortened(each['question'])}\n{each['answer']}" for each in answers]
 
     @property
-    def remarks(self) -> list[Mapping[str, Any]]:
-        """What is worth knowing about how it went: iteration, step and text, in order."""
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """What did not stop the run but is worth knowing: iteration, step and text, in order."""
         return list(self.raw.get("remarks", ()))
 
-    def source(self, of: str = "") -> str:
+    def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
-        return str((self.raw.get("sources") or {}).get(of, ""))
+        return str((self.raw.get("sources") or {}).get(name, ""))
 
     @property
     def critiques_by_step(self) -> dict[str, list[dict[str, Any]]]:
-        """Critiques of this artifact, by the step that made them, as they are stored."""
+        """The stored critiques of this artifact, by their step."""
         return dict(self.raw.get("critiques_by_step", {}))
 
     @property
     def unadjudicated(self) -> list[Mapping[str, Any]]:
-        """Critiques no judge has seen, as they are stored."""
+        """The stored critiques that no judge has seen."""
         return list(self.raw.get("unadjudicated_critiques", ()))
 
 
 def critiques_in_scope(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:
-    """Returns what a judge is given: what no judge has seen, the last step's, or everything."""
+    """Returns the critiques a judge gets: all that no judge has seen, the last step's, or all."""
     view = FlowState(state)
-    match scope:
-        case "accumulated":
-            return view.unadjudicated
-        case "previous":
-            last = state.get("last_critique_step")
-            return [each for each in view.unadjudicated if each["step"] == last]
-        case "all":
-            return [each for made in view.critiques_by_step.values() for each in made]
+    if scope == "all":
+        return [each for critiques in view.critiques_by_step.values() for each in critiques]
+    last = state.get("last_critique_step")
+    return [each for each in view.unadjudicated if scope == "accumulated" or each["step"] == last]
 
 
 def left_unadjudicated(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:
-    """Returns what stays for later judges once one has decided on its scope."""
-    view = FlowState(state)
-    match scope:
-        case "accumulated":
-            return []
-        case "previous":
-            last = state.get("last_critique_step")
-            return [each for each in view.unadjudicated if each["step"] != last]
-        case "all":
-            return view.unadjudicated
+    """Returns the critiques that are left for later judges after one has decided on its scope."""
+    if scope == "accumulated":
+        return []
+    last = state.get("last_critique_step")
+    unadjudicated = FlowState(state).unadjudicated
+    return [each for each in unadjudicated if scope == "all" or each["step"] != last]
 
 
 def after(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the state as it will be once an update counts."""
+    """Returns the state that an update leads to."""
     grown = {
         key: [*state.get(key, ()), *new] for key, new in update.items() if isinstance(new, Append)
     }
@@ -138,17 +130,17 @@ NOTHING_REVIEWED: Mapping[str, Any] = {
     "unadjudicated_critiques": [],
     "last_critique_step": None,
 }
-"""How reviews stand once there is a new artifact to be read afresh."""
+"""The update that discards all critiques, when a new artifact has to be reviewed from scratch."""
 
 
 def stored(critique: Critique, step: str) -> dict[str, Any]:
-    """Returns a critique as the state keeps it: with the step that made it."""
+    """Returns a critique as the state stores it: with its step."""
     return {**critique.to_json(), "step": step}
 
 
-def read(kept: Sequence[Mapping[str, Any]]) -> list[Critique]:
-    """Reads critiques the state keeps."""
-    return [Critique.from_json(each) for each in kept]
+def read(critiques: Sequence[Mapping[str, Any]]) -> list[Critique]:
+    """Reads critiques that the state stores."""
+    return [Critique.from_json(each) for each in critiques]
 
 
 def _shortened(question: str) -> str:

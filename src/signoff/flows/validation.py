@@ -8,14 +8,15 @@ from collections.abc import Collection, Iterator, Sequence
 from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
 from signoff.flows.model import GenflowConfig
+from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import RoutingConfig
-from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.step import (
     POLICY_JUDGE,
     StepKind,
     WorkflowStep,
     keys_of,
     owners,
+    resolve_constraints_for_step,
     with_ids,
 )
 from signoff.review.constraint import Constraint
@@ -24,7 +25,7 @@ from signoff.review.constraint import Constraint
 def validate_workflow(
     config: GenflowConfig, constraints: Sequence[Constraint] | None = None
 ) -> list[Problem]:
-    """Returns everything that is wrong with a flow; `str` of each reads as one line."""
+    """Returns everything that is wrong with a flow; `str` of each is one line."""
     found = flow_mistakes(config, constraints)
     return [mistake.problem(lambda path: format_path(path) or "flow") for mistake in found]
 
@@ -32,33 +33,29 @@ def validate_workflow(
 def flow_mistakes(
     config: GenflowConfig, constraints: Sequence[Constraint] | None = None
 ) -> list[Mistake]:
-    """Returns everything that is wrong with a flow, by its place in the file."""
+    """Returns everything that is wrong with a flow, by its path in the file."""
     if not config.workflow:
         return [Mistake(("workflow",), "workflow is empty", "at least one generate step")]
     found = [mistake for rule in _RULES for mistake in rule(config)]
-    found.extend(_model_of_many(config, constraints))
+    found.extend(_model_of_several_agents(config, constraints))
     return found
 
 
 def _names(config: GenflowConfig) -> Iterator[Mistake]:
-    seen: dict[str, int] = {}
-    for position, step in enumerate(with_ids(config.workflow)):
-        first = seen.setdefault(step.id, position)
+    ids = [step.id for step in with_ids(config.workflow)]
+    for position, name in enumerate(ids):
+        first = ids.index(name)
         if first != position:
-            what = f"{step.id!r} is the name of workflow[{first}] and of workflow[{position}]"
-            yield Mistake(("workflow", position, "name"), what, "give each step a name of its own")
+            what = f"{name!r} is the name of workflow[{first}] and of workflow[{position}]"
+            yield Mistake(("workflow", position, "name"), what, "give each step its own name")
 
 
-def _foreign_fields(config: GenflowConfig) -> Iterator[Mistake]:
+def _fields_of_other_kinds(config: GenflowConfig) -> Iterator[Mistake]:
     """A step built in Python may have fields of another kind, which would do nothing."""
     for position, step in enumerate(config.workflow):
-        changed = [
-            name
-            for name, field in WorkflowStep.model_fields.items()
-            if getattr(step, name) != field.default
-        ]
-        for name in changed:
-            if name not in (*keys_of(step.step), "id"):
+        for name, field in WorkflowStep.model_fields.items():
+            own = name in (*keys_of(step.step), "id")
+            if not own and getattr(step, name) != field.default:
                 path = ("workflow", position, name)
                 what = f"{format_path(path)} does not belong to a {step.step} step"
                 yield Mistake(path, what, owners(name))
@@ -69,122 +66,103 @@ def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:
     if StepKind.GENERATE not in kinds:
         yield Mistake(("workflow",), "there is no generate step", "nothing would be written")
     elif kinds[0] is not StepKind.GENERATE:
-        what = f"the first step is {kinds[0]}, and there is nothing to work on yet"
-        yield Mistake(("workflow", 0), what, "begin with a generate step")
+        what = f"the first step is {kinds[0]}, but there is nothing to work on yet"
+        yield Mistake(("workflow", 0), what, "start with a generate step")
 
 
-def _refines_what_was_judged(config: GenflowConfig) -> Iterator[Mistake]:
-    judged = False
-    for position, step in enumerate(config.workflow):
-        judged = judged or step.step is StepKind.ADJUDICATE
-        if step.step is StepKind.REFINE and not judged:
-            what = f"{_called(config, position)} comes before any adjudicate step"
-            yield Mistake(("workflow", position), what, "only a judge says what to fix")
+def _refine_after_a_judge(config: GenflowConfig) -> Iterator[Mistake]:
+    kinds = [step.step for step in config.workflow]
+    for position, kind in enumerate(kinds):
+        if kind is StepKind.REFINE and StepKind.ADJUDICATE not in kinds[:position]:
+            what = f"{_name(config, position)} comes before any adjudicate step"
+            yield Mistake(("workflow", position), what, "only a judge decides what to fix")
 
 
 def _loops(config: GenflowConfig) -> Iterator[Mistake]:
     ids = [step.id for step in with_ids(config.workflow)]
     for position, step in enumerate(config.workflow):
-        if step.step is not StepKind.REFINE or step.loop_to is None:
-            continue
-        path = ("workflow", position, "loop_to")
         earlier = ids[:position]
-        remedy = f"one of: {', '.join(earlier)}" if earlier else "a step that comes earlier"
-        if step.loop_to not in ids:
-            what = f"{format_path(path)} is {step.loop_to!r}, which is no step"
-            yield Mistake(path, what, remedy)
-        elif step.loop_to not in earlier:
-            what = f"{format_path(path)} is {step.loop_to!r}, which comes no earlier"
-            yield Mistake(path, what, remedy)
+        if step.step is StepKind.REFINE and step.loop_to not in (None, *earlier):
+            path = ("workflow", position, "loop_to")
+            value = f"{format_path(path)} is {step.loop_to!r}"
+            reason = "which is not an earlier step" if step.loop_to in ids else "an unknown step"
+            remedy = f"one of: {', '.join(earlier)}" if earlier else "a step that comes earlier"
+            yield Mistake(path, f"{value}, {reason}", remedy)
 
 
 def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:
-    """Behind a refine that loops, there is only what an approval passing over it leads to."""
+    """The step after a refine that loops is only reached by an approval that skips the refine."""
     reached = {0}
     ids = [step.id for step in with_ids(config.workflow)]
     for position, step in enumerate(config.workflow):
         if position not in reached:
-            what = f"{_called(config, position)} is never reached: the step before it always loops"
-            remedy = "only an approval that does not end the run passes over a refine step"
+            what = f"{_name(config, position)} is never reached: the step before it always loops"
+            remedy = "only an approval that does not end the run skips a refine step"
             yield Mistake(("workflow", position), what, remedy)
             return
-        if step.loop_to not in ids[:position]:  # none, or one that is complained about elsewhere
+        if step.loop_to not in ids[:position]:  # Absent, or invalid and reported by `_loops`.
             reached.add(position + 1)
-        if step.step is StepKind.ADJUDICATE and not _ends_on_approval(config, position):
+        if step.step is StepKind.ADJUDICATE and not config.ends_on_approval(position):
             reached.add(position + 2)
 
 
-def _ends_on_approval(config: GenflowConfig, position: int) -> bool:
-    said = config.workflow[position].on_approved
-    later = config.workflow[position + 1 :]
-    return said == "finish" or (
-        said is None and all(step.step is not StepKind.ADJUDICATE for step in later)
-    )
-
-
-def _policy_judges_only(config: GenflowConfig) -> Iterator[Mistake]:
+def _policy_only_judges(config: GenflowConfig) -> Iterator[Mistake]:
     for position, step in enumerate(config.workflow):
         if step.agent == POLICY_JUDGE and step.step is not StepKind.ADJUDICATE:
             path = ("workflow", position, "agent")
             what = f"{format_path(path)} is {POLICY_JUDGE!r}"
-            yield Mistake(path, what, "the built-in judge works adjudicate steps only")
+            yield Mistake(path, what, "the built-in judge is only for adjudicate steps")
 
 
 _RULES = (
     _names,
-    _foreign_fields,
+    _fields_of_other_kinds,
     _starts_with_generate,
-    _refines_what_was_judged,
+    _refine_after_a_judge,
     _loops,
     _all_reached,
-    _policy_judges_only,
+    _policy_only_judges,
 )
 
 
-def _model_of_many(
+def _model_of_several_agents(
     config: GenflowConfig, constraints: Sequence[Constraint] | None
 ) -> Iterator[Mistake]:
     """One model name cannot be right for several agents."""
-    routing = config.constraints.routing
     for position, step in enumerate(config.workflow):
         if step.step is not StepKind.CRITIQUE or step.model is None or step.agent is not None:
             continue
-        agents = _several(step, routing, constraints)
+        agents = _several_agents(step, config.constraints.routing, constraints)
         if agents:
             path = ("workflow", position, "model")
-            what = f"{format_path(path)} is {step.model!r}, but the routing names {_or(agents)}"
+            names = ", ".join(agents)
+            what = f"{format_path(path)} is {step.model!r}, but the routing names {names}"
             yield Mistake(path, what, "name the step's agent too, or leave the model out")
 
 
-def _several(
+def _several_agents(
     step: WorkflowStep, routing: RoutingConfig, constraints: Sequence[Constraint] | None
 ) -> tuple[str, ...]:
     if constraints is None:
         lists = [routing.default_agents, *(rule.agents for rule in routing.rules)]
         lists += [route.agents for route in routing.priority_routing]
-        said = [agents for agents in lists if agents]
-        # Without the constraints it is certain only where every way leads to several.
-        return said[0] if said and all(len(agents) > 1 for agents in said) else ()
-    from signoff.flows.routing import select_reviewers
-
+        routes = [agents for agents in lists if agents]
+        # Without the constraints it is only certain if every route leads to several agents.
+        return routes[0] if routes and all(len(agents) > 1 for agents in routes) else ()
     chosen = resolve_constraints_for_step(step, constraints)
-    routed = (select_reviewers(None, constraint, routing, ("one",))[0] for constraint in chosen)
+    routed = (select_reviewers(None, each, routing, ("one",))[0] for each in chosen)
     return next((agents for agents in routed if len(agents) > 1), ())
 
 
-def _called(config: GenflowConfig, position: int) -> str:
+def _name(config: GenflowConfig, position: int) -> str:
     step = config.workflow[position]
     return f"step {step.name!r}" if step.name else f"the {step.step} step at {position}"
-
-
-def _or(values: Sequence[str]) -> str:
-    return ", ".join(str(value) for value in values)
 
 
 def unknown_agents(
     config: GenflowConfig, constraints: Sequence[Constraint], known: Collection[str] | None
 ) -> list[Mistake]:
-    """Returns every name that is neither an agent nor a role; without `known`, none."""
+    """Returns every name that is neither an agent nor a role; none if `known` is None."""
     if known is None:
         return []
     return [

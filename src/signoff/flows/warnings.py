@@ -1,4 +1,4 @@
-"""Warnings about a flow: odd, but no mistake, so none of them stops a run.
+"""Warnings about a flow: what is odd but not a mistake, so a run starts anyway.
 
 Patterns that match nothing, reviews that no judge sees, sources that cannot be read, critics
 that share the author's model family. Prompts mention missing sources as well, but the user
@@ -8,15 +8,12 @@ who starts a run reads the terminal, not the prompts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, format_path
 from signoff.flows.flow import Flow
 from signoff.flows.model import GenflowConfig
-from signoff.flows.reviewers import reviewers_of
-from signoff.flows.selection import resolve_constraints_for_step, selects
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.families import ModelUse, Relatives, find_relatives
@@ -24,14 +21,17 @@ from signoff.review.sources import read_source
 
 _FILES = (".yaml", ".yml", ".md", ".txt")
 VARIABLE = "{{"
-"""Paths with one in them may lead into the run's own folder, which does not exist yet."""
+"""Paths that contain it may lead into the run's own folder, which does not exist yet."""
 
 
 def flow_warnings(config: GenflowConfig, constraints: Sequence[Constraint]) -> list[Mistake]:
     """Returns what the author of a flow may want to know, by its path in the file."""
     found = [*_judging(config), *_unjudged(config), *_endless(config), *_goal(config)]
     if not constraints:
-        return [*found, Mistake(("constraints",), "there are no constraints: critics look at none")]
+        return [
+            *found,
+            Mistake(("constraints",), "there are no constraints, so critics review nothing"),
+        ]
     return [*found, *_patterns(config, constraints), *_unread(config, constraints)]
 
 
@@ -59,33 +59,32 @@ def _all_patterns(config: GenflowConfig) -> Iterator[tuple[tuple[str | int, ...]
 def _unread(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterator[Mistake]:
     critics = [step for step in config.workflow if step.step is StepKind.CRITIQUE]
     for constraint in constraints:
-        if not any(selects(step, constraint) for step in critics):
-            what = f"no critique step reads the artifact against {constraint.id!r}"
+        if not any(step.selects(constraint) for step in critics):
+            what = f"no critique step reviews the artifact against {constraint.id!r}"
             yield Mistake(("workflow",), what)
 
 
 def _judging(config: GenflowConfig) -> Iterator[Mistake]:
     kinds = {step.id: step.step for step in config.workflow}
-    if StepKind.ADJUDICATE not in kinds.values():
+    if not _judges(config):
         what = "no adjudicate step: nothing approves, a run ends at its iteration limit"
         yield Mistake(("workflow",), what)
-    read = False
+    order = list(kinds.values())
     for position, step in enumerate(config.workflow):
-        read = read or step.step is StepKind.CRITIQUE
-        if step.step is StepKind.ADJUDICATE and not read:
+        if step.step is StepKind.ADJUDICATE and StepKind.CRITIQUE not in order[:position]:
             yield Mistake(("workflow", position), f"{step.id!r} judges before any critique step")
         if kinds.get(step.loop_to or "") in (StepKind.ADJUDICATE, StepKind.REFINE):
-            what = f"after the loop to {step.loop_to!r} there are no critiques to go by"
+            what = f"after the loop to {step.loop_to!r} there are no critiques to judge"
             yield Mistake(("workflow", position, "loop_to"), what)
 
 
 def _unjudged(config: GenflowConfig) -> Iterator[Mistake]:
-    """An approval says nothing about findings that no judge is shown."""
+    """An approval does not cover findings that no judge sees."""
     if not _judges(config):
         return
     for position, step in enumerate(config.workflow):
         if step.step is StepKind.CRITIQUE and not _is_judged(config.workflow[position + 1 :]):
-            what = f"no judge is shown what {step.id!r} finds, so it keeps nothing from approval"
+            what = f"no judge sees the findings of {step.id!r}, so they do not block approval"
             yield Mistake(("workflow", position), what, "a judge after it, not of scope: previous")
 
 
@@ -120,29 +119,21 @@ def _goal(config: GenflowConfig) -> Iterator[Mistake]:
 
 def source_warnings(flow: Flow) -> Iterator[str]:
     """Yields which sources cannot be read and which scripts will not run."""
-    blocks = {"the goal": flow.goal.source, **{c.id: c.source for c in flow.constraints}}
     allowed = [flow.home] if flow.home else []
-    for of, block in blocks.items():
-        read = read_source(_plain(block), root=flow.root, allowed=allowed, variables={})
+    for name, block in flow.sources.items():
+        files, globs = (
+            tuple(path for path in paths if VARIABLE not in path)
+            for paths in (block.files, block.globs)
+        )
+        checked = SourceBlock(files=files, globs=globs, inline=block.inline)
+        read = read_source(checked, root=flow.root, allowed=allowed, variables={})
         for message in (*read.errors, *read.warnings):
-            yield f"sources of {of}: {message}"
-    idle = [] if flow.allow_scripts else _scripts(flow)
-    if idle:
-        listed = ", ".join(idle)
-        yield f"scripts run only if the run allows them (allow_scripts); these will not: {listed}"
-
-
-def _plain(block: SourceBlock) -> SourceBlock:
-    def without(paths: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(path for path in paths if VARIABLE not in path)
-
-    return replace(block, files=without(block.files), globs=without(block.globs), scripts=())
-
-
-def _scripts(flow: Flow) -> list[str]:
-    sources = [flow.goal.source, *(constraint.source for constraint in flow.constraints)]
-    scripts = [script for source in sources for script in source.scripts]
-    return [*scripts, *(c.script for c in flow.constraints if c.script.strip())]
+            yield f"sources of {name or 'the goal'}: {message}"
+    scripts = [script for block in flow.sources.values() for script in block.scripts]
+    scripts += [each.script for each in flow.constraints if each.script.strip()]
+    if scripts and not flow.allow_scripts:
+        names = ", ".join(scripts)
+        yield f"scripts run only if the run allows them (allow_scripts); these will not: {names}"
 
 
 def relatives(flow: Flow) -> Relatives:
@@ -151,8 +142,7 @@ def relatives(flow: Flow) -> Relatives:
     critics = {
         agent: _model_use(flow, agent, step)
         for step in flow.of_kind(StepKind.CRITIQUE)
-        for constraint in resolve_constraints_for_step(step, flow.constraints)
-        for agent in reviewers_of(flow, step, constraint)
+        for agent in flow.agents_of(step)
     }
     return find_relatives(_model_use(flow, flow.agent(author), author), critics)
 
@@ -163,7 +153,7 @@ def independence_warnings(flow: Flow) -> Iterator[str]:
         return
     found = relatives(flow)
     if not found.independent:
-        yield f"independence could not be kept: {found}"
+        yield f"critics are not independent: {found}"
 
 
 def _model_use(flow: Flow, agent: str, step: WorkflowStep) -> ModelUse:

@@ -1,9 +1,9 @@
-"""Writes values as YAML that people read: in order, and texts of several lines as blocks.
+"""Writes values as readable YAML: in order, and texts of several lines as blocks.
 
-A library's writer takes half a second for a judgement of three hundred findings, while
-critics of the next round wait for the interpreter; this takes milliseconds. Only plain
-values are written, each in one form: blocks, words nobody can misread, and quoted texts
-in which everything that is not plainly visible is escaped.
+ruamel.yaml takes half a second for a verdict on three hundred findings, while the critics of
+the next round wait for the interpreter; this takes milliseconds. Only plain values are written,
+each in one form: blocks, unambiguous words, and quoted texts in which every character that is
+not visible is escaped.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _WORD = re.compile(r"[A-Za-z][\w./-]*(?: [\w./-]+)*[.]?", re.ASCII)
-"""A text that needs no quotes, unless it means something else in YAML."""
+"""A text that needs no quotes, unless it is a keyword."""
 
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
-_MEANS_MORE = frozenset("true false yes no on off null y n".split())
+# Words that YAML, or an older version of it, reads as something else.
+_KEYWORDS = frozenset("true false yes no on off null y n".split())
 
 
 def as_yaml(value: Mapping[str, Any]) -> bytes:
@@ -66,7 +67,7 @@ def _scalar(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    if _WORD.fullmatch(text) and text.lower() not in _MEANS_MORE:
+    if _WORD.fullmatch(text) and text.lower() not in _KEYWORDS:
         return text
     return '"' + "".join(map(_character, text)) + '"'
 
@@ -78,15 +79,15 @@ def _character(character: str) -> str:
         return character
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
-        # Half of a pair of surrogates is no character; it is shown as what it was.
+        # Half of a surrogate pair is not a character; its escape is written as text.
         return f"\\\\u{code:04x}"
     return f"\\U{code:08X}"
 
 
 def _reads_as_block(text: str) -> bool:
-    """Tells whether a text of several lines stands in a block unchanged."""
+    """Tells whether a text of several lines can be written as a block without changing it."""
     if "\n" not in text or text[0].isspace() or text.endswith("\n\n"):
         return False
     plain = text.replace("\n", "").replace("\t", "").isprintable()
-    # Words may be followed by blanks; a line of nothing else would be taken for an empty one.
+    # Lines may end with blanks, but a line of blanks would be read as an empty one.
     return plain and not any(line.isspace() for line in text.split("\n"))

@@ -141,7 +141,7 @@ def test_a_preset_has_no_warnings(home: Home) -> None:
 
     read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=home.root / "goal.yaml")
 
-    assert read.remarks == ()
+    assert read.warnings == ()
     assert read.goal is not None
     assert {each.id for each in read.constraints} == {p.stem for p in home.constraints.iterdir()}
 
@@ -163,7 +163,7 @@ def test_two_presets_do_not_affect_each_other(tmp_path: Path) -> None:
 
     read = read_flow(SourceFile(home.flows / "docs.yaml"), root=tmp_path, home=home.path)
 
-    assert read.remarks == ()
+    assert read.warnings == ()
     assert len(read.constraints) == 4
 
 

@@ -1,4 +1,4 @@
-"""Flows built by hand and played by scripted agents."""
+"""Flows that tests build, and scripted agents that run them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def known(kinds: Mapping[str, str]) -> dict[str, KnownAgent]:
 
 
 def issue(finding: str, severity: str = "HIGH", evidence: str = "OMISSION", **more: Any) -> Any:
-    """Returns one issue as a critic states it."""
+    """Returns one issue as a critic reports it."""
     return {"severity": severity, "finding": finding, "evidence": evidence, **more}
 
 
@@ -110,13 +110,13 @@ async def play(
     store: Store | None = None,
     name: str = "run",
 ) -> RunResult:
-    """Starts a run of a flow and returns how it rests."""
+    """Starts a run of a flow and returns its result."""
     workflow = compile_flow(played, "sea")
     async with Engine(store or MemoryStore(), agents=agents, files=RunFiles(folder)) as engine:
         return await engine.start(workflow, name=name)
 
 
-async def go_on(
+async def answer_and_resume(
     played: Flow,
     agents: Mapping[str, Agent],
     folder: Path,
@@ -125,7 +125,7 @@ async def go_on(
     text: str = "",
     name: str = "run",
 ) -> RunResult:
-    """Answers what a run waits for, if anything is given, and lets it go on."""
+    """Answers the pending request of a run, if there is an answer, and resumes the run."""
     import signoff
 
     if answer is not None:

@@ -1,4 +1,4 @@
-"""What a flow file is told of the settings around it."""
+"""What a flow file gets from the settings."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from signoff.agents.base import KnownAgent
 from signoff.documents.source_file import SourceFile
 from signoff.flows.compile_file import compile_file
-from signoff.flows.steps.refine import in_words
+from signoff.flows.steps.refine import writes_text
 from signoff.notation import CompileContext
 from signoff.runtime.ports import Capabilities
 
@@ -24,8 +24,8 @@ workflow:
 
 
 @pytest.mark.parametrize("edits", [True, False])
-def test_only_an_agent_that_can_edit_files_is_given_one(edits: bool, tmp_path: Path) -> None:
-    """A program that only answers failed in the refine step, with everything before it paid."""
+def test_only_an_agent_that_can_edit_files_gets_one(edits: bool, tmp_path: Path) -> None:
+    """A program that only answers failed in the refine step, after everything else was paid for."""
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW)
     own = KnownAgent("of a plug-in", declared=lambda: Capabilities(edits_files=edits))
@@ -33,7 +33,7 @@ def test_only_an_agent_that_can_edit_files_is_given_one(edits: bool, tmp_path: P
     workflow = compile_file(SourceFile(file), CompileContext(tmp_path, agents={"own": own}))
 
     handler: Any = workflow.steps["refine"].handler
-    assert in_words(handler.flow, handler.step) is not edits
+    assert writes_text(handler.flow, handler.step) is not edits
 
 
 def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path: Path) -> None:
@@ -44,19 +44,19 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
     workflow = compile_file(SourceFile(file), CompileContext(tmp_path))
 
     handler: Any = workflow.steps["refine"].handler
-    assert not in_words(handler.flow, handler.step)
+    assert not writes_text(handler.flow, handler.step)
 
 
 @pytest.mark.parametrize(
-    ("agents", "remarks"),
+    ("agents", "warnings"),
     [
-        ({}, ["codex is not on PATH; it works: draft, review"]),
+        ({}, ["codex is not on PATH; needed by: draft, review"]),
         ({"codex": KnownAgent("manual")}, []),
     ],
-    ids=["nobody", "somebody by that name"],
+    ids=["missing", "configured under that name"],
 )
-def test_a_program_that_is_not_there_is_told_before_anything_is_paid_for(
-    agents: dict[str, Any], remarks: list[str], tmp_path: Path
+def test_a_missing_program_is_reported_before_anything_is_paid_for(
+    agents: dict[str, Any], warnings: list[str], tmp_path: Path
 ) -> None:
     """The draft was paid for, and only then did the review fail."""
     file = tmp_path / "flow.yaml"
@@ -73,4 +73,4 @@ def test_a_program_that_is_not_there_is_told_before_anything_is_paid_for(
         SourceFile(file), CompileContext(tmp_path, installed=["claude"], agents=agents)
     )
 
-    assert list(workflow.warnings) == remarks
+    assert list(workflow.warnings) == warnings

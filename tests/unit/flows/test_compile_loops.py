@@ -11,10 +11,10 @@ from signoff.store.memory import MemoryStore
 from signoff.store.rundir import RunFiles
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
+    answer_and_resume,
     constraint,
     fails,
     flow,
-    go_on,
     issue,
     passes,
     play,
@@ -23,13 +23,13 @@ from tests.unit.flows.harness import (
 )
 
 
-async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> None:
-    """The whole point: what is wrong is found, mended, read again, and only then approved."""
+async def test_a_loop_repeats_until_the_judge_approves(tmp_path: Path) -> None:
+    """The whole point: problems are found, fixed, reviewed again, and only then approved."""
     claude = ScriptedAgent(
         [
             "The see.",
-            fails(issue("misspelt", evidence="see")),
-            rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"}, bill="Mend it."),
+            fails(issue("misspelled", evidence="see")),
+            rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"}, bill="Fix it."),
             "The sea.",
             "The sea!",
             passes(),
@@ -47,44 +47,44 @@ async def test_a_loop_goes_round_until_the_judge_approves(tmp_path: Path) -> Non
 async def test_a_flow_without_a_judge_ends_at_its_limit_with_the_best_version(
     tmp_path: Path,
 ) -> None:
-    """Nothing approves, so nothing is called approved."""
-    made = flow([step("generate"), step("critique")], max_iterations=2)
+    """Without a judge, nothing is approved."""
+    the_flow = flow([step("generate"), step("critique")], max_iterations=2)
     claude = ScriptedAgent(["One.", passes(), "Two.", fails(issue("bad"))])
 
-    result = await play(made, {"claude": claude}, tmp_path)
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     assert result.status is Status.LIMIT
     assert (tmp_path / "run/final/artifact.md").read_text() == "One.\n"
 
 
-async def test_the_state_says_where_the_run_stands(tmp_path: Path) -> None:
-    """Who reads state.json while a run waits must find the step it waits in."""
-    made = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
+async def test_the_state_has_the_current_step(tmp_path: Path) -> None:
+    """state.json has to show the step in which a run waits."""
+    the_flow = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
     claude = ScriptedAgent(["Text.", fails(issue("bad"))])
 
-    result = await play(made, {"claude": claude}, tmp_path)
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     assert result.status is Status.WAITING
     assert (result.step, result.state["step_index"]) == ("critique", 1)
 
 
-async def test_what_a_person_is_asked_about_is_there_to_be_looked_at(tmp_path: Path) -> None:
-    """Whoever decides needs the reviews and the findings before the answer, not after it."""
-    made = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
+async def test_the_reviews_are_stored_before_a_human_is_asked_about_them(tmp_path: Path) -> None:
+    """The human needs the reviews and the findings before the answer, not after it."""
+    the_flow = flow(default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}))
     claude = ScriptedAgent(["Text.", fails(issue("bad"))])
 
-    result = await play(made, {"claude": claude}, tmp_path)
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     (critique,) = result.state["critiques_by_step"]["critique"]
     assert critique["issues"][0]["finding"] == "bad"
     assert [each["finding"] for each in result.state["findings"]["entries"]] == ["bad"]
 
 
-async def test_every_round_may_ask_a_person_even_where_the_review_comes_last(
+async def test_every_round_may_ask_a_human_even_if_the_review_is_the_last_step(
     tmp_path: Path,
 ) -> None:
-    """The bound on asking is for each review, not for the run."""
-    made = flow(
+    """The bound on questions is for each review, not for the run."""
+    the_flow = flow(
         [step("generate"), step("critique")],
         default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
         max_iterations=3,
@@ -93,17 +93,17 @@ async def test_every_round_may_ask_a_person_even_where_the_review_comes_last(
     claude.on("You review an artifact", fails(issue("bad")))
     claude.on("Write the artifact", "One.", "Two.", "Three.")
     store = MemoryStore()
-    result = await play(made, {"claude": claude}, tmp_path, store=store)
+    result = await play(the_flow, {"claude": claude}, tmp_path, store=store)
     asked = 0
     while result.status is Status.WAITING:
         asked += 1
-        result = await go_on(made, {"claude": claude}, tmp_path, store, "go on")
+        result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "go on")
 
     assert (result.status, asked) == (Status.LIMIT, 3)
 
 
 async def test_a_constraint_can_be_improved_while_its_critic_waits(tmp_path: Path) -> None:
-    """The most natural change of all: the rule was wrong, and the run is in the middle of it."""
+    """The most common change: the rule was wrong, and the run is in the middle of it."""
     before = flow([step("generate"), step("critique"), step("adjudicate", agent="policy")])
     reworded = constraint("clear", priority=5)
     after = flow(before.config.workflow, [reworded])

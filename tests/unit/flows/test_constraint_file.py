@@ -23,8 +23,8 @@ def complaints(folder: Path) -> list[str]:
     return [str(problem).removeprefix(f"{folder}/") for problem in caught.value.problems]
 
 
-def test_every_key_of_a_constraint_has_its_place() -> None:
-    """Critics are asked about what stands in the file, all of it."""
+def test_every_key_of_a_constraint_is_read() -> None:
+    """Critics get everything that is in the file."""
     (constraint,) = load_constraints(CONSTRAINTS / "every_key.yaml")
 
     assert constraint == Constraint(
@@ -48,7 +48,7 @@ def test_every_key_of_a_constraint_has_its_place() -> None:
     )
 
 
-def test_a_constraint_that_names_one_severity_says_nothing_about_the_others(
+def test_a_constraint_that_names_one_severity_leaves_the_others_open(
     tmp_path: Path,
 ) -> None:
     """The levels below it decide those."""
@@ -59,15 +59,15 @@ def test_a_constraint_that_names_one_severity_says_nothing_about_the_others(
     assert constraint.behavior == ConstraintBehavior.from_dict({"critical": "escalate"})
 
 
-def test_what_is_not_said_has_the_known_defaults(tmp_path: Path) -> None:
-    """A file of one line is a constraint, named after itself."""
+def test_missing_keys_have_the_documented_defaults(tmp_path: Path) -> None:
+    """A file of one line is a constraint, named after the file."""
     (tmp_path / "no.jargon-1.yml").write_text("summary: No jargon.\nrules:\nagents:\n")
 
     assert load_constraints(tmp_path) == [Constraint("no.jargon-1", 10, "No jargon.")]
 
 
 def test_a_folder_is_read_in_the_order_of_names_and_a_list_in_its_own(tmp_path: Path) -> None:
-    """The order of definition is an order a step may ask for."""
+    """A step may use the order of definition."""
     for name in ("b.yaml", "a.yml", "c.yaml"):
         (tmp_path / name).write_text("summary: x\n")
     (tmp_path / "notes.md").write_text("no constraint")
@@ -77,8 +77,8 @@ def test_a_folder_is_read_in_the_order_of_names_and_a_list_in_its_own(tmp_path: 
     assert [c.id for c in load_constraints([tmp_path / "c.yaml", tmp_path / "a.yml"])] == ["c", "a"]
 
 
-def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
-    """A run must not start with nine of ten constraints, nor tell of one wrong file at a time."""
+def test_every_problem_of_every_file_is_reported_together(tmp_path: Path) -> None:
+    """A run must not start with nine of ten constraints, nor report one file at a time."""
     files = {
         "a.yaml": "summary: fine\n",
         "b.yaml": "summary: [\n",
@@ -107,7 +107,7 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "d.yaml:2: priority is 'high'",
         "d.yaml:4: rules[0].text is missing",
         "d.yaml:5: rules[1].id is missing",
-        "e.yaml:2: both source and sources are there",
+        "e.yaml:2: both source and sources are set",
         "f.yaml:3: rules[1].id is 'x', as is rules[0].id",
         f"g.yaml: the id 'a' is taken by {tmp_path}/a.yaml",
         "h.yaml:1: behavior is 'halt'",
@@ -117,41 +117,41 @@ def test_every_problem_of_every_file_is_named_together(tmp_path: Path) -> None:
         "k.yaml:1: unknown key 'severe'",
         "k.yaml:2: rules[0].default_severity is 'BAD'",
         "l.yaml:1: is empty",
-        "m n.yaml: its name 'm n' is no id",
-        "m.yaml:1: script is no command: No closing quotation",
+        "m n.yaml: the file name 'm n' is not a valid id",
+        "m.yaml:1: script is not a valid command: No closing quotation",
     ]
 
 
-def test_the_older_list_of_sources_is_read_with_a_remark(tmp_path: Path) -> None:
+def test_the_older_list_of_sources_is_read_with_a_warning(tmp_path: Path) -> None:
     """Old files work, and their authors learn the newer form."""
     (tmp_path / "a.yaml").write_text("summary: x\nsources: [a.md, b.md]\n")
-    remarks: list[Problem] = []
+    warnings: list[Problem] = []
 
-    (constraint,) = read_constraints([tmp_path / "a.yaml"], [], remarks)
+    (constraint,) = read_constraints([tmp_path / "a.yaml"], [], warnings)
 
     assert constraint.source == SourceBlock(files=("a.md", "b.md"))
-    assert [str(remark).removeprefix(f"{tmp_path}/") for remark in remarks] == [
+    assert [str(warning).removeprefix(f"{tmp_path}/") for warning in warnings] == [
         "a.yaml:2: `sources` is the older form (source: {files: …})"
     ]
 
 
-def test_a_constraint_that_demands_nothing_is_remarked_on(tmp_path: Path) -> None:
+def test_a_constraint_without_requirements_is_a_warning(tmp_path: Path) -> None:
     """A critic could only guess what to look for."""
     (tmp_path / "a.yaml").write_text("priority: 1\n")
-    remarks: list[Problem] = []
+    warnings: list[Problem] = []
 
-    read_constraints([tmp_path / "a.yaml"], [], remarks)
+    read_constraints([tmp_path / "a.yaml"], [], warnings)
 
-    assert "neither a summary nor rules" in str(remarks[0])
+    assert "neither a summary nor rules" in str(warnings[0])
 
 
 def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
-    """A constraint nobody reads is worse than a run that does not start."""
+    """An unread constraint is worse than a run that does not start."""
     assert complaints(tmp_path / "none.yaml")[0].endswith("none.yaml: does not exist")
 
 
-def test_a_constraint_is_read_back_from_what_it_writes() -> None:
-    """Runs keep their constraints, and are judged by them later."""
+def test_a_constraint_survives_being_stored() -> None:
+    """Runs store their constraints, and are explained by them later."""
     (constraint,) = load_constraints(CONSTRAINTS / "every_key.yaml")
 
     assert constraint_from_dict(constraint.to_json()) == constraint

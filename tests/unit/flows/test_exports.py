@@ -1,4 +1,4 @@
-"""What `signoff.flows` offers to programs."""
+"""The public names of `signoff.flows`."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tests.unit.flows.harness import passes, rules
 
 @pytest.mark.parametrize("name", flows.__all__)
 def test_every_public_name_is_there(name: str) -> None:
-    """A name that is listed and missing fails only when somebody needs it."""
+    """A listed name that is missing would only fail when it is used."""
     assert getattr(flows, name) is not None
     assert name in dir(flows)
 

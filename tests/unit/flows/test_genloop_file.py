@@ -13,8 +13,8 @@ from signoff.review.severity import Severity
 FLOWS = Path(__file__).parents[2] / "fixtures" / "flows"
 
 
-def test_a_file_that_says_nothing_but_its_version_is_the_whole_loop() -> None:
-    """Every key is optional, and each has its known default."""
+def test_a_file_with_only_a_version_is_the_whole_loop() -> None:
+    """Every key is optional and has its documented default."""
     config = config_from_dict({"version": 1})
 
     generate, critique, adjudicate, refine = config.workflow
@@ -32,8 +32,8 @@ def test_a_file_that_says_nothing_but_its_version_is_the_whole_loop() -> None:
     assert not config.allow_scripts
 
 
-def test_every_key_of_the_loop_has_its_place() -> None:
-    """A key that is accepted and does nothing misleads whoever wrote it."""
+def test_every_key_of_the_loop_is_read() -> None:
+    """A key that is accepted but ignored misleads its author."""
     config = read_flow_file(FLOWS / "genloop.yaml")
 
     generate, critique, adjudicate, refine = config.workflow
@@ -76,7 +76,7 @@ def test_every_key_of_the_loop_has_its_place() -> None:
     ],
 )
 def test_a_policy_is_a_name_for_what_blocks(policy: str, blocks: str) -> None:
-    """Approval means what the policy's name says."""
+    """The policy's name decides what blocks approval."""
     newer = config_from_dict({"adjudication": {"approval": {"policy": policy}}})
     older = config_from_dict({"termination": {"approve_when": policy}})
 
@@ -85,15 +85,15 @@ def test_a_policy_is_a_name_for_what_blocks(policy: str, blocks: str) -> None:
 
 
 def test_every_issue_reaches_the_judge_of_the_loop() -> None:
-    """`all_resolved` could not hold if LOW issues were dropped on the way."""
+    """`all_resolved` would be wrong if LOW issues were dropped."""
     config = config_from_dict({"default_behavior": {"low": "ignore"}})
 
     behaviors = [config.behavior(Constraint("a"), severity).behavior for severity in Severity]
     assert behaviors == [*[IssueBehavior.CONTINUE] * 3, IssueBehavior.IGNORE]
 
 
-def test_a_person_is_asked_when_rounds_get_nowhere_unless_the_file_says_who_is_asked_when() -> None:
-    """Whoever lists the triggers has listed them all."""
+def test_a_human_is_asked_if_the_loop_does_not_converge_unless_the_file_lists_triggers() -> None:
+    """A list of triggers is complete."""
 
     def rules(raw: dict[str, object]) -> ConvergenceConfig:
         return config_from_dict(raw).convergence
@@ -110,7 +110,7 @@ def test_a_person_is_asked_when_rounds_get_nowhere_unless_the_file_says_who_is_a
     [
         ({"max_iterations": 21}, "a whole number from 1 to 20"),
         ({"phases": {"critique": {"pattern": "serial"}}}, "one of: parallel, sequential"),
-        ({"phases": {"refine": {"mode": "mend"}}}, "one of: edit, rewrite, apply"),
+        ({"phases": {"refine": {"mode": "fix"}}}, "one of: edit, rewrite, apply"),
         ({"phases": {"write": {}}}, "valid: generate, critique, adjudicate, refine"),
         ({"phases": {"generate": {"agent": ""}}}, "an agent's name"),
         ({"adjudication": {"escalation": {"thrash_threshold": 11}}}, "from 1 to 10"),
@@ -122,7 +122,7 @@ def test_a_person_is_asked_when_rounds_get_nowhere_unless_the_file_says_who_is_a
 def test_a_wrong_value_of_the_loop_is_answered_with_the_valid_ones(
     raw: dict[str, object], words: str
 ) -> None:
-    """An earlier program dropped what it did not know; nobody noticed."""
+    """Unknown values must not be dropped silently."""
     with pytest.raises(InvalidWorkflow) as caught:
         config_from_dict(raw)
 

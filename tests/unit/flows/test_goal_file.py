@@ -10,8 +10,8 @@ from signoff.review.constraint import SourceBlock
 GOALS = Path(__file__).parents[2] / "fixtures" / "goals"
 
 
-def test_every_key_of_a_goal_has_its_place() -> None:
-    """The author of the artifact is given what stands there."""
+def test_every_key_of_a_goal_is_read() -> None:
+    """The author of the artifact gets everything in the file."""
     assert load_goal(GOALS / "every_key.yaml") == Goal(
         goal="A page about tea.\n",
         source=SourceBlock(
@@ -30,8 +30,8 @@ def test_every_key_of_a_goal_has_its_place() -> None:
         ("GOAL", "Tea."),
     ],
 )
-def test_a_text_is_the_goal_as_a_whole(tmp_path: Path, name: str, text: str) -> None:
-    """Whoever has a text does not have to learn keys."""
+def test_a_plain_text_is_the_whole_goal(tmp_path: Path, name: str, text: str) -> None:
+    """Users who have a text do not have to learn keys."""
     (tmp_path / name).write_text(text)
 
     assert load_goal(tmp_path / name) == Goal(goal=text)
@@ -52,10 +52,10 @@ def test_a_text_is_the_goal_as_a_whole(tmp_path: Path, name: str, text: str) -> 
         ("  \n", "is empty"),
     ],
 )
-def test_a_wrong_goal_is_answered_with_what_would_be_right(
+def test_an_invalid_goal_is_reported_with_what_is_valid(
     tmp_path: Path, text: str, words: str
 ) -> None:
-    """A run without a goal makes something nobody asked for."""
+    """A run without a goal would write something arbitrary."""
     (tmp_path / "goal.yaml").write_text(text)
 
     with pytest.raises(InvalidWorkflow) as caught:
@@ -64,9 +64,9 @@ def test_a_wrong_goal_is_answered_with_what_would_be_right(
     assert words in str(caught.value)
 
 
-def test_a_folder_holds_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) -> None:
+def test_a_folder_contains_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) -> None:
     """Old run folders keep working."""
-    with pytest.raises(InvalidWorkflow, match=r"holds no goal\.yaml and no goal\.md"):
+    with pytest.raises(InvalidWorkflow, match=r"contains no goal\.yaml and no goal\.md"):
         load_goal(tmp_path)
 
     (tmp_path / "goal.md").write_text("Tea.")
@@ -81,7 +81,7 @@ def test_a_folder_holds_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) ->
     assert load_goal(tmp_path) == Goal(goal="Coffee.")
 
 
-def test_a_goal_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    """The name on the command line may hold a typo."""
+def test_a_missing_goal_file_is_refused(tmp_path: Path) -> None:
+    """The name on the command line may contain a typo."""
     with pytest.raises(InvalidWorkflow, match="does not exist"):
         load_goal(tmp_path / "gaol.yaml")

@@ -44,7 +44,7 @@ JUDGED = {
     "status": "REWRITE",
     "decisions": [],
     "termination": {"critical_pursuing": 0, "high_pursuing": 2},
-    "bill_of_work": "## Issue: accuracy-001 (HIGH)\n\n- mend it\n",
+    "bill_of_work": "## Issue: accuracy-001 (HIGH)\n\n- fix it\n",
 }
 
 
@@ -105,8 +105,10 @@ def refined(step: str, to: str, path: str = "iterations/1/artifact_refined.md") 
     return finished(to, iteration=2, artifact="Better.\n", artifact_path=path, step=did)
 
 
-def test_the_goal_and_the_constraints_stand_where_people_look(tmp_path: Path, story: Story) -> None:
-    """A run has to say what it was about, whatever became of the files it came from."""
+def test_the_goal_and_the_constraints_are_in_the_run_directory(
+    tmp_path: Path, story: Story
+) -> None:
+    """A run has to show what it was about, even if its files have changed."""
     shelf = Shelf(tmp_path, story)
 
     story.begin()
@@ -119,13 +121,13 @@ def test_the_goal_and_the_constraints_stand_where_people_look(tmp_path: Path, st
 
 
 def test_calls_are_named_by_phase_constraint_and_agent(tmp_path: Path, story: Story) -> None:
-    """Somebody debugging a prompt knows the names from the documentation."""
+    """Users who debug a prompt know the names from the documentation."""
     story.begin().ask("draft#1", "write", "Tea.").commit(drafted())
     story.ask("critics#1[0]/accuracy#1", "read", "{")
     story.ask("critics#1[0]/accuracy#2", "again", "{}")
     story.commit(reviewed("structure_review", "judge", CRITIQUE))
     story.ask("verdict#1", "judge", "...", agent="codex").commit(judged())
-    story.ask("refine#1", "mend", "done", agent="gemini").commit(refined("fix", "draft"))
+    story.ask("refine#1", "fix", "done", agent="gemini").commit(refined("fix", "draft"))
 
     shelf = Shelf(tmp_path, story).look()
 
@@ -143,10 +145,10 @@ def test_calls_are_named_by_phase_constraint_and_agent(tmp_path: Path, story: St
     }
 
 
-def test_what_steps_made_stands_in_the_folder_of_its_iteration(
+def test_the_results_of_steps_are_in_the_folder_of_their_iteration(
     tmp_path: Path, story: Story
 ) -> None:
-    """The artifact, each critique and the judgement are what people open first."""
+    """Users open the artifact, the critiques and the verdict first."""
     story.begin().commit(drafted())
     story.commit(reviewed("structure_review", "judge", CRITIQUE)).commit(judged())
     story.commit(refined("fix", "draft"))
@@ -162,8 +164,8 @@ def test_what_steps_made_stands_in_the_folder_of_its_iteration(
     assert "bill_of_work: |" in (folder / "adjudication_judge.yaml").read_text()
 
 
-def test_a_critique_is_there_while_its_step_still_waits(tmp_path: Path, story: Story) -> None:
-    """Whoever is asked about a finding wants to read the critique before he answers."""
+def test_a_critique_is_written_while_its_step_still_waits(tmp_path: Path, story: Story) -> None:
+    """A human who is asked about a finding wants to read the critique first."""
     read = {key: value for key, value in CRITIQUE.items() if key != "step"}
     story.begin().commit(drafted()).commit(ev.ItemFinished("critics#1[0]", read))
 
@@ -176,7 +178,7 @@ def test_a_critique_is_there_while_its_step_still_waits(tmp_path: Path, story: S
     assert sum("accuracy-claude" in name for name in late.names) == 1
 
 
-def test_items_of_other_fan_outs_are_no_critiques(tmp_path: Path, story: Story) -> None:
+def test_items_of_other_fan_outs_are_not_critiques(tmp_path: Path, story: Story) -> None:
     """Sources are gathered in a fan-out, too."""
     story.begin().commit(ev.ItemFinished("sources#1[0]", "Facts."))
 
@@ -188,7 +190,7 @@ def test_items_of_other_fan_outs_are_no_critiques(tmp_path: Path, story: Story) 
 def test_a_second_step_that_would_write_the_same_file_adds_its_name(
     tmp_path: Path, story: Story
 ) -> None:
-    """Two reviews of one constraint in one round are two findings of fact; neither may vanish."""
+    """Two reviews of one constraint in one round are two files."""
     story.begin().commit(drafted())
     story.commit(reviewed("structure_review", "style_review", CRITIQUE))
     story.commit(reviewed("style_review", "fix", {**CRITIQUE, "overall": "PASS"}))
@@ -201,9 +203,7 @@ def test_a_second_step_that_would_write_the_same_file_adds_its_name(
     assert shelf.json(f"{critiques}_style_review.json")["overall"] == "PASS"
 
 
-def test_readings_whose_names_read_alike_stand_in_files_of_their_own(
-    tmp_path: Path, story: Story
-) -> None:
+def test_reviews_with_similar_names_have_different_files(tmp_path: Path, story: Story) -> None:
     """`a` read by `b-c` and `a-b` read by `c` were one file, and one of them was lost."""
     first = {**CRITIQUE, "constraint_id": "a", "reviewer": "b-c"}
     second = {**CRITIQUE, "constraint_id": "a-b", "reviewer": "c", "overall": "PASS"}
@@ -216,18 +216,18 @@ def test_readings_whose_names_read_alike_stand_in_files_of_their_own(
     assert shelf.json("iterations/1/critiques/a-b-c_2.json")["overall"] == "PASS"
 
 
-def test_constraints_whose_ids_begin_alike_are_all_shown() -> None:
-    """Ids longer than a file name may be were cut to the same one."""
+def test_constraints_with_the_same_long_prefix_are_all_shown() -> None:
+    """Ids that are longer than a file name were cut to the same one."""
     long = "x" * 70
     constraints = [{"id": f"{long}-{n}", "priority": n, "summary": "s"} for n in (1, 2)]
 
     files = FlowLayout().definition({"source": {"constraints": constraints}})
 
-    shown = [text.decode() for path, text in files.items() if path.startswith("constraints/")]
-    assert [f"{long}-1" in shown[0], f"{long}-2" in shown[1]] == [True, True]
+    texts = [text.decode() for path, text in files.items() if path.startswith("constraints/")]
+    assert [f"{long}-1" in texts[0], f"{long}-2" in texts[1]] == [True, True]
 
 
-def test_the_thread_holds_the_fields_everybody_reads(tmp_path: Path, story: Story) -> None:
+def test_the_thread_has_the_documented_fields(tmp_path: Path, story: Story) -> None:
     """Scripts count findings and approvals by these lines."""
     second = {**CRITIQUE, "constraint_id": "style", "issues": [], "overall": "PASS"}
     story.begin().ask("draft#1", "write", "Tea.").commit(drafted())
@@ -238,9 +238,9 @@ def test_the_thread_holds_the_fields_everybody_reads(tmp_path: Path, story: Stor
 
     assert all(len(line["id"]) == 16 and line["ts"].endswith("Z") for line in thread)
     assert len({line["id"] for line in thread}) == len(thread) == 5
-    told = [{k: v for k, v in line.items() if k not in ("id", "ts", "role")} for line in thread]
+    entries = [{k: v for k, v in line.items() if k not in ("id", "ts", "role")} for line in thread]
     head = {"iteration": 1}
-    assert told == [
+    assert entries == [
         {**head, "phase": "generate", "step_name": "draft", "agent": "claude",
          "artifact_path": "iterations/1/artifact.md"},
         {**head, "phase": "critique", "step_name": "structure_review", "agent": "claude",
@@ -254,8 +254,8 @@ def test_the_thread_holds_the_fields_everybody_reads(tmp_path: Path, story: Stor
     ]  # fmt: skip
 
 
-def test_what_a_person_said_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
-    """Whoever reads the thread later has to see who decided."""
+def test_the_answer_of_a_human_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
+    """Readers of the thread have to see who decided."""
     waits = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", {"prompt": "Ship it?"})
     answer = {"value": "no", "text": "too long", "by": "ann", "at": 0.0}
 
@@ -267,7 +267,7 @@ def test_what_a_person_said_is_a_line_of_its_own(tmp_path: Path, story: Story) -
 
 
 def test_state_has_the_flows_own_fields_after_the_common_head(tmp_path: Path, story: Story) -> None:
-    """Whoever reads `state.json` expects the artifact there, not one level below."""
+    """Readers of `state.json` expect the artifact there, not one level below."""
     shelf = Shelf(tmp_path, story)
 
     story.begin()
@@ -284,7 +284,7 @@ def test_state_has_the_flows_own_fields_after_the_common_head(tmp_path: Path, st
 
 
 def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
-    """It is held back, as the run ends there, and counts when more rounds are granted later."""
+    """It is pending, as the run ends there, and counts when more rounds are granted later."""
     did = refined("fix", "draft")
     story.begin().commit(drafted("fix"))
     story.commit(ev.StepWorked(Outcome.OK, did.delta))
@@ -301,8 +301,8 @@ def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story
     assert ended["explanation"] == "3 iterations without approval"
 
 
-def test_an_approved_flow_says_so(tmp_path: Path, story: Story) -> None:
-    """`approved` is the word people look for."""
+def test_the_reason_of_an_approved_flow_is_approved(tmp_path: Path, story: Story) -> None:
+    """Users look for the word `approved`."""
     story.begin().commit(ev.RunStopped(Status.COMPLETED))
 
     resolution = Shelf(tmp_path, story).look().json("resolution.json")
@@ -310,10 +310,10 @@ def test_an_approved_flow_says_so(tmp_path: Path, story: Story) -> None:
     assert (resolution["reason"], resolution["status"]) == ("approved", "completed")
 
 
-def test_a_directory_made_at_once_equals_one_made_step_by_step(
+def test_a_directory_written_at_once_equals_one_written_step_by_step(
     tmp_path: Path, story: Story
 ) -> None:
-    """After a crash, or a loss, the same journal has to give the same files."""
+    """After a crash or a loss, the same journal has to give the same files."""
     follower = Shelf(tmp_path / "followed", story)
     for event in (
         drafted(),
@@ -333,8 +333,8 @@ def test_a_directory_made_at_once_equals_one_made_step_by_step(
         assert (rebuilt.folder / name).read_bytes() == (follower.folder / name).read_bytes(), name
 
 
-def test_a_lost_artifact_is_mended(tmp_path: Path, story: Story) -> None:
-    """A power cut may take files whose journal is safe."""
+def test_a_lost_artifact_is_restored(tmp_path: Path, story: Story) -> None:
+    """A power cut may lose files whose journal is safe."""
     story.begin().commit(drafted())
     Shelf(tmp_path, story).look()
     (tmp_path / "demo" / "iterations" / "1" / "artifact.md").unlink()
@@ -346,7 +346,7 @@ def test_a_lost_artifact_is_mended(tmp_path: Path, story: Story) -> None:
 
 
 def test_a_call_under_way_has_its_prompt(tmp_path: Path, story: Story) -> None:
-    """Whoever wonders what takes so long can read what was asked."""
+    """Users who wonder what takes so long can read the prompt."""
     story.begin().commit(asked("draft#1", "Write about tea."))
 
     shelf = Shelf(tmp_path, story).look()

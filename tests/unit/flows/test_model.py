@@ -12,28 +12,28 @@ LEVELS = (Level.CONSTRAINT, Level.FLOW, Level.DEFAULT)
 STEPS = (WorkflowStep(step=StepKind.GENERATE),)
 
 
-def level_of(said: dict[Level, ConstraintBehavior]) -> tuple[GenflowConfig, Constraint]:
+def level_of(levels: dict[Level, ConstraintBehavior]) -> tuple[GenflowConfig, Constraint]:
     silent = ConstraintBehavior()
     config = GenflowConfig(
         workflow=STEPS,
-        default_behavior=said.get(Level.DEFAULT, silent),
-        constraint_behaviors={"tone": said[Level.FLOW]} if Level.FLOW in said else {},
+        default_behavior=levels.get(Level.DEFAULT, silent),
+        constraint_behaviors={"tone": levels[Level.FLOW]} if Level.FLOW in levels else {},
     )
-    return config, Constraint("tone", behavior=said.get(Level.CONSTRAINT))
+    return config, Constraint("tone", behavior=levels.get(Level.CONSTRAINT))
 
 
 @pytest.mark.parametrize(("severity", "behavior"), [*product(Severity, IssueBehavior)])
 def test_the_strongest_level_that_names_a_severity_decides_it(
     severity: Severity, behavior: IssueBehavior
 ) -> None:
-    """Every severity, every behaviour, every set of levels that speak."""
+    """Every severity, every behavior, every set of levels."""
     other = next(each for each in IssueBehavior if each is not behavior)
     for speaking in product((True, False), repeat=3):
         stated = [level for level, speaks in zip(LEVELS, speaking, strict=True) if speaks]
-        said = {level: ConstraintBehavior({severity: other}) for level in stated}
+        levels = {level: ConstraintBehavior({severity: other}) for level in stated}
         if stated:
-            said[stated[0]] = ConstraintBehavior({severity: behavior})
-        config, constraint = level_of(said)
+            levels[stated[0]] = ConstraintBehavior({severity: behavior})
+        config, constraint = level_of(levels)
 
         resolved = config.behavior(constraint, severity)
 
@@ -42,7 +42,7 @@ def test_the_strongest_level_that_names_a_severity_decides_it(
 
 
 @pytest.mark.parametrize(("level", "named"), [*product(LEVELS, Severity)])
-def test_a_level_that_names_one_severity_leaves_the_others_alone(
+def test_a_level_that_names_one_severity_leaves_the_others_open(
     level: Level, named: Severity
 ) -> None:
     """A constraint that escalates CRITICAL must not change what its LOW issues do."""
@@ -57,7 +57,7 @@ def test_a_level_that_names_one_severity_leaves_the_others_alone(
 
 
 def test_an_exact_id_is_stronger_than_a_pattern_and_the_first_pattern_than_the_next() -> None:
-    """One constraint can be an exception among its like."""
+    """One constraint can be an exception among similar ones."""
     config = GenflowConfig(
         workflow=STEPS,
         constraint_behaviors={
@@ -67,13 +67,18 @@ def test_an_exact_id_is_stronger_than_a_pattern_and_the_first_pattern_than_the_n
         },
     )
 
-    said = {s: config.behavior(Constraint("tone"), s).behavior.value for s in Severity}
+    behaviors = {s: config.behavior(Constraint("tone"), s).behavior.value for s in Severity}
 
-    assert said == {"LOW": "continue", "HIGH": "ignore", "MEDIUM": "escalate", "CRITICAL": "halt"}
+    assert behaviors == {
+        "LOW": "continue",
+        "HIGH": "ignore",
+        "MEDIUM": "escalate",
+        "CRITICAL": "halt",
+    }
 
 
-def test_the_names_its_users_know_work() -> None:
-    """Somebody holding the flow's own document writes these calls."""
+def test_the_documented_names_work() -> None:
+    """Users write these calls as documented."""
     step = WorkflowStep.from_dict({"step": "critique", "name": "review", "execution": "serial"})
     config = GenflowConfig.from_dict(
         {"workflow": [{"step": "generate"}], "default_behavior": {"high": "escalate"}}

@@ -1,4 +1,4 @@
-"""Tests of what a dry run foretells."""
+"""Tests of the plan that a dry run shows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,13 +26,13 @@ CONSTRAINTS = (constraint("style"), constraint("legal-terms", priority=1))
 
 
 def planned() -> FlowPlan:
-    made = flow(STEPS, CONSTRAINTS, max_iterations=4)
-    routed = changed(made.config, constraints=ConstraintConfig(routing=ROUTING))
-    return plan(compile_flow(replace(made, config=routed), "flow"))
+    the_flow = flow(STEPS, CONSTRAINTS, max_iterations=4)
+    routed = changed(the_flow.config, constraints=ConstraintConfig(routing=ROUTING))
+    return plan(compile_flow(replace(the_flow, config=routed), "flow"))
 
 
-def test_every_step_says_who_is_asked_and_about_what() -> None:
-    """People look at this before they spend money."""
+def test_every_step_shows_its_agents_and_constraints() -> None:
+    """Users look at this before they spend money."""
     draft, gate, review, judge, fix = planned().facts["plan"]
 
     assert (draft["agents"], draft["model"], draft["calls"]) == (["claude"], "opus", 1)
@@ -42,8 +42,8 @@ def test_every_step_says_who_is_asked_and_about_what() -> None:
     assert (fix["mode"], fix["loop_to"]) == ("edit", "review")
 
 
-def test_who_decided_on_a_critic_is_told() -> None:
-    """With rules, ranges and defaults, nobody knows by heart who reads what."""
+def test_the_rule_that_selected_a_critic_is_shown() -> None:
+    """With rules, ranges and defaults, users cannot know which agent reviews what."""
     review = planned().facts["plan"][2]
 
     decided = {(ask["constraint"], ask["agent"]): ask["decided_by"] for ask in review["asks"]}
@@ -51,75 +51,69 @@ def test_who_decided_on_a_critic_is_told() -> None:
     assert decided[("style", "codex")] == "default_agents of the routing"
 
 
-def test_calls_are_bounded_for_the_whole_run_and_corrections_counted_apart() -> None:
-    """The bound must hold: 1 draft, 1 + 3 readings, no judge, 1 edit, four times over."""
-    foreseen = planned()
+def test_calls_are_bounded_for_the_whole_run_and_corrections_counted_separately() -> None:
+    """The bound must hold: 1 draft, 1 + 3 reviews, no judge, 1 edit, four times."""
+    flow_plan = planned()
 
-    assert foreseen.calls == {
+    assert flow_plan.calls == {
         "per_round": 6,
         "rounds": 4,
         "at_most": 24,
         "again_at_most": (4 + 2) * 4,
     }
-    assert "at most 24 calls: 6 a round, 4 rounds" in foreseen.notes
+    assert "at most 24 calls: 6 a round, 4 rounds" in flow_plan.notes
 
 
 def test_the_table_has_a_row_for_each_step() -> None:
-    """It is what people read; the rest is for programs."""
-    foreseen = planned()
+    """The table is for humans; the rest is for programs."""
+    flow_plan = planned()
 
-    assert [row[0] for row in foreseen.rows] == ["draft", "gate", "review", "judge", "fix"]
-    assert all(len(row) == len(foreseen.columns) for row in foreseen.rows)
-    assert "loop_to review" in str(foreseen.rows[-1][-1])
+    assert [row[0] for row in flow_plan.rows] == ["draft", "gate", "review", "judge", "fix"]
+    assert all(len(row) == len(flow_plan.columns) for row in flow_plan.rows)
+    assert "loop_to review" in str(flow_plan.rows[-1][-1])
 
 
-async def test_the_first_prompt_has_the_size_that_is_foretold(tmp_path: Path) -> None:
-    """Or the foretold size would be a guess, which anybody can make."""
+async def test_the_first_prompt_has_the_planned_size(tmp_path: Path) -> None:
+    """Otherwise the planned size would be a guess."""
     (tmp_path / "notes.md").write_text("Tea is a drink.\n" * 20)
     sources = SourceBlock(files=("notes.md", "gone.md"))
     about_tea = constraint("style", source=sources)
-    made = flow((STEPS[0], STEPS[3]), (about_tea,), root=tmp_path)
-    made = replace(made, goal=Goal(goal="Write about tea.", source=sources))
+    the_flow = flow((STEPS[0], STEPS[3]), (about_tea,), root=tmp_path)
+    the_flow = replace(the_flow, goal=Goal(goal="Write about tea.", source=sources))
     agent = ScriptedAgent(["# Tea"])
 
-    foretold = plan(compile_flow(made, "flow"))
-    await play(made, {"claude": agent}, tmp_path / "runs")
+    flow_plan = plan(compile_flow(the_flow, "flow"))
+    await play(the_flow, {"claude": agent}, tmp_path / "runs")
 
-    assert foretold.facts["plan"][0]["asks"][0]["prompt_chars"] == len(agent.prompts[0])
-    assert any("gone.md" in warning for warning in foretold.warnings)
+    assert flow_plan.facts["plan"][0]["asks"][0]["prompt_chars"] == len(agent.prompts[0])
 
 
-def test_scripts_without_leave_are_a_warning(tmp_path: Path) -> None:
-    """The run would go on without what they print."""
-    (tmp_path / "facts.sh").write_text("#!/bin/sh\n")
-    (tmp_path / "facts.sh").chmod(0o755)
-    block = SourceBlock(scripts=("./facts.sh",))
-    made = flow((*STEPS[:2], STEPS[3]), (constraint("legal", source=block),), root=tmp_path)
+def test_programs_get_the_warnings_with_the_plan() -> None:
+    """They do not see what the terminal shows before a run."""
+    workflow = compile_flow(flow(STEPS, CONSTRAINTS), "flow", ["gone.md: no such file"])
 
-    (warning,) = plan(compile_flow(made, "flow")).warnings
-
-    assert "allow_scripts" in warning
+    assert plan(workflow).facts["warnings"] == ["gone.md: no such file"]
 
 
 @pytest.mark.parametrize("mode", ["edit", "apply", "rewrite"])
-def test_every_way_to_refine_is_foretold(mode: str) -> None:
+def test_every_mode_of_refining_is_planned(mode: str) -> None:
     """A rewrite sends the whole text, an edit does not; both cost one call."""
-    made = flow((step("generate"), step("adjudicate"), step("refine", mode=mode)))
+    the_flow = flow((step("generate"), step("adjudicate"), step("refine", mode=mode)))
 
-    _, _, refine = plan(compile_flow(made, "flow")).facts["plan"]
+    _, _, refine = plan(compile_flow(the_flow, "flow")).facts["plan"]
 
     assert (refine["mode"], refine["calls"]) == (mode, 1)
     assert refine["asks"][0]["prompt_chars"] > 100
 
 
-async def test_the_size_of_a_brief_prompt_is_that_of_what_a_small_model_is_told(
+async def test_the_size_of_a_brief_prompt_is_the_planned_one(
     tmp_path: Path,
 ) -> None:
-    """Whoever keeps a prompt short on purpose wants to see that it is."""
-    made = flow([step("generate", agent="ann", prompt="brief"), *STEPS[2:3]], max_iterations=1)
+    """Users who keep a prompt short on purpose want to see that it is."""
+    the_flow = flow([step("generate", agent="ann", prompt="brief"), *STEPS[2:3]], max_iterations=1)
     author, critic = ScriptedAgent(["The sea."]), ScriptedAgent(['{"overall": "PASS"}'])
 
-    (foreseen, *_) = plan(compile_flow(made, "flow")).facts["plan"]
-    await play(made, {"ann": author, "claude": critic}, tmp_path)
+    (flow_plan, *_) = plan(compile_flow(the_flow, "flow")).facts["plan"]
+    await play(the_flow, {"ann": author, "claude": critic}, tmp_path)
 
-    assert [ask["prompt_chars"] for ask in foreseen["asks"]] == [len(author.prompts[0])]
+    assert [ask["prompt_chars"] for ask in flow_plan["asks"]] == [len(author.prompts[0])]

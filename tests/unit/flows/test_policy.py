@@ -21,7 +21,7 @@ TEXT = "The see is wide.\n"
 
 
 async def begin(project: Project, *, verdict: str = "REWRITE", **config: Any) -> list[str]:
-    """Plays a flow to its end, and returns the ids of its findings, the worst first."""
+    """Runs a flow to its end and returns the ids of its findings, the worst first."""
     played = flow(
         constraints=[
             replace(constraint("clear"), behavior=ConstraintBehavior.from_dict({"low": "continue"}))
@@ -35,8 +35,8 @@ async def begin(project: Project, *, verdict: str = "REWRITE", **config: Any) ->
         issue("A whale.", "HIGH", "a purple whale", id="clear-003"),
     )
     decided = {"issue_id": "clear-002", "status": "dismissed", "rationale": "A matter of taste."}
-    said = [TEXT, found, found, rules(verdict, decided), "The sea is wide.\n"]
-    project.agents = {"claude": ScriptedAgent(said)}
+    replies = [TEXT, found, found, rules(verdict, decided), "The sea is wide.\n"]
+    project.agents = {"claude": ScriptedAgent(replies)}
     async with project.engine() as engine:
         result = await engine.start(compile_flow(played, "sea"), name="one")
     assert result.status is Status.LIMIT, result
@@ -45,12 +45,12 @@ async def begin(project: Project, *, verdict: str = "REWRITE", **config: Any) ->
 
 
 async def test_an_explanation_names_the_level_that_decided(project: Project) -> None:
-    """Four levels can say something; without the name, people try them one by one."""
-    wide, misspelt, _ = await begin(project)
+    """Four levels can set a behavior; without the name, users try them one by one."""
+    wide, misspelled, _ = await begin(project)
 
     by_file, built_in = (
         explain(recorded_run(project, "one"), wide),
-        explain(recorded_run(project, "one"), misspelt),
+        explain(recorded_run(project, "one"), misspelled),
     )
 
     assert (by_file.resolved.behavior, by_file.resolved.level) == ("continue", Level.CONSTRAINT)
@@ -58,13 +58,13 @@ async def test_an_explanation_names_the_level_that_decided(project: Project) -> 
     assert (by_file.blocks, built_in.blocks) == (False, True)
 
 
-async def test_an_explanation_tells_what_the_judge_decided(project: Project) -> None:
-    """Half of all questions about a finding are why nobody mended it."""
-    wide, misspelt, _ = await begin(project)
+async def test_an_explanation_has_the_judges_decision(project: Project) -> None:
+    """Half of all questions about a finding are why it was not fixed."""
+    wide, misspelled, _ = await begin(project)
 
     dismissed, pursued = (
         explain(recorded_run(project, "one"), wide),
-        explain(recorded_run(project, "one"), misspelt),
+        explain(recorded_run(project, "one"), misspelled),
     )
 
     assert dismissed.decision is not None
@@ -73,26 +73,26 @@ async def test_an_explanation_tells_what_the_judge_decided(project: Project) -> 
     assert pursued.decision["status"] == "pursuing"
 
 
-async def test_a_quote_that_stands_nowhere_is_said_to(project: Project) -> None:
+async def test_a_quote_that_does_not_occur_is_marked(project: Project) -> None:
     """It is the first thing to know about a finding that looks odd."""
     *_, whale = await begin(project)
 
-    assert explain(recorded_run(project, "one"), whale).unverified is True
+    assert explain(recorded_run(project, "one"), whale).finding.unverified is True
 
 
 @pytest.mark.parametrize("named", ["whole", "beginning", "issue"])
-async def test_a_finding_is_named_by_its_id_the_beginning_of_it_or_its_issue(
+async def test_a_finding_is_named_by_its_id_a_prefix_or_its_issue(
     project: Project, named: str
 ) -> None:
-    """People copy from `show`, from a log, or from a critique."""
-    _, misspelt, _ = await begin(project)
-    name = {"whole": misspelt, "beginning": misspelt[:6], "issue": "clear-001"}[named]
+    """Users copy from `show`, from a log, or from a critique."""
+    _, misspelled, _ = await begin(project)
+    name = {"whole": misspelled, "beginning": misspelled[:6], "issue": "clear-001"}[named]
 
-    assert explain(recorded_run(project, "one"), name).finding.id == misspelt
+    assert explain(recorded_run(project, "one"), name).finding.id == misspelled
 
 
 @pytest.mark.parametrize("named", ["nope", "", "c"])
-async def test_a_finding_that_is_none_is_answered_with_those_there_are(
+async def test_an_unknown_finding_is_reported_with_the_known_ones(
     project: Project, named: str
 ) -> None:
     """Twelve hexadecimal digits are easily mistyped."""
@@ -104,23 +104,23 @@ async def test_a_finding_that_is_none_is_answered_with_those_there_are(
     assert all(each in str(caught.value) for each in ids)
 
 
-async def test_an_explanation_is_plain_values_under_promised_names(project: Project) -> None:
+async def test_an_explanation_is_plain_values_under_documented_names(project: Project) -> None:
     """Scripts read it."""
     wide, *_ = await begin(project)
 
-    said = explain(recorded_run(project, "one"), wide).to_json()
+    explanation = explain(recorded_run(project, "one"), wide).to_json()
 
-    assert json.loads(json.dumps(said)) == said
-    assert (said["run"], said["behavior"], said["decided_by"]) == (
+    assert json.loads(json.dumps(explanation)) == explanation
+    assert (explanation["run"], explanation["behavior"], explanation["decided_by"]) == (
         "one",
         "continue",
         "the constraint's own file",
     )
-    assert [each["says"] for each in said["levels"]] == ["continue", None, None, "ignore"]
-    assert (said["blocks_approval"], said["unverified"]) == (False, False)
+    assert [each["says"] for each in explanation["levels"]] == ["continue", None, None, "ignore"]
+    assert (explanation["blocks_approval"], explanation["unverified"]) == (False, False)
 
 
-async def test_a_replay_asks_nobody_and_changes_nothing(project: Project, tmp_path: Path) -> None:
+async def test_a_replay_asks_no_agent_and_changes_nothing(project: Project, tmp_path: Path) -> None:
     """It is for trying things out; the run has to be the same afterwards."""
     await begin(project, verdict="APPROVED")
     before = project.store.row("one")
@@ -149,10 +149,10 @@ async def test_only_flows_have_a_policy(project: Project, tmp_path: Path) -> Non
 
 
 async def two_rounds(project: Project) -> None:
-    """Plays a run whose second round finds something else under the same issue's id."""
-    bill = "Mend it."
+    """Runs a flow whose second round has another finding under the same issue id."""
+    bill = "Fix it."
     first = rules("REWRITE", {"issue_id": "clear-001", "guidance": "Spell it."}, bill=bill)
-    said = [
+    replies = [
         *(TEXT, fails(issue("Misspelt.", "HIGH", "see"), issue("Dull.", "HIGH", "wide")), first),
         *("The sea is wide.\n", fails(issue("Dull.", "HIGH", "wide"))),
         *(rules("REWRITE", bill=bill), "The sea is deep.\n"),
@@ -163,7 +163,7 @@ async def two_rounds(project: Project) -> None:
         step("adjudicate"),
         step("refine", mode="rewrite", loop_to="critique"),
     ]
-    project.agents = {"claude": ScriptedAgent(said)}
+    project.agents = {"claude": ScriptedAgent(replies)}
     async with project.engine() as engine:
         await engine.start(compile_flow(flow(steps, max_iterations=2), "sea"), name="two")
 
@@ -172,14 +172,14 @@ async def two_rounds(project: Project) -> None:
 async def test_an_issue_of_any_round_names_its_finding_the_latest_round_first(
     project: Project, named: str, words: str
 ) -> None:
-    """Ids of earlier rounds stand in critiques and logs, and were unknown once a round was over."""
+    """Ids of earlier rounds appear in critiques and logs, and were unknown after the round."""
     await two_rounds(project)
 
     assert explain(recorded_run(project, "two"), named).finding.finding == words
 
 
-async def test_a_fixed_finding_keeps_what_was_decided_about_it(project: Project) -> None:
-    """Later judges are not shown it any more, so the last judgement says nothing of it."""
+async def test_a_fixed_finding_keeps_the_decision_about_it(project: Project) -> None:
+    """Later judges do not see it any more, so the last verdict does not mention it."""
     await two_rounds(project)
     (fixed,) = [
         each for each in recorded_run(project, "two").findings.values() if each.status == "fixed"
@@ -192,7 +192,7 @@ async def test_a_fixed_finding_keeps_what_was_decided_about_it(project: Project)
 
 
 async def test_an_issue_that_may_be_several_findings_is_not_guessed(project: Project) -> None:
-    """Two critics call different things by the same id."""
+    """Two critics use the same id for different issues."""
     steps = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
     played = flow(steps, [constraint("clear", agents=("claude", "codex"))], max_iterations=1)
     claude = ScriptedAgent([TEXT, fails(issue("Misspelt.", "HIGH", "see"))])
@@ -201,7 +201,7 @@ async def test_an_issue_that_may_be_several_findings_is_not_guessed(project: Pro
     async with project.engine() as engine:
         await engine.start(compile_flow(played, "sea"), name="both")
 
-    with pytest.raises(UsageError, match="may be any of these findings") as caught:
+    with pytest.raises(UsageError, match="matches several findings") as caught:
         explain(recorded_run(project, "both"), "clear-001")
 
     assert all(

@@ -41,8 +41,8 @@ def complaints(tmp_path: Path, text: str) -> list[str]:
         ),
     ],
 )
-def test_every_known_example_is_read_as_written(name: str, ids: str) -> None:
-    """People come with these flows in hand."""
+def test_every_documented_example_is_read_as_written(name: str, ids: str) -> None:
+    """Users start from these flows."""
     config = read_flow_file(FLOWS / f"{name}.yaml")
 
     assert [step.id for step in config.workflow] == ids.split()
@@ -71,8 +71,8 @@ def test_the_full_example_means_what_it_says() -> None:
     assert not config.agents_of_all
 
 
-def test_every_key_of_a_flow_has_its_place() -> None:
-    """Whatever a file may say has to arrive where it is acted on."""
+def test_every_key_of_a_flow_is_read() -> None:
+    """Every key of a file has to have an effect."""
     config = read_flow_file(FLOWS / "every_key.yaml")
 
     assert config == GenflowConfig(
@@ -143,7 +143,7 @@ def test_every_key_of_a_flow_has_its_place() -> None:
     )
 
 
-def test_what_a_flow_does_not_say_has_the_known_defaults() -> None:
+def test_missing_keys_of_a_flow_have_the_documented_defaults() -> None:
     """Nothing escalates and no rule ends a run unless the author says so."""
     config = config_from_dict({"workflow": [{"step": "generate"}]})
 
@@ -154,7 +154,7 @@ def test_what_a_flow_does_not_say_has_the_known_defaults() -> None:
 
 
 def test_ten_mistakes_in_one_file_are_ten_problems_with_their_lines(tmp_path: Path) -> None:
-    """One complaint per try costs a person one try per mistake."""
+    """With one problem per attempt, users need one attempt per mistake."""
     lines = complaints(
         tmp_path,
         """\
@@ -195,7 +195,7 @@ limits: {usd: "5"}
         "8: workflow[1].constraints is 'style*'",
         "10: unknown key 'agnet'",
         "12: workflow[3].mode is 'delete'",
-        "13: workflow[3].loop_to is 'nowhere', which is no step",
+        "13: workflow[3].loop_to is 'nowhere', an unknown step",
         "14: default_behavior.high is 'explode'",
         "16: adjudication.approval.block_on[0] is 'SEVERE'",
         "17: adjudication.escalation.thrash_threshold is 99",
@@ -225,11 +225,11 @@ limits: {usd: "5"}
         ("independence: maybe\n" + MINIMAL, "one of: none, different_family; or a mapping"),
         ("default_behavior: {HIGH: halt, high: ignore}\n" + MINIMAL, "twice"),
         ("convergence: {plateau: 0}\n" + MINIMAL, "a whole number from 1 to 1000"),
-        ("output: {dir: iterations}\n" + MINIMAL, "that folder of a run is taken"),
-        ("output: {dir: State.json}\n" + MINIMAL, "that folder of a run is taken"),
+        ("output: {dir: iterations}\n" + MINIMAL, "that folder of a run is reserved"),
+        ("output: {dir: State.json}\n" + MINIMAL, "that folder of a run is reserved"),
         ("output: {dir: final.}\n" + MINIMAL, "a relative path"),
         ("output: {dir: /etc}\n" + MINIMAL, "a relative path"),
-        ("output: {filename: Status.md}\n" + MINIMAL, "that file says how the run ended"),
+        ("output: {filename: Status.md}\n" + MINIMAL, "that file has the run's status"),
         ("output: {filename: con.md}\n" + MINIMAL, "a file name"),
         ("output: {filename: ..}\n" + MINIMAL, "a file name"),
         ("constraints: {routing: {rules: [{match: a, agents: []}]}}\n" + MINIMAL, "a list of ag"),
@@ -241,17 +241,17 @@ limits: {usd: "5"}
         ("a: [", "expected the node content"),
     ],
 )
-def test_a_wrong_value_is_answered_with_the_valid_ones(
+def test_an_invalid_value_is_reported_with_the_valid_ones(
     tmp_path: Path, text: str, words: str
 ) -> None:
-    """A complaint without a remedy sends people to the documentation."""
+    """An error without a remedy sends users to the documentation."""
     (line,) = complaints(tmp_path, text)
 
     assert words in line
 
 
-def test_a_step_nobody_can_read_hides_no_name_that_is_taken(tmp_path: Path) -> None:
-    """Each round of mending would else bring up the next mistake."""
+def test_an_invalid_step_does_not_hide_a_duplicate_name(tmp_path: Path) -> None:
+    """Otherwise each fix would only reveal the next mistake."""
     lines = complaints(
         tmp_path,
         """\
@@ -269,8 +269,8 @@ workflow:
     assert "5: workflow[3] is 'waltz'" in lines[2]
 
 
-def test_unknown_agents_are_told_with_everything_else(tmp_path: Path) -> None:
-    """A mistake elsewhere in the file says nothing about them."""
+def test_unknown_agents_are_reported_with_everything_else(tmp_path: Path) -> None:
+    """A mistake elsewhere in the file must not hide them."""
     file = tmp_path / "flow.yaml"
     file.write_text("max_iterations: 0\nworkflow:\n  - {step: generate, agent: nobody}\n")
 
@@ -285,14 +285,14 @@ def test_unknown_agents_are_told_with_everything_else(tmp_path: Path) -> None:
     ]
 
 
-def test_a_slip_in_the_word_workflow_is_not_taken_for_the_fixed_loop(tmp_path: Path) -> None:
-    """The loop would run, and it is not what was written."""
+def test_a_typo_in_the_word_workflow_is_not_read_as_the_fixed_loop(tmp_path: Path) -> None:
+    """The loop would run instead of what the user wrote."""
     lines = complaints(tmp_path, "worfklow:\n  - step: generate\n")
 
     assert any("did you mean 'workflow'?" in line for line in lines)
 
 
-def test_behaviours_and_severities_are_read_in_any_case() -> None:
+def test_behaviors_and_severities_are_read_in_any_case() -> None:
     """Both `critical: HALT` and `CRITICAL: halt` are found in the wild."""
     config = config_from_dict(
         {
@@ -317,10 +317,10 @@ def test_behaviours_and_severities_are_read_in_any_case() -> None:
         ({"policy": "no_critical"}, {"approve_when": "all_resolved"}, False),
     ],
 )
-def test_two_words_for_what_blocks_must_not_disagree(
+def test_two_keys_for_what_blocks_must_agree(
     approval: dict[str, object], termination: dict[str, object], agree: bool
 ) -> None:
-    """Whichever won, half of the readers of the file would be wrong."""
+    """Whichever key wins, readers of the other one would be wrong."""
     raw = {
         "workflow": [{"step": "generate"}],
         "adjudication": {"approval": approval},
@@ -334,22 +334,22 @@ def test_two_words_for_what_blocks_must_not_disagree(
         config_from_dict(raw)
 
 
-def test_two_words_for_when_a_person_is_asked_must_not_disagree() -> None:
-    """A run that waits, or does not, by accident of order is a surprise either way."""
+def test_two_keys_for_when_a_human_is_asked_must_agree() -> None:
+    """Whether a run waits must not depend on the order of keys."""
     raw = {
         "workflow": [{"step": "generate"}],
         "adjudication": {"escalation": {"triggers": ["thrashing"]}},
         "termination": {"escalate_on": ["max_iterations"]},
     }
 
-    with pytest.raises(InvalidWorkflow, match=r"termination\.escalate_on says max_iterations"):
+    with pytest.raises(InvalidWorkflow, match=r"termination\.escalate_on is max_iterations"):
         config_from_dict(raw)
     raw["termination"] = {"escalate_on": ["thrashing"]}
     assert config_from_dict(raw).adjudication.triggers == ("thrashing",)
 
 
-def test_headings_without_content_say_nothing(tmp_path: Path) -> None:
-    """People comment things out and leave the headings."""
+def test_keys_without_a_value_count_as_absent(tmp_path: Path) -> None:
+    """Users comment out values and leave the keys."""
     (tmp_path / "flow.yaml").write_text(MINIMAL + "limits:\nconstraints:\nadjudication:\n")
 
     assert read_flow_file(tmp_path / "flow.yaml").limits == Limits()
@@ -364,8 +364,8 @@ def test_a_step_can_be_read_by_itself() -> None:
         step_from_dict({"step": "critique", "scope": "all"})
 
 
-def test_something_that_is_no_mapping_is_refused_in_words() -> None:
-    """A list where a flow should be is a frequent slip in Python."""
+def test_something_that_is_not_a_mapping_is_refused_with_a_clear_message() -> None:
+    """A list instead of a flow is a common mistake in Python."""
     with pytest.raises(InvalidWorkflow, match="a mapping with `workflow`"):
         config_from_dict([{"step": "generate"}])  # type: ignore[arg-type]  # the slip itself
 
@@ -378,12 +378,14 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     (tmp_path / "goal.md").write_text("Coffee.")
 
     own = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path)
-    given = read_flow(SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.md")
+    with_goal_file = read_flow(
+        SourceFile(tmp_path / "flow.yaml"), root=tmp_path, goal=tmp_path / "goal.md"
+    )
 
     assert own.goal == Goal(goal="Tea.")
-    assert given.goal == Goal(goal="Coffee.")
+    assert with_goal_file.goal == Goal(goal="Coffee.")
     assert [constraint.id for constraint in own.constraints] == ["short"]
-    assert any("no critique step reads the artifact against 'short'" in r for r in own.remarks)
+    assert any("no critique step reviews the artifact against 'short'" in r for r in own.warnings)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +393,7 @@ def test_a_flow_comes_with_its_goal_and_its_constraints(tmp_path: Path) -> None:
     ["workflow: [{step: critique}]", "workflow: [{step: crit}]", "max_iterations: 0", "limits: 3"],
 )
 def test_mistakes_of_all_files_are_reported_together(tmp_path: Path, flow: str) -> None:
-    """Nine right constraints beside a wrong one must not hide it, nor it them."""
+    """Problems in one file must not hide those in another."""
     (tmp_path / "flow.yaml").write_text(f"{flow}\nconstraints: {{dir: rules}}\n")
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "a.yaml").write_text("summary: [")

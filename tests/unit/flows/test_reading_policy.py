@@ -1,4 +1,4 @@
-"""Tests of policy files: what they name counts, what they leave out stays."""
+"""Tests of policy files: their keys count, and everything else stays."""
 
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def policy(tmp_path: Path, text: str) -> GenflowConfig:
     return read_policy(file, RUN)
 
 
-def test_what_a_policy_leaves_out_stays_as_the_run_had_it(tmp_path: Path) -> None:
-    """Somebody who asks about one severity must not be answered about four."""
+def test_what_a_policy_leaves_out_stays_as_in_the_run(tmp_path: Path) -> None:
+    """A question about one severity must not change four."""
     read = policy(tmp_path, "default_behavior: {high: halt}\n")
 
     assert read.default_behavior.to_json() == {"critical": "escalate", "high": "halt"}
@@ -41,7 +41,7 @@ def test_what_a_policy_leaves_out_stays_as_the_run_had_it(tmp_path: Path) -> Non
         "termination: {approve_when: all_resolved}\n",
     ],
 )
-def test_what_blocks_an_approval_is_read_from_wherever_a_flow_may_say_it(
+def test_what_blocks_approval_is_read_from_every_key_that_can_set_it(
     tmp_path: Path, text: str
 ) -> None:
     """Three keys mean the same thing; one that has no effect would be a trap."""
@@ -51,8 +51,8 @@ def test_what_blocks_an_approval_is_read_from_wherever_a_flow_may_say_it(
     assert read.adjudication.instructions == "Be strict."
 
 
-def test_other_words_about_the_judge_leave_what_blocks_alone(tmp_path: Path) -> None:
-    """`instructions` say nothing about severities."""
+def test_other_keys_about_the_judge_do_not_change_what_blocks(tmp_path: Path) -> None:
+    """`instructions` have nothing to do with severities."""
     read = policy(tmp_path, "adjudication: {instructions: Be mild.}\n")
 
     assert read == RUN
@@ -60,7 +60,7 @@ def test_other_words_about_the_judge_leave_what_blocks_alone(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["full", "genloop"])
 def test_a_whole_file_of_either_kind_is_a_policy(tmp_path: Path, name: str) -> None:
-    """People try the flow they are about to use."""
+    """Users try the flow that they are about to use."""
     file = Path(__file__).parents[2] / "fixtures/flows" / f"{name}.yaml"
 
     read = read_policy(file, RUN)
@@ -70,11 +70,11 @@ def test_a_whole_file_of_either_kind_is_a_policy(tmp_path: Path, name: str) -> N
 
 
 def test_mistakes_in_a_policy_are_refused_with_their_lines(tmp_path: Path) -> None:
-    """A misspelt behaviour must not be answered with `nothing would change`."""
+    """A misspelled behavior must not lead to `nothing would change`."""
     with pytest.raises(InvalidWorkflow) as caught:
         policy(tmp_path, "default_behavior: {low: kontinue}\nfoo: 1\n")
 
-    told = [str(problem) for problem in caught.value.problems]
-    assert [each.rpartition("policy.yaml:")[2][:2] for each in told] == ["1:", "2:"]
-    assert "halt, continue, escalate, ignore" in told[0]
-    assert "unknown key 'foo'" in told[1]
+    problems = [str(problem) for problem in caught.value.problems]
+    assert [each.rpartition("policy.yaml:")[2][:2] for each in problems] == ["1:", "2:"]
+    assert "halt, continue, escalate, ignore" in problems[0]
+    assert "unknown key 'foo'" in problems[1]

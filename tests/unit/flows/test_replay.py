@@ -1,4 +1,4 @@
-"""Tests of what another policy would have made of a run, over steps as a run records them."""
+"""Tests of another policy on recorded steps of a run."""
 
 import json
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
-from signoff.flows.replay import Done, Replay, replay
+from signoff.flows.replay import RecordedVisit, Replay, replay
 from signoff.flows.state import NOTHING_REVIEWED, stored
 from signoff.flows.step import WorkflowStep
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
@@ -25,29 +25,29 @@ def policy(*steps: WorkflowStep, **fields: Any) -> GenflowConfig:
     return GenflowConfig(workflow=steps or STEPS, **fields)
 
 
-def behaves(**said: str) -> ConstraintBehavior:
-    return ConstraintBehavior.from_dict(said)
+def behaves(**behaviors: str) -> ConstraintBehavior:
+    return ConstraintBehavior.from_dict(behaviors)
 
 
 def issue(severity: str, behavior: str, name: str = "clear-001") -> CritiqueIssue:
-    made = CritiqueIssue(name, "r", Severity(severity), "", "wrong", "OMISSION")
-    return replace(made, behavior=behavior, finding_id=f"f-{name}")
+    issue_before = CritiqueIssue(name, "r", Severity(severity), "", "wrong", "OMISSION")
+    return replace(issue_before, behavior=behavior, finding_id=f"f-{name}")
 
 
 def reviewed(
     *issues: CritiqueIssue, iteration: int = 1, by: str = "review"
-) -> tuple[Done, dict[str, Any]]:
-    """Returns a critique step, and the state it left."""
+) -> tuple[RecordedVisit, dict[str, Any]]:
+    """Returns a visit of a critique step, and the state after it."""
     overall = Overall.FAIL if issues else Overall.PASS
-    made = [stored(Critique("clear", "claude", iteration, overall, issues), by)]
+    critiques = [stored(Critique("clear", "claude", iteration, overall, issues), by)]
     after = {
         **NOTHING_REVIEWED,
-        "critiques_by_step": {by: made},
-        "unadjudicated_critiques": made,
+        "critiques_by_step": {by: critiques},
+        "unadjudicated_critiques": critiques,
         "last_critique_step": by,
         "step": {"kind": "critique", "step": by},
     }
-    return Done(by, iteration, {}, after), after
+    return RecordedVisit(by, iteration, {}, after), after
 
 
 def judged(
@@ -57,14 +57,14 @@ def judged(
     iteration: int = 1,
     by: str = "judge",
     stated: Verdict | None = None,
-) -> Done:
-    """Returns a judge's step on a state."""
-    said = Adjudication(iteration, status, decisions, stated=stated).to_json()
-    after = {**state, "last_adjudication": said, "step": {"kind": "adjudicate", "step": by}}
-    return Done(by, iteration, state, after)
+) -> RecordedVisit:
+    """Returns a visit of a judge's step."""
+    adjudication = Adjudication(iteration, status, decisions, stated=stated).to_json()
+    after = {**state, "last_adjudication": adjudication, "step": {"kind": "adjudicate", "step": by}}
+    return RecordedVisit(by, iteration, state, after)
 
 
-def tried(*history: Done, under: GenflowConfig | None = None) -> Replay:
+def tried(*history: RecordedVisit, under: GenflowConfig | None = None) -> Replay:
     return replay(history, under or policy(), CONSTRAINTS)
 
 
@@ -88,10 +88,10 @@ def tried(*history: Done, under: GenflowConfig | None = None) -> Replay:
     ],
     ids=["built-in", "default", "by constraint"],
 )
-def test_each_issue_is_routed_anew_by_the_strongest_level(
+def test_the_strongest_level_of_the_other_policy_decides_each_issue(
     stated: dict[str, Any], now: IssueBehavior, level: Level
 ) -> None:
-    """The point of a replay: what every finding would have done."""
+    """The point of a replay: the behavior of every finding."""
     done, _ = reviewed(issue("HIGH", "halt"))
 
     (rerouted,) = tried(done, under=policy(**stated)).issues
@@ -100,8 +100,8 @@ def test_each_issue_is_routed_anew_by_the_strongest_level(
     assert rerouted.changed is (now is not IssueBehavior.HALT)
 
 
-def test_an_approval_falls_under_a_stricter_policy() -> None:
-    """Somebody who tightens the policy wants to know which approvals were worth less."""
+def test_an_approval_is_rejected_by_a_stricter_policy() -> None:
+    """Users who tighten the policy want to know which approvals it affects."""
     first, state = reviewed(issue("MEDIUM", "continue"))
     judge = judged(state, Verdict.APPROVED, AdjudicationDecision("clear-001"))
     strict = policy(adjudication=AdjudicationConfig(block_on=tuple(Severity)))
@@ -114,8 +114,8 @@ def test_an_approval_falls_under_a_stricter_policy() -> None:
     assert result.parts_at == "iteration 1, step judge"
 
 
-def test_an_approval_that_did_not_stand_stands_under_a_milder_policy() -> None:
-    """The judge had said APPROVED; only the old policy was in the way."""
+def test_an_overruled_approval_is_valid_under_a_milder_policy() -> None:
+    """The judge's verdict was APPROVED; only the old policy blocked it."""
     first, state = reviewed(issue("HIGH", "continue"))
     judge = judged(
         state, Verdict.REWRITE, AdjudicationDecision("clear-001"), stated=Verdict.APPROVED
@@ -134,7 +134,7 @@ def test_an_approval_that_did_not_stand_stands_under_a_milder_policy() -> None:
     )
 
 
-def test_a_judges_own_word_to_rewrite_is_kept() -> None:
+def test_a_judges_own_verdict_to_rewrite_stays() -> None:
     """A policy cannot approve what the judge wanted rewritten."""
     first, state = reviewed(issue("HIGH", "halt"))
     judge = judged(state, Verdict.REWRITE, AdjudicationDecision("clear-001"))
@@ -145,7 +145,7 @@ def test_a_judges_own_word_to_rewrite_is_kept() -> None:
 
 
 def test_what_the_judge_dismissed_does_not_block_under_another_policy() -> None:
-    """His decisions were about the text; the policy is about severities."""
+    """The decisions were about the text; the policy is about severities."""
     first, state = reviewed(issue("MEDIUM", "continue"))
     dismissed = AdjudicationDecision("clear-001", status=Pursuit.DISMISSED)
     strict = policy(adjudication=AdjudicationConfig(block_on=tuple(Severity)))
@@ -155,8 +155,8 @@ def test_what_the_judge_dismissed_does_not_block_under_another_policy() -> None:
     assert verdict.changed is False
 
 
-def test_the_judge_that_is_only_rules_judges_anew() -> None:
-    """Nothing was said that would have to be kept."""
+def test_the_rule_based_judge_judges_again() -> None:
+    """It has no verdict of its own that would have to stay."""
     first, state = reviewed(issue("HIGH", "halt"))
     judge = judged(state, Verdict.REWRITE, AdjudicationDecision("clear-001"))
     rules = policy(
@@ -170,8 +170,8 @@ def test_the_judge_that_is_only_rules_judges_anew() -> None:
     assert (verdict.was, verdict.now) == (Verdict.REWRITE, Verdict.APPROVED)
 
 
-def test_a_run_parts_at_the_first_step_that_would_have_gone_another_way() -> None:
-    """What was recorded after that point says nothing about the other policy."""
+def test_a_run_diverges_at_the_first_step_with_another_result() -> None:
+    """What was recorded after that point does not apply to the other policy."""
     first, state = reviewed(issue("MEDIUM", "continue"), by="structure")
     judge = judged(state, Verdict.APPROVED, AdjudicationDecision("clear-001"), by="judge")
     later, _ = reviewed(issue("LOW", "ignore"), by="style")
@@ -185,18 +185,18 @@ def test_a_run_parts_at_the_first_step_that_would_have_gone_another_way() -> Non
     assert tried(first, judge, later, under=strict).parts_at == "iteration 1, step judge"
 
 
-def test_a_run_that_would_have_gone_the_same_way_says_so() -> None:
-    """An empty answer would leave open whether anything was looked at."""
+def test_a_run_that_would_not_have_diverged_reports_that() -> None:
+    """An empty report would leave open whether anything was checked."""
     first, state = reviewed(issue("HIGH", "halt"))
     judge = judged(state, Verdict.REWRITE, AdjudicationDecision("clear-001"))
 
     result = tried(first, judge)
 
     assert result.parts_at == ""
-    said = result.to_json()
-    assert (said["changed"], said["parts_at"]) == (False, None)
-    assert (len(said["issues"]), len(said["verdicts"])) == (1, 1)
-    assert json.loads(json.dumps(said)) == said
+    content = result.to_json()
+    assert (content["changed"], content["parts_at"]) == (False, None)
+    assert (len(content["issues"]), len(content["verdicts"])) == (1, 1)
+    assert json.loads(json.dumps(content)) == content
 
 
 def test_judges_the_other_policy_does_not_know_are_left_out() -> None:

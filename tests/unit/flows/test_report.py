@@ -1,15 +1,15 @@
-"""Tests of the story a flow's run tells."""
+"""Tests of the report on a flow's run."""
 
 from typing import Any
 
-from signoff.flows.report import LONGEST_REMARK, MOST_FINDINGS, MOST_REMARKS, report
+from signoff.flows.report import LONGEST_WARNING, MOST_FINDINGS, MOST_WARNINGS, report
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
 
 def after(*rounds: int) -> dict[str, Any]:
-    """Returns the state after rounds that found so many issues each."""
+    """Returns the state after rounds with so many issues each."""
     ledger, summaries = Ledger(), []
     for iteration, found in enumerate(rounds, 1):
         issues = tuple(
@@ -28,64 +28,64 @@ def after(*rounds: int) -> dict[str, Any]:
     return {"rounds": summaries, "findings": ledger.to_json()}
 
 
-def test_several_rounds_are_told_as_a_plot() -> None:
-    """Whether the loop gets anywhere is the first thing people want to see."""
-    told = report(after(5, 3, 1))
+def test_several_rounds_are_shown_as_a_plot() -> None:
+    """Users want to see first whether the loop converges."""
+    flow_report = report(after(5, 3, 1))
 
-    assert "round" in told.summary
-    assert len(told.summary.splitlines()) == 4
-    assert "round" not in told.details
+    assert "round" in flow_report.summary
+    assert len(flow_report.summary.splitlines()) == 4
+    assert "round" not in flow_report.details
 
 
 def test_a_single_round_needs_no_plot_at_its_end() -> None:
-    """But whoever asks is shown it."""
-    told = report(after(2))
+    """It is in the details."""
+    flow_report = report(after(2))
 
-    assert told.summary == ""
-    assert "round" in told.details
+    assert flow_report.summary == ""
+    assert "round" in flow_report.details
 
 
 def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
     """A hundred findings must not push the next command off the screen."""
-    told = report(after(100))
+    flow_report = report(after(100))
 
-    lines = [line for line in told.details.splitlines() if line.startswith("  [")]
+    lines = [line for line in flow_report.details.splitlines() if line.startswith("  [")]
     assert len(lines) == MOST_FINDINGS
     assert lines[0].startswith("  [CRITICAL] ")
     assert "style: Sentence 99 is" in lines[0]
     assert all(len(line) < 150 for line in lines)
-    assert told.details.endswith("  ... and 88 more")
+    assert flow_report.details.endswith("  ... and 88 more")
 
 
 def test_programs_get_every_finding_and_every_round() -> None:
     """A dashboard draws its own plot."""
-    told = report(after(3, 1))
+    flow_report = report(after(3, 1))
 
-    assert [each["iteration"] for each in told.facts["rounds"]] == [1, 2]
-    assert len(told.facts["findings"]) == 3
-    assert {each["status"] for each in told.facts["findings"]} == {"open", "fixed"}
-
-
-def test_a_run_that_has_reviewed_nothing_has_nothing_to_tell() -> None:
-    """It is looked at while its first draft is being written, too."""
-    told = report({})
-
-    assert (told.summary, told.details, told.facts) == ("", "", {})
+    assert [each["iteration"] for each in flow_report.facts["rounds"]] == [1, 2]
+    assert len(flow_report.facts["findings"]) == 3
+    assert {each["status"] for each in flow_report.facts["findings"]} == {"open", "fixed"}
 
 
-def test_remarks_are_listed_the_latest_ones_and_short() -> None:
-    """What a critic got wrong in twenty rounds must not fill the screen."""
-    remarks = [
+def test_a_run_without_a_review_has_an_empty_report() -> None:
+    """Users also look at a run while its first draft is being written."""
+    flow_report = report({})
+
+    assert (flow_report.summary, flow_report.details, flow_report.facts) == ("", "", {})
+
+
+def test_the_latest_warnings_are_listed_and_cut() -> None:
+    """The warnings of twenty rounds must not fill the screen."""
+    warnings = [
         {"iteration": n, "step": "review", "text": f"{n} \x1b[31m" + "wrong " * 60}
-        for n in range(1, MOST_REMARKS + 4)
+        for n in range(1, MOST_WARNINGS + 4)
     ]
 
-    told = report({"remarks": remarks})
+    flow_report = report({"remarks": warnings})
 
-    first, left, *lines = told.details.splitlines()
-    assert first == f"remarks: {MOST_REMARKS + 3}"
-    assert left == "  ... 3 earlier, in the JSON form"
-    assert len(lines) == MOST_REMARKS
+    first, left, *lines = flow_report.details.splitlines()
+    assert first == f"warnings: {MOST_WARNINGS + 3}"
+    assert left == "  ... and 3 earlier, in the JSON output"
+    assert len(lines) == MOST_WARNINGS
     assert lines[0].startswith("  4 review: 4 ")
-    assert all(len(line) <= LONGEST_REMARK + 20 for line in lines)
-    assert told.facts == {"remarks": remarks}
+    assert all(len(line) <= LONGEST_WARNING + 20 for line in lines)
+    assert flow_report.facts == {"remarks": warnings}

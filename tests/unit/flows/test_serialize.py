@@ -12,7 +12,7 @@ FLOWS = sorted((Path(__file__).parents[2] / "fixtures" / "flows").glob("*.yaml")
 
 @pytest.mark.parametrize("path", FLOWS, ids=lambda path: path.stem)
 def test_a_flow_is_read_back_as_it_was(path: Path) -> None:
-    """A finished run is explained by the policy it ran under."""
+    """A finished run is explained by its own policy."""
     config = read_flow_file(path)
 
     stored = json.loads(json.dumps(config_to_json(config), sort_keys=True))
@@ -20,8 +20,8 @@ def test_a_flow_is_read_back_as_it_was(path: Path) -> None:
     assert config_from_json(stored) == config
 
 
-def test_flows_that_mean_the_same_give_the_same() -> None:
-    """A comment, or a default written out, must not refuse a resume."""
+def test_equal_flows_have_equal_data() -> None:
+    """A comment or an explicit default must not prevent a resume."""
     short = config_from_dict({"workflow": [{"step": "generate"}]})
     long = config_from_dict(
         {
@@ -38,8 +38,10 @@ def test_the_order_of_patterns_is_part_of_a_flow() -> None:
     """The first pattern that matches decides, also after the keys were sorted."""
 
     def flow(*patterns: str) -> GenflowConfig:
-        said = {pattern: {"low": "halt"} for pattern in patterns}
-        return config_from_dict({"workflow": [{"step": "generate"}], "constraint_behaviors": said})
+        behaviors = {pattern: {"low": "halt"} for pattern in patterns}
+        return config_from_dict(
+            {"workflow": [{"step": "generate"}], "constraint_behaviors": behaviors}
+        )
 
     stored = json.loads(json.dumps(config_to_json(flow("z*", "a*")), sort_keys=True))
 

@@ -1,4 +1,4 @@
-"""What a judge is given: every scope after every order of critics and judges."""
+"""What a judge gets: every scope after every order of critics and judges."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -20,17 +20,17 @@ ORDERS = [order for length in (1, 2, 3, 4) for order in product(STEPS, repeat=le
 
 
 def critic(state: Mapping[str, Any], name: str, number: int) -> dict[str, Any]:
-    """Does to the state what a critique step does."""
-    made = [{"step": name, "number": number}]
+    """Updates the state like a critique step."""
+    critiques = [{"step": name, "number": number}]
     return {
-        "critiques_by_step": {**state["critiques_by_step"], name: made},
-        "unadjudicated_critiques": [*state["unadjudicated_critiques"], *made],
+        "critiques_by_step": {**state["critiques_by_step"], name: critiques},
+        "unadjudicated_critiques": [*state["unadjudicated_critiques"], *critiques],
         "last_critique_step": name,
     }
 
 
-class Told:
-    """The rules in the words of the documentation, kept as plainly as possible."""
+class Expected:
+    """The documented rules, as simple as possible."""
 
     def __init__(self) -> None:
         self.of_step: dict[str, list[int]] = {}
@@ -44,7 +44,7 @@ class Told:
 
     def judge(self, scope: str) -> list[int]:
         if scope == "all":
-            return [number for made in self.of_step.values() for number in made]
+            return [number for numbers in self.of_step.values() for number in numbers]
         seen = [(n, k) for n, k in self.unseen if scope == "accumulated" or n == self.last]
         self.unseen = [each for each in self.unseen if each not in seen]
         return [number for _, number in seen]
@@ -54,25 +54,25 @@ class Told:
 def test_every_scope_sees_and_clears_what_it_should(order: tuple[str, ...]) -> None:
     """A judge that sees too little approves too much; one that sees too much never ends."""
     state: Mapping[str, Any] = {**NOTHING_REVIEWED}
-    told = Told()
+    expected = Expected()
     for number, name in enumerate(order):
         if name in ("first", "second"):
-            told.critic(name, number)
+            expected.critic(name, number)
             state = after(state, critic(state, name, number))
             continue
 
         seen = critiques_in_scope(state, name)  # type: ignore[arg-type]  # one of the scopes
 
-        assert [each["number"] for each in seen] == told.judge(name)
+        assert [each["number"] for each in seen] == expected.judge(name)
         left = left_unadjudicated(state, name)  # type: ignore[arg-type]  # one of the scopes
-        assert [each["number"] for each in left] == [k for _, k in told.unseen]
+        assert [each["number"] for each in left] == [k for _, k in expected.unseen]
         state = after(state, {"unadjudicated_critiques": left})
 
 
 def test_a_long_question_is_repeated_in_part_and_its_answer_whole() -> None:
     """Ten questions that list hundreds of findings each would fill every later prompt."""
-    said = {"question": "q" * 50_000, "answer": "a" * 5_000}
+    answer = {"question": "q" * 50_000, "answer": "a" * 5_000}
 
-    (told,) = FlowState({"human": [said]}).guidance
+    (guidance,) = FlowState({"human": [answer]}).guidance
 
-    assert told == f"{'q' * LONGEST_QUESTION}…\n{'a' * 5_000}"
+    assert guidance == f"{'q' * LONGEST_QUESTION}…\n{'a' * 5_000}"

@@ -26,12 +26,12 @@ def complaint(*steps: WorkflowStep, **fields: Any) -> str:
 
 
 def test_the_usual_flow_has_no_problems() -> None:
-    """A check that cries wolf is turned off."""
+    """A check with false alarms is turned off."""
     assert complaints(GENERATE, CRITIQUE, ADJUDICATE, REFINE) == []
     assert complaints(GENERATE, CRITIQUE, ADJUDICATE, changed(REFINE, loop_to="critique")) == []
 
 
-def test_a_flow_begins_by_making_something() -> None:
+def test_a_flow_starts_with_a_generate_step() -> None:
     """Critics, judges and refiners need an artifact."""
     assert "workflow is empty" in complaint()
     assert "there is no generate step" in complaint(CRITIQUE, ADJUDICATE)
@@ -39,18 +39,18 @@ def test_a_flow_begins_by_making_something() -> None:
     assert "the first step is adjudicate" in complaint(ADJUDICATE, GENERATE)
 
 
-def test_only_what_was_judged_can_be_refined() -> None:
+def test_a_refine_step_needs_a_judge_before_it() -> None:
     """A refine step works from a judge's bill of work."""
     early = complaint(GENERATE, CRITIQUE, REFINE, ADJUDICATE)
 
     assert early == (
         "workflow[2]: the refine step at 2 comes before any adjudicate step "
-        "(only a judge says what to fix)"
+        "(only a judge decides what to fix)"
     )
 
 
 def test_two_steps_of_one_name_are_refused() -> None:
-    """A loop to it would lead to either."""
+    """A loop to that name would be ambiguous."""
     named = changed(CRITIQUE, name="review")
 
     assert "'review' is the name of workflow[1] and of workflow[2]" in complaint(
@@ -64,9 +64,9 @@ def test_two_steps_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("nowhere", "which is no step (one of: generate, review, judge)"),
-        ("late", "which comes no earlier"),
-        ("refine", "which comes no earlier"),
+        ("nowhere", "an unknown step (one of: generate, review, judge)"),
+        ("late", "which is not an earlier step"),
+        ("refine", "which is not an earlier step"),
     ],
 )
 def test_a_loop_leads_to_an_earlier_step(target: str, words: str) -> None:
@@ -93,7 +93,7 @@ def test_a_loop_leads_to_an_earlier_step(target: str, words: str) -> None:
     ],
 )
 def test_a_field_of_another_kind_of_step_is_refused(step: WorkflowStep, words: str) -> None:
-    """It would do nothing, and somebody expects something of it."""
+    """It would have no effect, which its author would not expect."""
     assert words in complaint(GENERATE, CRITIQUE, step)
 
 
@@ -108,7 +108,7 @@ def test_a_field_of_another_kind_of_step_is_refused(step: WorkflowStep, words: s
         (REFINE, "on_invalid", "continue, escalate"),
     ],
 )
-def test_a_value_nobody_knows_is_answered_with_the_known_ones(
+def test_an_unknown_value_is_reported_with_the_known_ones(
     step: WorkflowStep, field: str, valid: str
 ) -> None:
     """Steps built in Python are checked like those of files, as soon as they are built."""
@@ -126,8 +126,8 @@ def test_the_number_of_rounds_is_bounded(rounds: int) -> None:
 
 
 def test_the_policy_judge_judges_and_does_nothing_else() -> None:
-    """It has no words of its own, so it cannot write or read."""
-    assert "works adjudicate steps only" in complaint(changed(GENERATE, agent="policy"))
+    """It has no model, so it cannot write or review."""
+    assert "only for adjudicate steps" in complaint(changed(GENERATE, agent="policy"))
     assert complaints(GENERATE, CRITIQUE, changed(ADJUDICATE, agent="policy")) == []
 
 
@@ -146,15 +146,15 @@ def test_a_model_goes_with_one_agent() -> None:
 
 
 def test_every_problem_is_reported_at_once() -> None:
-    """One complaint per try costs a person one try per mistake."""
+    """With one problem per attempt, users need one attempt per mistake."""
     lines = complaints(changed(REFINE, loop_to="x"), changed(CRITIQUE, scope="all"))
 
     assert len(lines) == 4
     assert not any("(one of: )" in line for line in lines)
 
 
-def test_a_step_that_nothing_leads_to_is_named() -> None:
-    """A review that is never made looks, in the file, like one that is."""
+def test_a_step_that_is_never_reached_is_reported() -> None:
+    """In the file, a review that never happens looks like any other."""
     loops = changed(REFINE, loop_to="generate")
     going_on = changed(ADJUDICATE, on_approved="continue")
 
@@ -162,5 +162,5 @@ def test_a_step_that_nothing_leads_to_is_named() -> None:
     assert complaints(GENERATE, CRITIQUE, going_on, loops, CRITIQUE) == []
     assert complaint(GENERATE, CRITIQUE, ADJUDICATE, loops, changed(CRITIQUE, name="last")) == (
         "workflow[4]: step 'last' is never reached: the step before it always loops "
-        "(only an approval that does not end the run passes over a refine step)"
+        "(only an approval that does not end the run skips a refine step)"
     )

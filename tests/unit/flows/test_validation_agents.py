@@ -1,4 +1,4 @@
-"""Names of agents that nobody knows are told before anybody is paid."""
+"""Unknown agents are reported before any agent is paid."""
 
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import ConstraintConfig, PriorityRoute, RoutingConfig, RoutingRule
@@ -8,8 +8,8 @@ from tests.unit.flows.harness import constraint, step
 KNOWN = ("claude", "codex")
 
 
-def test_every_place_that_can_name_an_agent_is_looked_at() -> None:
-    """A judge nobody knows would otherwise be noticed after the critics were paid."""
+def test_every_key_that_can_name_an_agent_is_checked() -> None:
+    """An unknown judge would otherwise be noticed after the critics were paid."""
     routing = RoutingConfig(
         default_agents=("a",),
         rules=(RoutingRule(match="x*", agents=("b", "claude")),),
@@ -35,8 +35,8 @@ def test_every_place_that_can_name_an_agent_is_looked_at() -> None:
     ]
 
 
-def test_a_name_that_is_nearly_right_is_suggested() -> None:
-    """Most unknown agents are slips of the pen."""
+def test_a_similar_name_is_suggested() -> None:
+    """Most unknown agents are typos."""
     config = GenflowConfig(workflow=(step("generate", agent="cladue"),))
 
     (mistake,) = unknown_agents(config, [], KNOWN)
@@ -44,8 +44,8 @@ def test_a_name_that_is_nearly_right_is_suggested() -> None:
     assert "did you mean 'claude'?" in mistake.remedy
 
 
-def test_where_nobody_says_who_there_is_every_name_may_be_right() -> None:
-    """Programs give agents of their own when they run a flow."""
+def test_without_a_list_of_agents_every_name_is_accepted() -> None:
+    """Programs pass their own agents when they run a flow."""
     config = GenflowConfig(workflow=(step("generate", agent="mine"),))
 
     assert unknown_agents(config, [], None) == []

@@ -14,17 +14,17 @@ USUAL = GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE, ADJUDICATE, REFINE)
 TONE = [Constraint("tone", priority=5)]
 
 
-def said(config: GenflowConfig, constraints: list[Constraint]) -> list[str]:
-    return [remark.what for remark in flow_warnings(config, constraints)]
+def warnings(config: GenflowConfig, constraints: list[Constraint]) -> list[str]:
+    return [warning.what for warning in flow_warnings(config, constraints)]
 
 
-def test_the_usual_flow_is_not_remarked_on() -> None:
-    """Remarks about nothing are not read."""
-    assert said(USUAL, TONE) == []
+def test_the_usual_flow_has_no_warnings() -> None:
+    """Warnings about nothing are not read."""
+    assert warnings(USUAL, TONE) == []
 
 
-def test_patterns_that_match_nothing_are_named() -> None:
-    """A typo in a pattern silently takes a constraint out of review."""
+def test_patterns_that_match_nothing_are_reported() -> None:
+    """A typo in a pattern silently removes a constraint from review."""
     config = changed(
         USUAL,
         workflow=with_ids((GENERATE, changed(CRITIQUE, constraints=("tone", "styl*")), ADJUDICATE)),
@@ -43,7 +43,7 @@ def test_patterns_that_match_nothing_are_named() -> None:
         ),
     )
 
-    assert said(config, TONE) == [
+    assert warnings(config, TONE) == [
         "workflow[1].constraints[1]: 'styl*' matches no constraint",
         "constraints.routing.rules[0].match: 'sec*' matches no constraint",
         "constraint_behaviors.ton: 'ton' matches no constraint",
@@ -51,69 +51,70 @@ def test_patterns_that_match_nothing_are_named() -> None:
     ]
 
 
-def test_a_constraint_nobody_reads_is_named() -> None:
+def test_a_constraint_that_no_step_reviews_is_reported() -> None:
     """It looks as if it were checked."""
     steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("tone",)), ADJUDICATE))
 
-    remarks = said(GenflowConfig(workflow=steps), [*TONE, Constraint("law")])
+    found = warnings(GenflowConfig(workflow=steps), [*TONE, Constraint("law")])
 
-    assert remarks == ["no critique step reads the artifact against 'law'"]
+    assert found == ["no critique step reviews the artifact against 'law'"]
 
 
-def test_a_flow_without_constraints_is_told_once() -> None:
-    """Every pattern matches nothing then, which is no news."""
+def test_a_flow_without_constraints_is_one_warning() -> None:
+    """Every pattern matches nothing then, which needs no warning of its own."""
     steps = with_ids((GENERATE, changed(CRITIQUE, constraints=("a", "b")), ADJUDICATE))
 
-    assert said(GenflowConfig(workflow=steps), []) == [
-        "there are no constraints: critics look at none"
+    assert warnings(GenflowConfig(workflow=steps), []) == [
+        "there are no constraints, so critics review nothing"
     ]
 
 
-def test_judging_that_cannot_work_is_named() -> None:
+def test_judging_that_cannot_work_is_reported() -> None:
     """The run would end at its limit, or judge nothing."""
     blind = with_ids((GENERATE, ADJUDICATE, CRITIQUE))
     loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, changed(REFINE, loop_to="adjudicate")))
 
     assert (
-        "nothing approves" in said(GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE))), TONE)[0]
+        "nothing approves"
+        in warnings(GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE))), TONE)[0]
     )
     assert (
-        said(GenflowConfig(workflow=blind), TONE)[0]
+        warnings(GenflowConfig(workflow=blind), TONE)[0]
         == "'adjudicate' judges before any critique step"
     )
-    assert said(GenflowConfig(workflow=loops), TONE) == [
-        "after the loop to 'adjudicate' there are no critiques to go by"
+    assert warnings(GenflowConfig(workflow=loops), TONE) == [
+        "after the loop to 'adjudicate' there are no critiques to judge"
     ]
 
 
-def test_findings_no_judge_is_shown_are_named() -> None:
+def test_findings_that_no_judge_sees_are_reported() -> None:
     """An approval that never saw a critical finding looks like any other."""
     previous = changed(ADJUDICATE, scope="previous")
     unseen = with_ids((GENERATE, CRITIQUE, CRITIQUE, previous, REFINE, CRITIQUE))
     seen = with_ids((GENERATE, CRITIQUE, previous, REFINE, CRITIQUE, ADJUDICATE))
 
-    assert said(changed(USUAL, workflow=seen), TONE) == []
-    assert said(changed(USUAL, workflow=unseen), TONE) == [
-        "no judge is shown what 'critique_1' finds, so it keeps nothing from approval",
-        "no judge is shown what 'critique_5' finds, so it keeps nothing from approval",
+    assert warnings(changed(USUAL, workflow=seen), TONE) == []
+    assert warnings(changed(USUAL, workflow=unseen), TONE) == [
+        "no judge sees the findings of 'critique_1', so they do not block approval",
+        "no judge sees the findings of 'critique_5', so they do not block approval",
     ]
 
 
-def test_a_flow_that_no_approval_ends_is_named() -> None:
-    """It spends all its rounds whatever its judges say."""
+def test_a_flow_that_no_approval_ends_is_reported() -> None:
+    """It uses all its rounds, whatever its judges decide."""
     going_on = changed(ADJUDICATE, on_approved="continue")
     finishing = changed(ADJUDICATE, on_approved="finish")
     endless = with_ids((GENERATE, CRITIQUE, ADJUDICATE, going_on))
     ends = with_ids((GENERATE, CRITIQUE, finishing, CRITIQUE, going_on))
 
-    assert said(changed(USUAL, workflow=ends), TONE) == []
-    assert said(changed(USUAL, workflow=endless), TONE) == [
+    assert warnings(changed(USUAL, workflow=ends), TONE) == []
+    assert warnings(changed(USUAL, workflow=endless), TONE) == [
         "no approval ends a run: it ends at its iteration limit"
     ]
 
 
-def test_a_goal_that_looks_like_a_file_is_named() -> None:
-    """An artifact about the words `goal.yaml` is not what anybody wants."""
+def test_a_goal_that_looks_like_a_file_is_reported() -> None:
+    """No user wants an artifact about the words `goal.yaml`."""
     config = changed(USUAL, goal=Goal(goal="goal.yaml\n"))
 
-    assert said(config, TONE) == ["goal is the text 'goal.yaml', not the file of that name"]
+    assert warnings(config, TONE) == ["goal is the text 'goal.yaml', not the file of that name"]

@@ -1,4 +1,4 @@
-"""Tests of what is said about sources before a run begins."""
+"""Tests of warnings about sources before a run starts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,31 +9,33 @@ from signoff.review.constraint import SourceBlock
 from tests.unit.flows.harness import constraint, flow
 
 
-def test_what_cannot_be_read_is_said_before_anything_is_paid_for(tmp_path: Path) -> None:
-    """A misspelt path would else be noticed in the artifact, if at all."""
+def test_unreadable_sources_are_reported_before_anything_is_paid_for(tmp_path: Path) -> None:
+    """A misspelled path would otherwise be noticed in the artifact, if at all."""
     (tmp_path / "there.md").write_text("Facts.")
     block = SourceBlock(files=("there.md", "gone.md", "/etc/passwd"), globs=("*.txt",))
-    told = replace(flow(root=tmp_path), goal=Goal(goal="Write.", source=block))
+    the_flow = replace(flow(root=tmp_path), goal=Goal(goal="Write.", source=block))
 
-    remarks = list(source_warnings(told))
+    warnings = list(source_warnings(the_flow))
 
-    assert remarks == [
+    assert warnings == [
         "sources of the goal: /etc/passwd: is outside the project",
         "sources of the goal: gone.md: no such file",
         "sources of the goal: *.txt: matches no file",
     ]
 
 
-def test_a_path_of_the_run_itself_is_not_judged_before_there_is_one(tmp_path: Path) -> None:
-    """A warning that is wrong teaches people to read none."""
+def test_a_path_in_the_run_directory_is_not_checked_before_the_run(tmp_path: Path) -> None:
+    """Users who see wrong warnings stop reading them."""
     block = SourceBlock(files=("{{run_dir}}/notes.md",))
-    told = flow(constraints=[constraint("clear", source=block)], root=tmp_path)
+    the_flow = flow(constraints=[constraint("clear", source=block)], root=tmp_path)
 
-    assert list(source_warnings(told)) == []
+    assert list(source_warnings(the_flow)) == []
 
 
-def test_scripts_that_will_not_run_are_named_with_the_way_to_allow_them(tmp_path: Path) -> None:
-    """Whoever wrote a script expects it to run; silence would cost an afternoon."""
+def test_scripts_that_will_not_run_are_listed_with_the_option_that_allows_them(
+    tmp_path: Path,
+) -> None:
+    """The author of a script expects it to run; silence would cost an afternoon."""
     one = constraint("clear", source=SourceBlock(scripts=("echo facts",)), script="tools/check.sh")
 
     refused = list(source_warnings(flow(constraints=[one], root=tmp_path)))

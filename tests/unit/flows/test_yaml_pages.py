@@ -1,4 +1,4 @@
-"""Tests of values written as YAML for people."""
+"""Tests of values written as readable YAML."""
 
 import pytest
 from hypothesis import given
@@ -14,19 +14,19 @@ def read(page: bytes) -> object:
 
 def test_a_text_of_several_lines_is_a_block() -> None:
     """A bill of work on one line, with escapes, cannot be read."""
-    page = as_yaml({"bill_of_work": "## Issue\n\n- mend it\n"}).decode()
+    page = as_yaml({"bill_of_work": "## Issue\n\n- fix it\n"}).decode()
 
-    assert page == "bill_of_work: |\n  ## Issue\n\n  - mend it\n"
+    assert page == "bill_of_work: |\n  ## Issue\n\n  - fix it\n"
 
 
 def test_a_blank_at_the_end_of_a_line_leaves_the_block_readable() -> None:
-    """One blank made a bill of work a single line of escapes."""
-    page = as_yaml({"bill_of_work": "- mend it \n- and this\n"}).decode()
+    """One blank turned a bill of work into a single line of escapes."""
+    page = as_yaml({"bill_of_work": "- fix it \n- and this\n"}).decode()
 
-    assert page == "bill_of_work: |\n  - mend it \n  - and this\n"
+    assert page == "bill_of_work: |\n  - fix it \n  - and this\n"
 
 
-def test_a_text_no_block_can_hold_has_short_escapes() -> None:
+def test_a_text_that_cannot_be_a_block_has_short_escapes() -> None:
     """What is left in one line should still be readable."""
     assert as_yaml({"text": " lead\nx\ty"}).decode() == 'text: " lead\\nx\\ty"\n'
 
@@ -51,8 +51,8 @@ def test_a_text_no_block_can_hold_has_short_escapes() -> None:
         "a\t\nb \n",
     ],
 )
-def test_any_text_comes_back_as_it_was(text: str) -> None:
-    """What critics write is repeated here, whatever it looks like."""
+def test_any_text_survives_a_round_trip(text: str) -> None:
+    """The texts of critics are written here, whatever they contain."""
     assert read(as_yaml({"text": text, "listed": [text]})) == {"text": text, "listed": [text]}
 
 
@@ -69,11 +69,11 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(TEXTS, VALUES, max_size=4))
-def test_any_value_comes_back_as_it_was(value: dict[str, object]) -> None:
-    """Nobody can list everything a model may write."""
+def test_any_value_survives_a_round_trip(value: dict[str, object]) -> None:
+    """A model may write anything."""
     assert read(as_yaml(value)) == value
 
 
 def test_half_a_character_does_not_stop_the_page() -> None:
-    """A model may send half of a pair of surrogates."""
+    """A model may send half of a surrogate pair."""
     assert read(as_yaml({"text": "cut \ud83d"})) == {"text": "cut \\ud83d"}

@@ -1,1 +1,1 @@
-"""JSON Schemas of the files people write, for editors; made from the models that read them."""
+"""JSON Schemas of the files that users write, for editors; generated from the models."""

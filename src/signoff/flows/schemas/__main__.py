@@ -1,19 +1,31 @@
-"""Writes the schemas beside this file."""
+"""Generates the schemas from the models that read the files, so that editor and program agree."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from signoff.flows.schemas.made import schemas
+from pydantic import BaseModel
+
+from signoff.documents.schema_text import schema_text
+from signoff.flows.constraint_file import ConstraintFile
+from signoff.flows.flow_file import FlowFile
+from signoff.flows.genloop_file import GenloopFile
+from signoff.flows.goal_file import GoalFile
+
+_MODELS: Mapping[str, tuple[type[BaseModel], str]] = {
+    "flow.schema.json": (FlowFile, "signoff flow"),
+    "genloop.schema.json": (GenloopFile, "signoff flow without its own steps"),
+    "constraint.schema.json": (ConstraintFile, "signoff constraint"),
+    "goal.schema.json": (GoalFile, "signoff goal"),
+}
 
 
-def main() -> None:
-    """Writes each schema that has changed."""
-    for name, text in schemas().items():
-        path = Path(__file__).parent / name
-        if not path.is_file() or path.read_text("utf-8") != text:
-            path.write_text(text, "utf-8")
+def schemas() -> dict[str, str]:
+    """Returns the text of every schema by the name of its file."""
+    return {name: schema_text(model, title) for name, (model, title) in _MODELS.items()}
 
 
 if __name__ == "__main__":
-    main()
+    for name, text in schemas().items():
+        (Path(__file__).parent / name).write_text(text, "utf-8")

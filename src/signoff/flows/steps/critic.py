@@ -1,8 +1,8 @@
-"""One critic's reading of the artifact against one constraint, checked before it counts.
+"""One critic's review of the artifact against one constraint, checked before it counts.
 
-A reply that cannot be read, a verdict its findings contradict and quotes that stand
-nowhere are told to the critic once, all together. What stays unreadable or contradictory
-goes to a person; quotes that still do not exist stay marked.
+A reply that cannot be parsed, a verdict that contradicts its findings and quotes that do not
+occur in the artifact are sent back to the critic once, all together. If the reply is still
+unusable, a human decides; quotes that still do not occur are only marked.
 """
 
 from __future__ import annotations
@@ -18,40 +18,30 @@ from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.requests import Choice, Option, Request
 from signoff.core.transitions import RETRY
 from signoff.errors import AgentBadOutput
-from signoff.flows.flow import Flow
-from signoff.flows.reviewers import reviewers_of
 from signoff.flows.state import FlowState
-from signoff.flows.step import WorkflowStep
+from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.evidence import (
-    EVIDENCE_RULE,
-    ArtifactText,
-    find_problems,
-    mark_unverified,
-)
+from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
 from signoff.review.parsing import parse_critique
 from signoff.review.prompts import critic_prompt
 
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
-"""What a person can say about a reading that cannot be used as it is."""
+"""What a human can decide about a review that cannot be used as it is."""
 
 
 @dataclass(frozen=True)
-class CriticHandler:
-    """Reads for one critique step."""
+class CriticHandler(FlowHandler):
+    """The handler of one item of a critique step: a constraint and an agent."""
 
-    flow: Flow
-    step: WorkflowStep
     state: FlowState
+    text: ArtifactText
 
-    async def __call__(
-        self, ctx: StepContext, item: Mapping[str, str], *, text: ArtifactText
-    ) -> dict[str, Any]:
-        """Returns a critique that can be relied on, with what each finding does to the review."""
-        constraint = self.flow.by_id[item["constraint"]]
+    async def __call__(self, ctx: StepContext, item: Mapping[str, str]) -> dict[str, Any]:
+        """Returns a critique that can be relied on, with the behavior of each finding."""
+        agent, constraint = item["agent"], self.flow.by_id[item["constraint"]]
         prompt = critic_prompt(
             goal=self.flow.goal.text,
             artifact=self.state.artifact,
@@ -60,7 +50,7 @@ class CriticHandler:
             analysis=await analysis(ctx, self.flow, constraint, self.state.artifact),
             guidance=self.state.guidance,
         )
-        agent = item["agent"]
+        unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
         # A check gets the bare artifact, and its findings quote its own output.
         exact = self.flow.capabilities(agent).deterministic
         options: dict[str, Any] = (
@@ -70,36 +60,29 @@ class CriticHandler:
             agent,
             prompt,
             key=constraint.id,
-            read=partial(self._read, ctx, agent, constraint, None if exact else text),
+            read=partial(self._read, unread, constraint, quotes_artifact=not exact),
             otherwise=Otherwise(partial(self._unusable, agent, constraint), key="unusable"),
-            model=self.step.model,
-            timeout=self.step.timeout,
             about={"title": f"Review against {constraint.id!r}"},
+            **self.call_options,
             **options,
         )
-        unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
         critique = _decided(checked, constraint, unread)
-        return self._with_behaviors(critique, constraint).to_json()
+        return self.flow.config.with_behaviors(critique, constraint).to_json()
 
     def _read(
-        self,
-        ctx: StepContext,
-        agent: str,
-        constraint: Constraint,
-        text: ArtifactText | None,
-        reply: Reply,
+        self, unread: Critique, constraint: Constraint, reply: Reply, *, quotes_artifact: bool
     ) -> Critique:
         """Returns the critique in a reply; raises everything that is wrong with it."""
         critique = parse_critique(
             reply.text,
             constraint_id=constraint.id,
-            reviewer=agent,
-            iteration=ctx.iteration,
+            reviewer=unread.reviewer,
+            iteration=unread.iteration,
             rules={rule.id: rule.default_severity for rule in constraint.rules},
         )
-        if text is None:
+        if not quotes_artifact:
             return critique
-        found = find_problems(critique, text, self.flow.config.adjudication.block_on)
+        found = find_problems(critique, self.text, self.flow.config.adjudication.block_on)
         if not found:
             return critique
         marked = mark_unverified(critique, found)
@@ -107,35 +90,23 @@ class CriticHandler:
 
     def _unusable(self, agent: str, constraint: Constraint, last: Checked[Critique]) -> Request:
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
+        prompt = (
+            f"{agent}'s review against {constraint.id!r} cannot be used, and sending it back did "
+            f"not help: {'; '.join(last.problems).rstrip('.')}.\n"
+            f"{RETRY}: ask it again. {PASS}: the artifact complies. {FAIL}: record what you write "
+            "as a finding."
+        )
         if last.value is not None and last.value.issues:
             options.insert(1, Option(FINDINGS))
-        prompt = (
-            f"{agent}'s review against {constraint.id!r} cannot be used, and telling it so did not "
-            f"help: {'; '.join(last.problems).rstrip('.')}.\n"
-            f"{RETRY} asks it again, {PASS} takes the artifact as passed, {FAIL} records what you "
-            f"write as a finding"
-            + (
-                f", {FINDINGS} counts its findings whatever its verdict."
-                if len(options) > 3
-                else "."
-            )
-        )
+            prompt += f" {FINDINGS}: count its findings, whatever its verdict."
         shown = {"critique": _noted(last.value, last).to_json()} if last.value else {}
-        several = len(reviewers_of(self.flow, self.step, constraint)) > 1
-        asked = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
-        return Choice(ProductPrompt(prompt), options, question_id=asked, shown=shown)
-
-    def _with_behaviors(self, critique: Critique, constraint: Constraint) -> Critique:
-        behavior = self.flow.config.behavior
-        issues = (
-            replace(issue, behavior=behavior(constraint, issue.severity).behavior.value)
-            for issue in critique.issues
-        )
-        return replace(critique, issues=tuple(issues))
+        several = len(self.flow.reviewers(self.step, constraint)) > 1
+        name = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
+        return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
 
 
 def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
-    """Returns a critique that says why the one before it was sent back."""
+    """Returns a critique with a note on why the previous one was sent back."""
     if not checked.sent_back:
         return critique
     problems = "; ".join(each for each in checked.sent_back if each != EVIDENCE_RULE)
@@ -147,16 +118,16 @@ def _decided(checked: Checked[Critique], constraint: Constraint, unread: Critiqu
     base, answer = _noted(checked.value or unread, checked), checked.answer
     if answer is None:
         return base
-    notes = (*base.notes, f"{answer.by or 'a person'} decided: {answer.value}")
+    notes = (*base.notes, f"{answer.by or 'a human'} decided: {answer.value}")
     if answer.value == FINDINGS:
         return replace(base, overall=Overall.FAIL, notes=notes)
     if answer.value == PASS:
         return replace(base, overall=Overall.PASS, issues=(), notes=notes)
-    stated = CritiqueIssue(
+    finding = CritiqueIssue(
         id=f"{base.constraint_id}-001",
         rule_id=constraint.rules[0].id if constraint.rules else constraint.id,
         finding=answer.text,
         evidence=OMISSION,
         confidence=1.0,
     )
-    return replace(base, overall=Overall.FAIL, issues=(stated,), notes=notes)
+    return replace(base, overall=Overall.FAIL, issues=(finding,), notes=notes)

@@ -1,31 +1,25 @@
-"""Reviews the artifact: one reading for each constraint and each of its critics.
+"""Reviews the artifact: one review for each constraint and each of its critics.
 
-Parallel critics all read to the end, and what their findings do to the review is applied
-afterwards. Serial ones read one constraint after the other, and a finding that halts or
-escalates spares the rest.
+Parallel critics all finish, and only then do the behaviors of their findings apply. Serial
+critics work one constraint after the other, and a finding that halts or escalates skips the
+remaining ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Question
-from signoff.flows.flow import Flow
-from signoff.flows.reviewers import reviewers_of
-from signoff.flows.selection import resolve_constraints_for_step
 from signoff.flows.state import FlowState, after, stored
-from signoff.flows.step import StepKind, WorkflowStep
+from signoff.flows.step import StepKind
 from signoff.flows.steps.critic import CriticHandler
-from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
+from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import (
+    ask_for_guidance,
     critique_warnings,
-    keep_answer,
     keep_warnings,
     with_best,
     with_round,
@@ -35,100 +29,83 @@ from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import is_set_aside
 
-STOPS = (IssueBehavior.HALT, IssueBehavior.ESCALATE)
-
 
 @dataclass(frozen=True)
-class Critics:
+class Critics(FlowHandler):
     """The handler of a critique step."""
 
-    flow: Flow
-    step: WorkflowStep
+    async def __call__(self, ctx: StepContext) -> StepResult:
+        """Reviews the artifact against every matching constraint and stores the findings.
 
-    @property
-    def definition(self) -> list[Any]:
-        """What a run depends on; the flow itself is kept with the run."""
-        return ["flows", "critique", 1]
-
-    async def __call__(self, ctx: StepContext) -> Work:
-        """Has every matching constraint read, and keeps what was found.
-
-        What a person has to decide on is asked in a visit of its own: by then the reviews
-        are kept, so that everybody can look at what the question is about.
+        A finding that escalates is asked about in a visit of its own: by then the reviews are
+        stored, so the human can look at what the question is about.
         """
         state = FlowState(ctx.step_state)
         pending = ctx.step_state.get("escalation")
         if pending is not None:
-            answered = await self._escalate(ctx, pending)
-            return await self._onward(ctx, {**answered, "escalation": None})
-        critiques = await self._read_all(ctx, state)
-        before = _read_before(state)
+            return await self._escalate(ctx, pending)
+        critiques = await self._review(ctx, state)
+        before = _previously_reviewed(state)
         ledger, critiques = state.ledger.record(
             iteration=ctx.iteration,
             critiques=critiques,
             artifact=state.artifact,
             previous_artifact=before,
         )
-        made = [stored(critique, self.step.id) for critique in critiques]
+        entries = [stored(critique, self.step.id) for critique in critiques]
+        halted = bool(_issues_that(critiques, IssueBehavior.HALT))
         update: dict[str, Any] = {
-            "critiques_by_step": {**state.critiques_by_step, self.step.id: made},
-            "unadjudicated_critiques": [*state.unadjudicated, *made],
+            "critiques_by_step": {**state.critiques_by_step, self.step.id: entries},
+            "unadjudicated_critiques": [*state.unadjudicated, *entries],
             "last_critique_step": self.step.id,
             "findings": ledger.to_json(),
             "rounds": with_round(state, ledger, ctx.iteration),
             "read": {"artifact": state.artifact, "before": before},
-            "step_index": self.flow.leads_to(self.step),
-            "step": {"kind": "critique", "step": self.step.id, "halted": _halted(critiques)},
+            **self.record(halted=halted),
             **keep_warnings(ctx, critique_warnings(critiques)),
         }
         if not self.flow.of_kind(StepKind.ADJUDICATE):
             update |= with_best(ctx, after(ctx.step_state, update))
-        escalated = _told([i for c in critiques for i in c.issues if _escalates(i)])
-        if escalated:
+        if escalated := _issues_that(critiques, IssueBehavior.ESCALATE):
             index = self.flow.index(self.step)
-            return Outcome.ITERATE, {**update, "escalation": escalated, "step_index": index}
-        return await self._onward(ctx, update)
+            update |= {"escalation": _format_issues(escalated), "step_index": index}
+            return Outcome.ITERATE, update
+        return await self.leave(ctx, update)
 
-    async def _onward(self, ctx: StepContext, update: dict[str, Any]) -> Work:
-        if at_last_round(ctx, self.flow, self.step):
-            update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
-        return Outcome.OK, update
-
-    async def _read_all(self, ctx: StepContext, state: FlowState) -> list[Critique]:
-        read = partial(
-            CriticHandler(self.flow, self.step, state), text=ArtifactText(state.artifact)
-        )
+    async def _review(self, ctx: StepContext, state: FlowState) -> list[Critique]:
+        critic = CriticHandler(self.flow, self.step, state, ArtifactText(state.artifact))
         groups = [
-            [
-                {"constraint": c.id, "agent": agent}
-                for agent in reviewers_of(self.flow, self.step, c)
-            ]
-            for c in resolve_constraints_for_step(self.step, self.flow.constraints)
+            [{"constraint": c.id, "agent": agent} for agent in self.flow.reviewers(self.step, c)]
+            for c in self.flow.selected(self.step)
         ]
         if self.step.execution == "parallel":
             items = [item for group in groups for item in group]
-            return _readings(await ctx.map(items, read, key="critics"))
+            return _critiques(await ctx.map(items, critic, key="critics"))
         critiques: list[Critique] = []
         for group in groups:
-            critiques += _readings(await ctx.map(group, read, key=group[0]["constraint"]))
-            if any(_does(issue, *STOPS) for c in critiques for issue in c.issues):
+            critiques += _critiques(await ctx.map(group, critic, key=group[0]["constraint"]))
+            if _issues_that(critiques, IssueBehavior.HALT, IssueBehavior.ESCALATE):
                 break
         return critiques
 
-    async def _escalate(self, ctx: StepContext, listed: str) -> dict[str, Any]:
-        prompt = f"Review step {self.step.id!r} found what a person must decide on:\n{listed}"
-        answer = await ctx.wait(
-            Question(ProductPrompt(prompt), question_id="escalate"), key="escalate"
-        )
-        return {
-            **keep_answer(ctx, "escalate", prompt, answer),
-            "step_index": self.flow.leads_to(self.step),
-            "step": {"kind": "answered", "step": self.step.id},
-        }
+    async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
+        prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
+        update = await ask_for_guidance(ctx, "escalate", prompt)
+        return await self.leave(ctx, {**update, **self.record(kind="answered"), "escalation": None})
 
 
-def _told(issues: Sequence[CritiqueIssue]) -> str:
-    """Returns issues as a person reads them, each finding once."""
+def _critiques(results: Sequence[Any]) -> list[Critique]:
+    return [Critique.from_json(each) for each in results]
+
+
+def _issues_that(critiques: Sequence[Critique], *behaviors: IssueBehavior) -> list[CritiqueIssue]:
+    """Returns the issues with a behavior; one that is set aside has no effect."""
+    issues = [issue for critique in critiques for issue in critique.issues]
+    return [each for each in issues if each.behavior in behaviors and not is_set_aside(each)]
+
+
+def _format_issues(issues: Sequence[CritiqueIssue]) -> str:
+    """Returns issues for a human, each finding once."""
     return "\n".join(
         f"- [{issue.severity}] {issue.id}: {issue.finding}"
         + (f"\n  > {issue.evidence}" if issue.evidence else "")
@@ -136,24 +113,7 @@ def _told(issues: Sequence[CritiqueIssue]) -> str:
     )
 
 
-def _does(issue: CritiqueIssue, *behaviors: IssueBehavior) -> bool:
-    """Tells whether an issue has such an effect; one that is kept from the judge has none."""
-    return not is_set_aside(issue) and issue.behavior in behaviors
-
-
-def _escalates(issue: CritiqueIssue) -> bool:
-    return _does(issue, IssueBehavior.ESCALATE)
-
-
-def _halted(critiques: Sequence[Critique]) -> bool:
-    return any(_does(issue, IssueBehavior.HALT) for c in critiques for issue in c.issues)
-
-
-def _readings(results: Sequence[Any]) -> list[Critique]:
-    return [Critique.from_json(each) for each in results]
-
-
-def _read_before(state: FlowState) -> str:
+def _previously_reviewed(state: FlowState) -> str:
     """Returns the version that was reviewed before this one; empty for the first."""
     read = state.raw.get("read")
     if read is None:

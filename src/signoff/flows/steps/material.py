@@ -1,48 +1,58 @@
-"""Gathers what a flow works from, once per run: files, globs, and what scripts print.
+"""Gathers the material of a flow, once per run: files, globs, and the output of scripts.
 
-It is recorded, so a run that goes on tomorrow works from what it read today.
+It is recorded, so a run that is resumed tomorrow uses what was read today.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
 from signoff.review.constraint import Constraint, SourceBlock
-from signoff.review.sources import Script, SourceError, read_source, script_section, split_command
+from signoff.review.sources import (
+    Script,
+    SourceError,
+    SourceText,
+    read_source,
+    script_section,
+    split_command,
+)
 
 SCRIPT_SECONDS = 30.0
-REVIEWED = "reviewed"
-"""The folder of a run with the artifact that scripts read."""
 NOT_ALLOWED = "not run: scripts run only if the run allows them (allow_scripts)"
 
 
 async def gather(ctx: StepContext, flow: Flow) -> dict[str, str]:
     """Returns the material of the goal (under an empty name) and of each constraint, by id."""
-    blocks = {"": flow.goal.source, **{c.id: c.source for c in flow.constraints}}
-    named = [of for of, block in blocks.items() if block]
-    if not named:
+    names = [name for name, block in flow.sources.items() if block]
+    if not names:
         return {}
 
-    async def one(inner: StepContext, of: str) -> str:
-        return await _material(inner, flow, blocks[of], of)
+    async def gather_one(inner: StepContext, name: str) -> str:
+        read = read_material(flow, flow.sources[name], ctx.run)
+        for message in (*read.errors, *read.warnings):
+            inner.progress(f"sources of {name or 'the goal'}: {message}")
+        outputs = [script_section(s.name, await _output(inner, flow, s)) for s in read.scripts]
+        return material_text(read, outputs)
 
-    texts = await ctx.map(named, one, key="sources")
-    return dict(zip(named, texts, strict=True))
-
-
-async def _material(ctx: StepContext, flow: Flow, block: SourceBlock, of: str) -> str:
-    allowed = [flow.root, *([flow.home] if flow.home else [])]
-    read = read_source(block, root=flow.root, allowed=allowed, variables=variables(ctx, flow))
-    for said in (*read.errors, *read.warnings):
-        ctx.progress(f"sources of {of or 'the goal'}: {said}")
-    printed = [script_section(each.name, await _printed(ctx, flow, each)) for each in read.scripts]
-    parts = [read.text, *(f"(not read: {error})" for error in read.errors), *printed]
-    return "\n\n".join(part for part in parts if part)
+    texts = await ctx.map(names, gather_one, key="sources")
+    return dict(zip(names, texts, strict=True))
 
 
-async def _printed(ctx: StepContext, flow: Flow, script: Script) -> str:
+def read_material(flow: Flow, block: SourceBlock, run: str) -> SourceText:
+    """Returns the material that a run finds in files, and the scripts that print more of it."""
+    allowed = [flow.home] if flow.home else []
+    return read_source(block, root=flow.root, allowed=allowed, variables=_variables(flow, run))
+
+
+def material_text(read: SourceText, outputs: Sequence[str] = ()) -> str:
+    """Returns material as prompts show it, with a line for each source that was not read."""
+    missing = [f"(not read: {error})" for error in read.errors]
+    return "\n\n".join(part for part in (read.text, *missing, *outputs) if part)
+
+
+async def _output(ctx: StepContext, flow: Flow, script: Script) -> str:
     if not flow.allow_scripts:
         ctx.progress(f"script {script.name!r} {NOT_ALLOWED}")
         return f"({NOT_ALLOWED})"
@@ -57,21 +67,21 @@ async def _printed(ctx: StepContext, flow: Flow, script: Script) -> str:
 
 
 async def analysis(ctx: StepContext, flow: Flow, constraint: Constraint, artifact: str) -> str:
-    """Returns what a constraint's own script says about the artifact; empty without one."""
+    """Returns the output of a constraint's own script about the artifact; empty without one."""
     if not constraint.script.strip():
         return ""
     if not flow.allow_scripts:
         ctx.progress(f"script of {constraint.id} {NOT_ALLOWED}")
         return ""
-    known = variables(ctx, flow)
+    variables = _variables(flow, ctx.run)
     try:
-        argv = split_command(constraint.script, known)
-    except SourceError as wrong:
-        ctx.progress(f"script of {constraint.id} not run: {wrong}")
-        return f"(not run: {wrong})"
-    if any(known["artifact"] in word for word in argv):
-        # The run directory shows the same text, but only some time after the step that made it.
-        await ctx.write(_reviewed(flow), artifact)
+        argv = split_command(constraint.script, variables)
+    except SourceError as error:
+        ctx.progress(f"script of {constraint.id} not run: {error}")
+        return f"(not run: {error})"
+    if any(variables["artifact"] in word for word in argv):
+        # The run directory shows the artifact too, but only some time after the step that wrote it.
+        await ctx.write(_reviewed_path(flow), artifact)
     done = await ctx.command(
         argv,
         key="analysis",
@@ -83,20 +93,20 @@ async def analysis(ctx: StepContext, flow: Flow, constraint: Constraint, artifac
     return f"exit code {done.code}\n{done.stdout}{done.stderr}".strip()
 
 
-def variables(ctx: StepContext, flow: Flow) -> Mapping[str, str]:
-    """Returns what `{{name}}` stands for in paths."""
+def _variables(flow: Flow, run: str) -> Mapping[str, str]:
+    """Returns the values of `{{name}}` in paths and commands."""
     home = flow.home or flow.root / ".signoff"
-    folder = home / "runs" / ctx.run
+    folder = home / "runs" / run
     return {
         "run_dir": str(folder),
         "project_root": str(flow.root),
-        "artifact": str(folder / _reviewed(flow)),
+        "artifact": str(folder / _reviewed_path(flow)),
         "source": str(flow.root),
         "constraint_dir": str(flow.config.constraints.dir or home / "constraints"),
         "arena_home": str(home),
     }
 
 
-def _reviewed(flow: Flow) -> str:
-    """Returns where scripts find the artifact as a file, under the name it will have."""
-    return f"{REVIEWED}/{flow.config.output.filename}"
+def _reviewed_path(flow: Flow) -> str:
+    """Returns where in the run's folder scripts find the artifact, under its final name."""
+    return f"reviewed/{flow.config.output.filename}"

@@ -1,4 +1,4 @@
-"""Improves the artifact by the judge's bill of work.
+"""Improves the artifact as the judge's bill of work says.
 
 `apply` makes its literal edits exactly and asks an agent only for the rest; `edit` lets
 an agent change a working copy; `rewrite` has the whole text written again. What changed
@@ -14,14 +14,13 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.outcome import Outcome
-from signoff.core.requests import Answer, Choice, Request, Response
+from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.state import NOTHING_REVIEWED, FlowState, after
-from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.steps.ending import Work, at_last_round, save_unapproved
+from signoff.flows.state import NOTHING_REVIEWED, FlowState
+from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.generate import author_prompt, checked_artifact
+from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, keep_warnings
 from signoff.flows.steps.work_order import bill_of, wanted_edits
 from signoff.review.edit import apply_edits
@@ -33,121 +32,91 @@ BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
 @dataclass(frozen=True)
-class Refine:
+class Refine(FlowHandler):
     """The handler of a refine step."""
 
-    flow: Flow
-    step: WorkflowStep
-
-    @property
-    def definition(self) -> list[Any]:
-        """What a run depends on; the flow itself is kept with the run."""
-        return ["flows", "refine", 1]
-
-    async def __call__(self, ctx: StepContext) -> Work:
-        """Returns the artifact with the bill of work done, as far as it could be."""
+    async def __call__(self, ctx: StepContext) -> StepResult:
+        """Returns the artifact with as much of the bill of work done as possible."""
         state = FlowState(ctx.step_state)
         bill = bill_of(state)
         edits = wanted_edits(state, bill)
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
             bill = bill_of(state, applied)
-            if bill.strip() and self._anew:
-                # The edits would be lost with the text they were made in.
+            if bill.strip() and self._writes_blind:
+                # The agent writes a new text, so edits of the old one would be lost.
                 applied = apply_edits(state.artifact, [])
         update: dict[str, Any] = {}
         text, problem = applied.text, ""
         if bill.strip():
-            text, problem, update = await self._revised(ctx, state, applied.text, bill)
+            text, problem, update = await self._revise(ctx, state, applied.text, bill)
         quotes = [(f.id, f.quote) for f in state.ledger.open()]
         hunks = tie_hunks(state.artifact, text, edits, quotes)
         update |= {
             "artifact": text,
-            "artifact_path": self._path(ctx.iteration),
-            "step_index": self.flow.leads_to(self.step),
-            "step": {
-                "kind": "refine",
-                "step": self.step.id,
-                "agent": self._agent if bill.strip() else "",
-                "mode": self.step.mode,
-                "applied": [edit.to_json() for edit in applied.applied],
-                "unmatched": [[edit.to_json(), why] for edit, why in applied.unmatched],
-                "hunks": hunks,
-                "unclaimed": sum(hunk["issue"] is None for hunk in hunks),
-                "problem": problem,
-            },
+            "artifact_path": self.artifact_path("artifact_refined", ctx.iteration),
+            **self.record(
+                agent=self.agent if bill.strip() else "",
+                mode=self.step.mode,
+                applied=[edit.to_json() for edit in applied.applied],
+                unmatched=[[edit.to_json(), why] for edit, why in applied.unmatched],
+                hunks=hunks,
+                unclaimed=sum(hunk["issue"] is None for hunk in hunks),
+                problem=problem,
+            ),
         }
         if problem:
             ctx.progress(f"the refinement {problem}")
             update |= keep_warnings(ctx, [f"the refinement {problem}"])
         if self.step.loop_to is not None:
             update |= NOTHING_REVIEWED
-        if at_last_round(ctx, self.flow, self.step):
-            update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
-        return Outcome.OK, update
+        return await self.leave(ctx, update)
 
-    @property
-    def _agent(self) -> str:
-        return self.flow.agent(self.step)
-
-    async def _revised(
+    async def _revise(
         self, ctx: StepContext, state: FlowState, text: str, bill: str
     ) -> tuple[str, str, dict[str, Any]]:
-        """Returns the revised text, what is wrong with it, and what a person said about that."""
-        asks = self.step.on_invalid != "continue"
-        in_place = {} if self._in_words else {"files": {FILE: text}, "edit": True}
+        """Returns the revised text, what is wrong with it, and the update with a human's answer."""
+        working_copy: dict[str, Any] = {}
+        if writes_text(self.flow, self.step):
+            prompt = self._rewrite_prompt(ctx, state, text, bill, ctx.feedback)
+        else:
+            working_copy = {"files": {FILE: text}, "edit": True}
+            prompt = refinement_prompt(
+                filename=FILE,
+                bill_of_work=bill,
+                goal=self.flow.goal.text,
+                guidance=state.guidance,
+                feedback=ctx.feedback or "",
+            )
+        # Not `== "escalate"`: recorded flows have other values, from before steps were checked.
+        escalates = self.step.on_invalid != "continue"
         checked = await ctx.ask(
-            self._agent,
-            self._prompt(ctx, state, text, bill),
+            self.agent,
+            prompt,
             key="refine",
             read=partial(self._read, ctx, text),
             retries=self.step.validation_retries,
-            otherwise=Otherwise(self._invalid, key="invalid") if asks else None,
-            show_previous=not self._anew,
-            model=self.step.model,
-            timeout=self.step.timeout,
-            **in_place,
+            otherwise=Otherwise(self._invalid, key="invalid") if escalates else None,
+            show_previous=not self._writes_blind,
+            **self.call_options,
+            **working_copy,
         )
-        problem, revised = "; ".join(checked.problems), checked.value
-        if checked.answer is not None:
-            return await self._decided(ctx, state, (text, revised or text, bill), checked)
-        return revised or text, problem, {}
-
-    def _prompt(self, ctx: StepContext, state: FlowState, text: str, bill: str) -> str:
-        if self._in_words:
-            return self._rewrite_prompt(ctx, state, text, bill, ctx.feedback or "")
-        return refinement_prompt(
-            filename=FILE,
-            bill_of_work=bill,
-            goal=self.flow.goal.text,
-            guidance=state.guidance,
-            feedback=ctx.feedback or "",
-        )
-
-    def _read(self, ctx: StepContext, before: str, reply: Reply) -> str:
-        """Returns the revised text; raises what is wrong with it."""
-        elsewhere = [path for path in reply.files if path.startswith("..")]
-        if elsewhere:
-            ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
-        revised = _edited(reply, before)
-        problem = self._problem(before, revised)
-        if problem:
-            usable = self.step.on_invalid == "continue"
-            raise AgentBadOutput(problem, value=revised, usable=usable)
-        return revised
-
-    @property
-    def _in_words(self) -> bool:
-        """Whether the agent answers with the text itself."""
-        return in_words(self.flow, self.step)
-
-    @property
-    def _anew(self) -> bool:
-        """Whether it does so without having seen the text there is."""
-        return self._in_words and self.step.prompt == "brief"
+        problem, revised = "; ".join(checked.problems), checked.value or text
+        if checked.answer is None:
+            return revised, problem, {}
+        update = keep_answer(ctx, "validation_failed", f"The refinement {problem}.", checked.answer)
+        if checked.answer.value == ACCEPT:
+            return revised, problem, update
+        if checked.answer.value == REGENERATE:
+            prompt = self._rewrite_prompt(ctx, state, text, bill, problem)
+            reply = await ctx.ask(self.agent, prompt, key="refine", **self.call_options)
+            return checked_artifact(reply.text), "", update
+        form = f"Write the whole revised text. The bill of work:\n\n{bill}\n\n{text}"
+        by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
+        return checked_artifact(str(by_hand.value)), "", update
 
     def _rewrite_prompt(
-        self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str
+        self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str | None
     ) -> str:
         return author_prompt(
             self.flow,
@@ -159,6 +128,23 @@ class Refine:
             iteration=ctx.iteration,
         )
 
+    @property
+    def _writes_blind(self) -> bool:
+        """Whether the agent writes the whole text without seeing the current one."""
+        return writes_text(self.flow, self.step) and self.step.prompt == "brief"
+
+    def _read(self, ctx: StepContext, before: str, reply: Reply) -> str:
+        """Returns the revised text; raises what is wrong with it."""
+        elsewhere = [path for path in reply.files if path.startswith("..")]
+        if elsewhere:
+            ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
+        revised = _revised_text(reply, before)
+        problem = self._problem(before, revised)
+        if problem:
+            usable = self.step.on_invalid == "continue"
+            raise AgentBadOutput(problem, value=revised, usable=usable)
+        return revised
+
     def _problem(self, before: str, after: str) -> str:
         if after.strip() == before.strip():
             return "changed nothing"
@@ -166,56 +152,28 @@ class Refine:
         if most is None or self.step.mode == "rewrite":
             return ""
         changed = word_change_pct(before, after)
-        return (
-            f"changed the size by {changed:.0f} %, more than {most:g} %" if changed > most else ""
-        )
+        too_much = f"changed the size by {changed:.0f} %, more than {most:g} %"
+        return too_much if changed > most else ""
 
     def _invalid(self, last: Checked[str]) -> Request:
         prompt = (
-            f"The refinement {'; '.join(last.problems)}, and sending it back did not help. "
-            f"{BY_HAND} asks you for the text, {REGENERATE} has it written anew"
+            f"The refinement {'; '.join(last.problems)}, and sending it back did not help.\n"
+            f"{BY_HAND}: write the text yourself. {REGENERATE}: have it written again."
         )
-        if last.value is None:
-            return Choice(
-                ProductPrompt(f"{prompt}."), [BY_HAND, REGENERATE], question_id="validation_failed"
-            )
-        return Choice(
-            ProductPrompt(f"{prompt}, {ACCEPT} takes it as it is."), [BY_HAND, REGENERATE, ACCEPT],
-            question_id="validation_failed", shown={"revised": last.value},
-        )  # fmt: skip
-
-    async def _decided(
-        self, ctx: StepContext, state: FlowState, texts: tuple[str, str, str], checked: Checked[str]
-    ) -> tuple[str, str, dict[str, Any]]:
-        """Returns what a human made of a revision that retries did not fix."""
-        (before, revised, bill), problem = texts, "; ".join(checked.problems)
-        answer = checked.answer or Answer(ACCEPT)
-        update = keep_answer(ctx, "validation_failed", f"The refinement {problem}.", answer)
-        if answer.value == ACCEPT:
-            return revised, problem, update
-        if answer.value == REGENERATE:
-            prompt = self._rewrite_prompt(ctx, state, before, bill, problem)
-            reply = await ctx.ask(
-                self._agent, prompt, key="refine", model=self.step.model, timeout=self.step.timeout
-            )
-            return checked_artifact(reply.text), "", update
-        form = f"Write the whole revised text. What is to be done:\n\n{bill}\n\n{before}"
-        by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
-        return checked_artifact(str(by_hand.value)), "", update
-
-    def _path(self, iteration: int) -> str:
-        first = self.flow.of_kind(StepKind.REFINE)[0]
-        tail = "" if self.step.id == first.id else f"_{self.step.id}"
-        return f"iterations/{iteration}/artifact_refined{tail}.md"
+        options, shown = [BY_HAND, REGENERATE], {}
+        if last.value is not None:
+            prompt += f" {ACCEPT}: use it as it is."
+            options, shown = [*options, ACCEPT], {"revised": last.value}
+        return Choice(ProductPrompt(prompt), options, question_id="validation_failed", shown=shown)
 
 
-def in_words(flow: Flow, step: WorkflowStep) -> bool:
+def writes_text(flow: Flow, step: WorkflowStep) -> bool:
     """Tells whether a refine step has the text written again instead of a file edited."""
     return step.mode == "rewrite" or not flow.capabilities(flow.agent(step)).edits_files
 
 
-def _edited(reply: Reply, before: str) -> str:
-    """Returns the working copy as it was left; a person standing in writes the text itself."""
+def _revised_text(reply: Reply, before: str) -> str:
+    """Returns the working copy as the agent left it; a human stand-in writes the text itself."""
     if reply.contents is None:
         return checked_artifact(reply.text)
     left = reply.contents.get(FILE, "")

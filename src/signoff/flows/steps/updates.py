@@ -12,14 +12,21 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
-from signoff.core.requests import Answer
+from signoff.core.effects import ProductPrompt
+from signoff.core.requests import Answer, Question
 from signoff.flows.state import FlowState
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
 LONGEST = 400
-"""Characters of a warning; what a critic got wrong can fill pages."""
+"""Characters of a warning; the problems of one critique can fill pages."""
+
+
+async def ask_for_guidance(ctx: StepContext, question_id: str, prompt: str) -> dict[str, Any]:
+    """Asks a human an open question; returns the update that stores the answer."""
+    question = Question(ProductPrompt(prompt), question_id=question_id)
+    return keep_answer(ctx, question_id, prompt, await ctx.wait(question, key=question_id))
 
 
 def keep_answer(
@@ -52,22 +59,22 @@ def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
     return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
 
 
-def shortened(text: str) -> str:
-    """Returns a text on one line, as much of it as a list can show."""
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Returns a text on one line, cut to a length that fits into a list."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 1]}…"
+    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
 
 
 def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the update that stores the reviewed artifact, unless an earlier one is better."""
     view = FlowState(state)
-    found = [finding.severity for finding in view.ledger.open()]
-    score = [found.count(severity) for severity in Severity]
+    severities = [finding.severity for finding in view.ledger.open()]
+    critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     new = {
         "artifact": view.artifact,
         "iteration": ctx.iteration,
-        "score": score,
-        "read_against": _read_against(view),
+        "score": [severities.count(severity) for severity in Severity],
+        "read_against": len({each["constraint_id"] for each in critiques}),
     }
     return {} if view.best is not None and _rank(view.best) < _rank(new) else {"best": new}
 
@@ -76,12 +83,6 @@ def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping
     """Returns the rounds with the current one replaced by its latest numbers."""
     earlier = [each for each in state.rounds if each["iteration"] != iteration]
     return [*earlier, summarize_round(ledger, iteration)]
-
-
-def _read_against(view: FlowState) -> int:
-    """Returns how many constraints the artifact has been reviewed against."""
-    made = view.critiques_by_step.values()
-    return len({critique["constraint_id"] for critiques in made for critique in critiques})
 
 
 def _rank(version: Mapping[str, Any]) -> tuple[int, list[int]]:

@@ -1,4 +1,4 @@
-"""What is to be done to the artifact, as the last judge left it."""
+"""What the last judge wants changed in the artifact: its bill of work, or what is left of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signoff.review.work_order import (
 
 
 def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
-    """Returns what is to be done, or what is left of it once some edits were made."""
+    """Returns the bill of work, or what is left of it after some edits were applied."""
     judged = state.adjudication
     if judged is None:
         return ""
@@ -24,48 +24,48 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     entries = work_order_entries(bill)
     if bill.strip() and (applied is None or not entries):
         return bill
-    answered = _answered(judged, applied)
+    answered: set[str] = set()
+    unfinished: list[Edit] = []
+    if applied is not None:
+        answered = _answered(judged, applied)
+        # Of an issue that was only fixed in part, the edits that did not match are left.
+        unfinished = [edit for edit, _why in applied.unmatched if edit.issue in answered]
     settled = answered | _dismissed(judged)
     open_entries = [text for issue, text in entries if issue not in settled]
     mentioned = answered.union(issue for issue, _text in entries)
     parts = [
-        format_work_order(_unfinished(applied, answered), []),
+        format_work_order(unfinished, []),
         *open_entries,
         format_work_order([], _unmentioned(state, judged, mentioned)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part)
 
 
-def _answered(judged: Adjudication, applied: EditResult | None) -> set[str]:
-    """Returns the issues that some edit was made for, by both of their names."""
-    if applied is None:
-        return set()
-    made = {edit.issue for edit in applied.applied if edit.issue}
+def _answered(judged: Adjudication, applied: EditResult) -> set[str]:
+    """Returns the issues that some edit was applied for, by both of their names."""
+    issues = {edit.issue for edit in applied.applied if edit.issue}
     names = [{d.issue_id, d.finding_id} for d in judged.decisions if d.finding_id]
-    return made.union(*(each for each in names if each & made))
-
-
-def _unfinished(applied: EditResult | None, answered: set[str]) -> list[Edit]:
-    """Returns what is left of entries that were made in part."""
-    if applied is None:
-        return []
-    return [edit for edit, _why in applied.unmatched if edit.issue in answered]
+    return issues.union(*(each for each in names if each & issues))
 
 
 def _unmentioned(
     state: FlowState, judged: Adjudication, mentioned: set[str]
 ) -> list[tuple[str, str, str]]:
-    """Returns what the judge wants done and has not written into the bill."""
+    """Returns what the judge pursues without mentioning it in the bill of work."""
     findings = {finding.id: finding for finding in state.ledger.open()}
     return [
-        (d.issue_id, d.severity.value, d.guidance or _said(findings.get(d.finding_id)))
+        (d.issue_id, d.severity.value, d.guidance or _instruction(findings.get(d.finding_id)))
         for d in judged.pursued()
         if not mentioned & {d.issue_id, d.finding_id}
     ]
 
 
+def _instruction(finding: Finding | None) -> str:
+    return f"{finding.finding} ({finding.quote})" if finding else "fix this"
+
+
 def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
-    """Returns the literal edits of a bill without those for what the judge dismissed."""
+    """Returns the literal edits of a bill without those for issues that the judge dismissed."""
     judged = state.adjudication
     lasting = {d.issue_id: d.finding_id for d in judged.decisions if d.finding_id} if judged else {}
     dismissed = _dismissed(judged) if judged else set()
@@ -80,7 +80,3 @@ def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
 def _dismissed(judged: Adjudication) -> set[str]:
     dismissed = (d for d in judged.decisions if d.status is Pursuit.DISMISSED)
     return {name for d in dismissed for name in (d.issue_id, d.finding_id)}
-
-
-def _said(finding: Finding | None) -> str:
-    return f"{finding.finding} ({finding.quote})" if finding else "mend this"

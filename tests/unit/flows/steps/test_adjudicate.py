@@ -10,7 +10,17 @@ from signoff.flows.model import AdjudicationConfig, ConvergenceConfig
 from signoff.review.severity import Severity
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import changed, fails, flow, go_on, issue, passes, play, rules, step
+from tests.unit.flows.harness import (
+    answer_and_resume,
+    changed,
+    fails,
+    flow,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
 
 LOOP = [
     step("generate"),
@@ -21,12 +31,12 @@ LOOP = [
 
 
 def by_policy() -> list[Any]:
-    """Returns the same loop with the judge that costs nothing."""
+    """Returns the same loop with the rule-based judge."""
     return [changed(s, agent="policy") if s.id == "judge" else s for s in LOOP]
 
 
 def never_pleased(finding: str = "bad") -> ScriptedAgent:
-    """Returns an agent whose critic finds the same in every version."""
+    """Returns an agent that reports the same finding for every version."""
     claude = ScriptedAgent()
     claude.on("You review an artifact", fails(issue(finding)))
     claude.on("Write the artifact", *(f"Version {n}." for n in range(1, 30)))
@@ -42,12 +52,12 @@ def never_pleased(finding: str = "bad") -> ScriptedAgent:
         None,
     ],
 )
-async def test_an_approval_stands_only_if_nothing_that_blocks_is_pursued(
+async def test_an_approval_is_valid_only_if_no_blocking_finding_is_pursued(
     decision: Any, tmp_path: Path
 ) -> None:
-    """A judge that contradicts the findings must not decide alone, whatever it calls them."""
-    said = rules("APPROVED", *([decision] if decision else []))
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text!"])
+    """A judge that contradicts the findings must not decide alone."""
+    verdict = rules("APPROVED", *([decision] if decision else []))
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
 
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
@@ -56,31 +66,31 @@ async def test_an_approval_stands_only_if_nothing_that_blocks_is_pursued(
     assert result.state["last_adjudication"]["notes"]
 
 
-async def test_a_judge_may_dismiss_what_a_critic_found(tmp_path: Path) -> None:
-    """That is what it is there for."""
-    said = rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed", "rationale": "no"})
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), said])
+async def test_a_judge_may_dismiss_findings(tmp_path: Path) -> None:
+    """That is its job."""
+    verdict = rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed", "rationale": "no"})
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict])
 
     result = await play(flow(LOOP), {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
 
 
-async def test_a_judge_nobody_can_read_is_asked_twice_then_a_person_decides(
+async def test_an_unreadable_judge_is_asked_twice_then_a_human_decides(
     tmp_path: Path,
 ) -> None:
-    """Two imitations of an approval are no approval."""
-    made = flow(LOOP, max_iterations=1)
+    """Two answers that merely look like an approval are not an approval."""
+    the_flow = flow(LOOP, max_iterations=1)
     twice = f"{rules('REWRITE')}\n{rules('APPROVED')}"
     claude = ScriptedAgent(["Text.", passes(), "APPROVED!", twice])
     store = MemoryStore()
-    waiting = await play(made, {"claude": claude}, tmp_path, store=store)
+    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
-    result = await go_on(made, {"claude": claude}, tmp_path, store, "rules")
+    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "rules")
 
     assert waiting.status is Status.WAITING
-    # In a list it stands on one line, where only the stop parts what was wrong from what to do.
-    assert ".\nretry asks it again" in waiting.inbox[0].prompt
+    # In a list it is one line, where only the period separates the problem from the options.
+    assert ".\nretry: ask it again" in waiting.inbox[0].prompt
     assert result.status is Status.COMPLETED
 
 
@@ -90,13 +100,13 @@ async def test_a_judge_nobody_can_read_is_asked_twice_then_a_person_decides(
     [(), (Severity.CRITICAL,), (Severity.CRITICAL, Severity.HIGH), tuple(Severity)],
     ids=len,
 )
-async def test_the_policy_judge_blocks_on_what_it_is_told_to(
+async def test_the_policy_judge_blocks_on_the_configured_severities(
     severity: Severity, block_on: tuple[Severity, ...], tmp_path: Path
 ) -> None:
-    """No model is asked, and every cell of the policy holds."""
+    """No model is asked, and every combination holds."""
     from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 
-    made = flow(
+    the_flow = flow(
         by_policy(),
         max_iterations=1,
         adjudication=AdjudicationConfig(block_on=block_on),
@@ -104,7 +114,7 @@ async def test_the_policy_judge_blocks_on_what_it_is_told_to(
     )
     claude = ScriptedAgent(["Text.", fails(issue("bad", severity.value)), "Text!"])
 
-    result = await play(made, {"claude": claude}, tmp_path)
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     assert result.status is (Status.LIMIT if severity in block_on else Status.COMPLETED)
 
@@ -116,13 +126,13 @@ async def test_the_policy_judge_blocks_on_what_it_is_told_to(
         ("thrashing", ConvergenceConfig(thrashing=2), 2),
     ],
 )
-async def test_a_loop_that_gets_nowhere_ends_by_name(
+async def test_a_loop_that_does_not_converge_ends_with_the_rule_that_stopped_it(
     rule: str, config: ConvergenceConfig, rounds: int, tmp_path: Path
 ) -> None:
-    """Rounds that change nothing cost money and end in the same place."""
-    made = flow(by_policy(), max_iterations=20, convergence=config)
+    """Rounds that change nothing only cost money."""
+    the_flow = flow(by_policy(), max_iterations=20, convergence=config)
 
-    result = await play(made, {"claude": never_pleased()}, tmp_path)
+    result = await play(the_flow, {"claude": never_pleased()}, tmp_path)
 
     assert result.status is Status.NOT_CONVERGING
     assert rule in result.reason
@@ -134,41 +144,43 @@ async def test_a_loop_that_gets_nowhere_ends_by_name(
 @pytest.mark.parametrize(
     ("answer", "status"), [("stop", Status.NOT_CONVERGING), ("continue", Status.WAITING)]
 )
-async def test_whether_to_go_on_may_be_for_a_person(
+async def test_a_human_may_decide_whether_to_continue(
     answer: str, status: Status, tmp_path: Path
 ) -> None:
-    """Escalating is configured; going on starts the count anew.
+    """Escalating is configured; continuing starts the count again.
 
-    Whoever decides reads what was found, and not only what it is numbered.
+    The human sees the findings, not only their ids.
     """
-    made = flow(
+    the_flow = flow(
         by_policy(),
         max_iterations=20,
         convergence=ConvergenceConfig(thrashing=2, action="escalate"),
     )
     store, claude = MemoryStore(), never_pleased()
-    first = await play(made, {"claude": claude}, tmp_path, store=store)
+    first = await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
-    result = await go_on(made, {"claude": claude}, tmp_path, store, answer)
+    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, answer)
 
     assert first.status is Status.WAITING
-    assert first.inbox[0].prompt.startswith("Go on all the same?")
+    assert first.inbox[0].prompt.startswith("The loop is not converging")
     assert "bad" in first.inbox[0].prompt
     assert result.status is status
     assert result.iteration == (first.iteration if answer == "stop" else 4)
 
 
-async def test_findings_that_thrash_are_put_to_a_person_where_that_is_a_trigger(
+async def test_thrashing_findings_go_to_a_human_if_that_is_a_trigger(
     tmp_path: Path,
 ) -> None:
-    """Pursued in three judgements in a row, nothing but a person will help."""
-    made = flow(
+    """After three verdicts in a row that pursue a finding, only a human can help."""
+    the_flow = flow(
         by_policy(), max_iterations=20, adjudication=AdjudicationConfig(triggers=("thrashing",))
     )
     store, claude = MemoryStore(), never_pleased()
-    waiting = await play(made, {"claude": claude}, tmp_path, store=store)
+    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
-    result = await go_on(made, {"claude": claude}, tmp_path, store, "write it in verse")
+    result = await answer_and_resume(
+        the_flow, {"claude": claude}, tmp_path, store, "write it in verse"
+    )
 
     assert (waiting.status, waiting.iteration) == (Status.WAITING, 3)
     assert waiting.inbox[0].prompt.endswith(": bad")
@@ -176,43 +188,43 @@ async def test_findings_that_thrash_are_put_to_a_person_where_that_is_a_trigger(
     assert "write it in verse" in claude.prompts[-1]
 
 
-async def test_critical_findings_that_contradict_each_other_are_put_to_a_person(
+async def test_critical_findings_that_contradict_each_other_go_to_a_human(
     tmp_path: Path,
 ) -> None:
-    """Two constraints that cannot both be kept are for whoever wrote them."""
-    made = flow(LOOP, adjudication=AdjudicationConfig(triggers=("conflicting_criticals",)))
+    """Only the author of the constraints can decide which of them wins."""
+    the_flow = flow(LOOP, adjudication=AdjudicationConfig(triggers=("conflicting_criticals",)))
     found = fails(issue("too long", "CRITICAL"), issue("too short", "CRITICAL"))
-    said = rules(
+    verdict = rules(
         "REWRITE",
         {"issue_id": "clear-001", "status": "pursuing", "competing_constraint": "complete"},
         {"issue_id": "clear-002", "status": "pursuing"},
     )
 
-    result = await play(made, {"claude": ScriptedAgent(["Text.", found, said])}, tmp_path)
+    result = await play(the_flow, {"claude": ScriptedAgent(["Text.", found, verdict])}, tmp_path)
 
     assert result.status is Status.WAITING
     assert "complete" in result.inbox[0].prompt
 
 
-async def test_the_iteration_limit_may_ask_a_person_for_more_rounds(tmp_path: Path) -> None:
-    """The best version is there to be looked at while they decide."""
-    made = flow(
+async def test_the_iteration_limit_may_ask_a_human_for_more_rounds(tmp_path: Path) -> None:
+    """The best version has to be in place while they decide."""
+    the_flow = flow(
         by_policy(), max_iterations=2, adjudication=AdjudicationConfig(triggers=("max_iterations",))
     )
     store, claude = MemoryStore(), never_pleased()
-    waiting = await play(made, {"claude": claude}, tmp_path, store=store)
+    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
     saved = (tmp_path / "run/final/status.md").read_text()
 
-    result = await go_on(made, {"claude": claude}, tmp_path, store, "continue")
+    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "continue")
 
     assert (waiting.status, waiting.iteration) == (Status.WAITING, 2)
     assert "2 iterations" in saved
     assert (result.status, result.iteration) == (Status.WAITING, 4)
 
 
-async def test_an_earlier_judge_lets_the_flow_go_on_past_its_refine(tmp_path: Path) -> None:
+async def test_the_approval_of_an_earlier_judge_skips_its_refine_step(tmp_path: Path) -> None:
     """Approving the structure is not approving the style."""
-    made = flow(
+    the_flow = flow(
         [
             step("generate"),
             step("critique", "one"),
@@ -224,15 +236,15 @@ async def test_an_earlier_judge_lets_the_flow_go_on_past_its_refine(tmp_path: Pa
     )
     claude = ScriptedAgent(["Text.", passes(), passes()])
 
-    result = await play(made, {"claude": claude}, tmp_path)
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
     assert claude.remaining == 0
 
 
-async def test_the_best_reviewed_version_is_kept_not_the_last(tmp_path: Path) -> None:
-    """At the limit a person gets the version with the fewest, least severe findings."""
-    made = flow(by_policy(), max_iterations=3)
+async def test_the_best_reviewed_version_is_saved_not_the_last(tmp_path: Path) -> None:
+    """At the limit, users get the version with the fewest, least severe findings."""
+    the_flow = flow(by_policy(), max_iterations=3)
     claude = ScriptedAgent(
         [
             "One.",
@@ -245,7 +257,7 @@ async def test_the_best_reviewed_version_is_kept_not_the_last(tmp_path: Path) ->
         ]
     )
 
-    await play(made, {"claude": claude}, tmp_path)
+    await play(the_flow, {"claude": claude}, tmp_path)
 
     assert (tmp_path / "run/final/artifact.md").read_text() == "Two.\n"
     assert (tmp_path / "run/final/artifact_unreviewed.md").read_text() == "Four.\n"

@@ -1,4 +1,4 @@
-"""What findings do to a review: every severity, behaviour, level and execution mode."""
+"""What findings do to a review: every severity, behavior, level and execution mode."""
 
 from itertools import product
 from pathlib import Path
@@ -12,10 +12,10 @@ from signoff.review.severity import Severity
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
+    answer_and_resume,
     constraint,
     fails,
     flow,
-    go_on,
     issue,
     passes,
     play,
@@ -29,18 +29,18 @@ CASES = list(product(Severity, IssueBehavior, Level, ("parallel", "serial")))
 def behaving(
     severity: Severity, behavior: IssueBehavior, level: Level, execution: str
 ) -> tuple[Flow, bool]:
-    """Returns a flow in which one level says what happens; False where it cannot say that."""
-    said = ConstraintBehavior({severity: behavior})
-    # Lower levels say something else, so that only the right level explains what happens.
+    """Returns a flow in which one level sets a behavior, and whether that level can set it."""
+    behaviors = ConstraintBehavior({severity: behavior})
+    # Lower levels set another behavior, so that only the right level explains the result.
     other = next(b for b in IssueBehavior if b is not behavior)
     below = ConstraintBehavior(dict.fromkeys(Severity, other))
-    own = said if level is Level.CONSTRAINT else None
-    of_flow = said if level is Level.FLOW else below if level is Level.CONSTRAINT else None
-    default = said if level is Level.DEFAULT else below
+    own = behaviors if level is Level.CONSTRAINT else None
+    of_flow = behaviors if level is Level.FLOW else below if level is Level.CONSTRAINT else None
+    default = behaviors if level is Level.DEFAULT else below
     if level is Level.BUILT_IN:
         of_flow, default = None, ConstraintBehavior()
     first = constraint("first", priority=1, behavior=own)
-    made = flow(
+    the_flow = flow(
         [
             step("generate"),
             step("critique", execution=execution),
@@ -52,7 +52,7 @@ def behaving(
         default_behavior=default,
         max_iterations=1,
     )
-    return made, made.config.behavior(first, severity).behavior is behavior
+    return the_flow, the_flow.config.behavior(first, severity).behavior is behavior
 
 
 @pytest.mark.parametrize(("severity", "behavior", "level", "execution"), CASES)
@@ -63,8 +63,8 @@ async def test_every_behavior_at_every_level(
     execution: str,
     tmp_path: Path,
 ) -> None:
-    """Policy is data: whoever sets it must be able to rely on each single cell."""
-    made, possible = behaving(severity, behavior, level, execution)
+    """Policy is data, and users rely on every combination."""
+    the_flow, possible = behaving(severity, behavior, level, execution)
     if not possible:
         assert level is Level.BUILT_IN
         return
@@ -75,14 +75,14 @@ async def test_every_behavior_at_every_level(
     claude.on("against first now", verdict)
 
     store = MemoryStore()
-    result = await play(made, {"claude": claude}, tmp_path, store=store)
+    result = await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
     read_second = any("against second now" in prompt for prompt in claude.prompts)
     stops = behavior in (IssueBehavior.HALT, IssueBehavior.ESCALATE)
     assert read_second is not (execution == "serial" and stops)
     if behavior is IssueBehavior.ESCALATE:
         assert result.status is Status.WAITING
-        result = await go_on(made, {"claude": claude}, tmp_path, store, "leave it")
+        result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "leave it")
     blocks = severity in (Severity.CRITICAL, Severity.HIGH) and behavior is not IssueBehavior.IGNORE
     assert result.status is (Status.LIMIT if blocks else Status.COMPLETED), result.reason
     judged = result.state["last_adjudication"]
@@ -90,20 +90,20 @@ async def test_every_behavior_at_every_level(
 
 
 @pytest.mark.parametrize("execution", ["parallel", "serial"])
-async def test_an_escalation_beside_a_halt_still_asks_a_person(
+async def test_an_escalation_next_to_a_halt_still_asks_a_human(
     execution: str, tmp_path: Path
 ) -> None:
-    """A halt in the same critique must not swallow what was to go to a person."""
-    said = ConstraintBehavior(
+    """A halt in the same critique must not suppress the escalation."""
+    behaviors = ConstraintBehavior(
         {Severity.CRITICAL: IssueBehavior.ESCALATE, Severity.HIGH: IssueBehavior.HALT}
     )
-    made = flow(
+    the_flow = flow(
         [step("generate"), step("critique", execution=execution), step("adjudicate")],
-        default_behavior=said,
+        default_behavior=behaviors,
     )
     claude = ScriptedAgent(["Text.", fails(issue("halts", "HIGH"), issue("worse", "CRITICAL"))])
 
-    result = await play(made, {"claude": claude}, tmp_path)
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     assert result.status is Status.WAITING
     (item,) = result.inbox
@@ -111,36 +111,38 @@ async def test_an_escalation_beside_a_halt_still_asks_a_person(
     assert "halts" not in item.prompt
 
 
-async def test_what_a_person_answers_reaches_the_judge_and_nothing_is_read_again(
+async def test_the_answer_of_a_human_reaches_the_judge_and_nothing_is_reviewed_again(
     tmp_path: Path,
 ) -> None:
-    """An answer that changes no prompt is no answer, and a critique is paid for once."""
-    made = flow(
+    """An answer has to appear in a prompt, and a critique is paid for once."""
+    the_flow = flow(
         [step("generate"), step("critique"), step("adjudicate")],
         default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
     )
     claude = ScriptedAgent(["Text.", fails(issue("odd"))])
     store = MemoryStore()
-    await play(made, {"claude": claude}, tmp_path, store=store)
+    await play(the_flow, {"claude": claude}, tmp_path, store=store)
     judge = ScriptedAgent([rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed"})])
 
-    result = await go_on(made, {"claude": judge}, tmp_path, store, "the oddity is on purpose")
+    result = await answer_and_resume(
+        the_flow, {"claude": judge}, tmp_path, store, "the oddity is on purpose"
+    )
 
     assert result.status is Status.COMPLETED
     (prompt,) = judge.prompts
     assert "the oddity is on purpose" in prompt
 
 
-async def test_what_several_critics_escalate_alike_is_put_to_a_person_once(tmp_path: Path) -> None:
-    """A person was shown every finding as often as there were critics."""
-    made = flow(
+async def test_a_finding_that_several_critics_escalate_is_asked_about_once(tmp_path: Path) -> None:
+    """Users saw every finding as often as there were critics."""
+    the_flow = flow(
         [step("generate"), step("critique"), step("adjudicate")],
         [constraint("clear", agents=("ann", "ben"))],
         default_behavior=ConstraintBehavior({Severity.HIGH: IssueBehavior.ESCALATE}),
     )
     agents = {name: ScriptedAgent([fails(issue("dull"))]) for name in ("ann", "ben")}
 
-    result = await play(made, {"claude": ScriptedAgent(["Text."]), **agents}, tmp_path)
+    result = await play(the_flow, {"claude": ScriptedAgent(["Text."]), **agents}, tmp_path)
 
     (item,) = result.inbox
     assert item.prompt.count("dull") == 1

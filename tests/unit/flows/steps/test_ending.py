@@ -1,4 +1,4 @@
-"""What a run leaves in `final/`."""
+"""What a run writes to `final/`."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from signoff.core.outcome import Status
 from signoff.flows.model import AdjudicationConfig
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, step
+from tests.unit.flows.harness import answer_and_resume, fails, flow, issue, passes, play, step
 
 JUDGED_BY_RULES = (
     step("generate"),
@@ -16,8 +16,10 @@ JUDGED_BY_RULES = (
 )
 
 
-async def test_an_approval_that_ends_nothing_still_leaves_its_artifact(tmp_path: Path) -> None:
-    """With `on_approved: continue` at the end, a run spent its rounds and left nothing at all."""
+async def test_an_approval_that_does_not_end_the_run_still_saves_the_artifact(
+    tmp_path: Path,
+) -> None:
+    """With `on_approved: continue` at the end, a run used up its rounds and saved nothing."""
     steps = (
         step("generate"),
         step("critique"),
@@ -33,20 +35,20 @@ async def test_an_approval_that_ends_nothing_still_leaves_its_artifact(tmp_path:
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
 
 
-async def test_an_approval_after_more_rounds_takes_back_what_was_said_before(
+async def test_an_approval_after_more_rounds_replaces_the_earlier_status(
     tmp_path: Path,
 ) -> None:
-    """The state of an approved run went on to say that it was not approved."""
+    """The state of an approved run still said that it was not approved."""
     adjudication = AdjudicationConfig(triggers=("max_iterations",))
     played = flow(JUDGED_BY_RULES, max_iterations=1, adjudication=adjudication)
     claude = ScriptedAgent(["The see.", "The sea."]).on(
-        "against clear now", fails(issue("misspelt", evidence="see")), passes()
+        "against clear now", fails(issue("misspelled", evidence="see")), passes()
     )
     store = MemoryStore()
     waiting = await play(played, {"claude": claude}, tmp_path, store=store)
     assert waiting.status is Status.WAITING
 
-    result = await go_on(played, {"claude": claude}, tmp_path, store, "continue")
+    result = await answer_and_resume(played, {"claude": claude}, tmp_path, store, "continue")
 
     assert result.status is Status.COMPLETED, result.reason
     assert not result.state["unapproved"]

@@ -1,4 +1,4 @@
-"""What is taken for an artifact."""
+"""What is accepted as an artifact."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from signoff.flows.steps.generate import MOST_CHARACTERS, checked_artifact
 
 
 @pytest.mark.parametrize(
-    ("said", "artifact"),
+    ("text", "artifact"),
     [
         ("The sea.", "The sea.\n"),
         ("The sea.\r\n", "The sea.\r\n"),
@@ -17,25 +17,25 @@ from signoff.flows.steps.generate import MOST_CHARACTERS, checked_artifact
         ("half \ud83d of it", "half \ufffd of it\n"),
     ],
 )
-def test_an_artifact_is_what_was_said_as_far_as_a_file_can_hold_it(
-    said: str, artifact: str
+def test_an_artifact_is_the_answer_as_far_as_a_file_can_contain_it(
+    text: str, artifact: str
 ) -> None:
     """The final file could not be opened as text when a model had sent half a character."""
-    assert checked_artifact(said) == artifact
+    assert checked_artifact(text) == artifact
     assert artifact.encode()
 
 
-@pytest.mark.parametrize("said", ["", " \r\n\t", "x" * (MOST_CHARACTERS + 1)])
-def test_nothing_and_far_too_much_are_no_artifact(said: str) -> None:
-    """Critics would be paid for reading it."""
+@pytest.mark.parametrize("text", ["", " \r\n\t", "x" * (MOST_CHARACTERS + 1)])
+def test_an_empty_or_enormous_answer_is_not_an_artifact(text: str) -> None:
+    """Critics would be paid for reviewing it."""
     with pytest.raises(AgentBadOutput):
-        checked_artifact(said)
+        checked_artifact(text)
 
 
-def test_an_artifact_that_a_secret_was_taken_out_of_is_none(
+def test_an_answer_with_a_removed_secret_is_not_an_artifact(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It would be approved with a hole in it; the message names the file and the variable."""
+    """It would be approved with a gap; the message names the file and the variable."""
     monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")
     with pytest.raises(AgentBadOutput, match=r"artifact\.md contained the value of MY_API_KEY"):
         checked_artifact("The key is [hidden: MY_API_KEY].")

@@ -1,4 +1,4 @@
-"""What scripts of constraints are given, and what becomes of what they say."""
+"""What the scripts of constraints get, and what happens to their output."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ STEPS = (step("generate"), step("critique"), step("adjudicate", agent="policy"))
 async def test_a_script_reads_the_artifact_as_a_file_wherever_the_project_is(
     tmp_path: Path, script: str
 ) -> None:
-    """In a folder with a blank in its name, a quoted path led nowhere; nor was the file there."""
+    """In a folder with a blank in its name, a quoted path was wrong, and the file was missing."""
     root = tmp_path / "my project"
     root.mkdir()
     claude = ScriptedAgent(["The sea."]).on("against clear now", passes())
@@ -30,10 +30,10 @@ async def test_a_script_reads_the_artifact_as_a_file_wherever_the_project_is(
 @pytest.mark.parametrize(
     ("script", "why"), [("cat '", "No closing quotation"), ("cat {{nothing}}", "unknown variable")]
 )
-async def test_a_script_that_is_no_command_is_told_about_and_stops_nothing(
+async def test_an_invalid_script_is_reported_and_does_not_stop_the_run(
     tmp_path: Path, script: str, why: str
 ) -> None:
-    """A slip in one constraint's script ended the whole run with a fault of the program."""
+    """A typo in the script of one constraint crashed the whole run."""
     claude = ScriptedAgent(["The sea."]).on("against clear now", passes())
     played = flow(STEPS, [constraint("clear", script=script)], root=tmp_path, allow_scripts=True)
 

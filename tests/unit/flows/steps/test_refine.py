@@ -1,4 +1,4 @@
-"""The bill of work is done exactly where it can be, and watched where it cannot."""
+"""Literal edits are applied exactly, and everything else is checked."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,16 @@ from signoff.review.edit import Edit, EditKind
 from signoff.review.work_order import format_work_order
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+from tests.unit.flows.harness import (
+    answer_and_resume,
+    fails,
+    flow,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
 
 TEXT = "The see is blue.\n\nIt is wet.\n"
 SPELLING = Edit(EditKind.REPLACE, "see", "sea", "clear-001")
@@ -20,7 +29,7 @@ LESS = Edit(EditKind.DELETE, "It is wet.", "", "clear-002")
 
 
 def loop(mode: str, **fields: Any) -> list[Any]:
-    """Returns a loop that refines in some way."""
+    """Returns a loop with a mode of refining."""
     return [
         step("generate"),
         step("critique", "review"),
@@ -34,7 +43,7 @@ def pursued(*issues: str) -> list[dict[str, str]]:
 
 
 def edited(text: str) -> Any:
-    """Returns an agent's answer that leaves the working copy with this text."""
+    """Returns an agent's answer that leaves this text in the working copy."""
 
     def answer(request: AgentRequest) -> Reply:
         assert request.workspace is not None
@@ -52,13 +61,15 @@ def edited(text: str) -> Any:
         ([SPELLING, LESS], "The sea is blue.\n\n\n"),
     ],
 )
-async def test_literal_edits_are_made_exactly_and_cost_nothing(
+async def test_literal_edits_are_applied_exactly_and_cost_nothing(
     edits: list[Edit], after: str, tmp_path: Path
 ) -> None:
     """No model is asked for what the engine can do itself."""
     found = [issue(edit.issue, evidence=edit.find) for edit in edits]
-    said = rules("REWRITE", *pursued(*(e.issue for e in edits)), bill=format_work_order(edits, []))
-    claude = ScriptedAgent([TEXT, fails(*found), said, passes(), rules("APPROVED")])
+    verdict = rules(
+        "REWRITE", *pursued(*(e.issue for e in edits)), bill=format_work_order(edits, [])
+    )
+    claude = ScriptedAgent([TEXT, fails(*found), verdict, passes(), rules("APPROVED")])
 
     result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
 
@@ -67,14 +78,14 @@ async def test_literal_edits_are_made_exactly_and_cost_nothing(
     assert (tmp_path / "run/final/artifact.md").read_text() == after
 
 
-async def test_what_the_judge_dismissed_is_not_done(tmp_path: Path) -> None:
-    """A bill may still list it; the decision counts."""
+async def test_edits_for_dismissed_issues_are_not_applied(tmp_path: Path) -> None:
+    """The bill of work may still list them; the decision counts."""
     bill = format_work_order([SPELLING, LESS], [])
     decisions = [
         {"issue_id": "clear-001", "status": "pursuing"},
         {"issue_id": "clear-002", "status": "dismissed"},
     ]
-    found = fails(issue("misspelt", evidence="see"), issue("wet", evidence="It is wet."))
+    found = fails(issue("misspelled", evidence="see"), issue("wet", evidence="It is wet."))
     claude = ScriptedAgent([TEXT, found, rules("REWRITE", *decisions, bill=bill)])
 
     result = await play(flow(loop("apply"), max_iterations=1), {"claude": claude}, tmp_path)
@@ -82,17 +93,17 @@ async def test_what_the_judge_dismissed_is_not_done(tmp_path: Path) -> None:
     assert result.state["artifact"] == "The sea is blue.\n\nIt is wet.\n"
 
 
-async def test_what_does_not_match_goes_to_the_agent_on_a_working_copy(tmp_path: Path) -> None:
-    """An edit that fits twice is nobody's guess; the others are made all the same."""
+async def test_edits_that_do_not_match_go_to_the_agent_with_a_working_copy(tmp_path: Path) -> None:
+    """An edit that matches twice is ambiguous; the others are applied anyway."""
     unclear = Edit(EditKind.REPLACE, "is", "was", "clear-002")
-    found = fails(issue("misspelt", evidence="see"), issue("tense", evidence="is blue"))
+    found = fails(issue("misspelled", evidence="see"), issue("tense", evidence="is blue"))
     bill = format_work_order([SPELLING, unclear], [])
-    said = rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill)
+    verdict = rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill)
     claude = ScriptedAgent(
         [
             TEXT,
             found,
-            said,
+            verdict,
             edited("The sea was blue.\n\nIt was wet.\n"),
             passes(),
             rules("APPROVED"),
@@ -110,13 +121,13 @@ async def test_what_does_not_match_goes_to_the_agent_on_a_working_copy(tmp_path:
 
 
 async def test_every_hunk_is_tied_to_the_finding_it_answers(tmp_path: Path) -> None:
-    """What changed without a reason must not pass unseen."""
-    said = rules("REWRITE", *pursued("clear-001"), bill=format_work_order([SPELLING], []))
+    """Changes without a reason must not go unnoticed."""
+    verdict = rules("REWRITE", *pursued("clear-001"), bill=format_work_order([SPELLING], []))
     claude = ScriptedAgent(
         [
             TEXT,
-            fails(issue("misspelt", evidence="see")),
-            said,
+            fails(issue("misspelled", evidence="see")),
+            verdict,
             edited("The sea is blue.\n\nIt is dry.\n"),
         ]
     )
@@ -130,14 +141,14 @@ async def test_every_hunk_is_tied_to_the_finding_it_answers(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["ollama", "local", "manual"])
 async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_path: Path) -> None:
-    """Edit mode works with every agent, not only with those that have hands."""
-    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
+    """Edit mode works with every agent, not only with those that edit files."""
+    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
     claude = ScriptedAgent(
-        [TEXT, fails(issue("bad")), said, "The sea.", passes(), rules("APPROVED")]
+        [TEXT, fails(issue("bad")), verdict, "The sea.", passes(), rules("APPROVED")]
     )
 
-    made = flow(loop("edit"), kinds={"claude": kind})
-    result = await play(made, {"claude": claude}, tmp_path)
+    the_flow = flow(loop("edit"), kinds={"claude": kind})
+    result = await play(the_flow, {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED, result.reason
     assert not any(request.edit for request in claude.requests)
@@ -147,20 +158,20 @@ async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_p
 @pytest.mark.parametrize(
     ("text", "problem"), [(TEXT, "changed nothing"), (TEXT + "More. " * 50, "changed the size")]
 )
-async def test_an_edit_that_does_nothing_or_too_much_is_sent_back_then_a_person_decides(
+async def test_an_edit_that_changes_nothing_or_too_much_is_sent_back_then_a_human_decides(
     text: str, problem: str, tmp_path: Path
 ) -> None:
-    """An agent that rewrites everything, or nothing, has not done the work of the bill."""
-    made = flow(
+    """An agent that rewrites everything, or nothing, has not followed the bill of work."""
+    the_flow = flow(
         loop("edit", validation_retries=2, max_size_change_pct=20.0, on_invalid="escalate"),
         max_iterations=1,
     )
-    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), said, *[edited(text)] * 3])
+    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, *[edited(text)] * 3])
     store = MemoryStore()
-    waiting = await play(made, {"claude": claude}, tmp_path, store=store)
+    waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
-    result = await go_on(made, {"claude": claude}, tmp_path, store, "accept")
+    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "accept")
 
     assert waiting.status is Status.WAITING
     assert problem in waiting.inbox[0].prompt
@@ -170,30 +181,30 @@ async def test_an_edit_that_does_nothing_or_too_much_is_sent_back_then_a_person_
 
 
 @pytest.mark.parametrize("choice", ["regenerate", "edit by hand"])
-async def test_a_person_can_have_the_text_made_another_way(choice: str, tmp_path: Path) -> None:
-    """Where an agent fails at editing, somebody can still write."""
-    made = flow(
+async def test_a_human_can_choose_another_way_to_get_the_text(choice: str, tmp_path: Path) -> None:
+    """If an agent cannot edit the text, a human can still write it."""
+    the_flow = flow(
         loop("edit", validation_retries=0, on_invalid="escalate", max_size_change_pct=20.0),
         max_iterations=1,
     )
-    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), said, edited(TEXT), "Anew."])
+    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT), "Anew."])
     store = MemoryStore()
-    await play(made, {"claude": claude}, tmp_path, store=store)
+    await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
-    result = await go_on(made, {"claude": claude}, tmp_path, store, choice)
+    result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, choice)
     if choice == "edit by hand":
         assert result.status is Status.WAITING
-        result = await go_on(made, {"claude": claude}, tmp_path, store, "By hand.")
+        result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "By hand.")
 
     assert result.status is Status.LIMIT
     assert result.state["artifact"] == ("Anew.\n" if choice == "regenerate" else "By hand.\n")
 
 
-async def test_a_flow_goes_on_with_an_unchanged_text_unless_told_otherwise(tmp_path: Path) -> None:
-    """Nothing escalates in a flow that does not ask for it; what happened is recorded."""
-    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), said, edited(TEXT)])
+async def test_a_flow_continues_with_an_unchanged_text_by_default(tmp_path: Path) -> None:
+    """Nothing escalates unless the flow asks for it; the problem is recorded."""
+    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT)])
 
     result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
 
@@ -201,10 +212,10 @@ async def test_a_flow_goes_on_with_an_unchanged_text_unless_told_otherwise(tmp_p
     assert result.state["step"]["problem"] == "changed nothing"
 
 
-async def test_a_brief_author_writes_anew_from_the_goal_and_what_is_to_be_mended(
+async def test_a_brief_author_writes_again_from_the_goal_and_the_bill_of_work(
     tmp_path: Path,
 ) -> None:
-    """Edits made in a text that is then thrown away would be told as made, and be gone."""
+    """Edits of a text that is then discarded would be recorded as applied, but be lost."""
     spelling = issue("a typo", evidence="see", edit={"kind": "replace", "find": "see", "text": "s"})
     missing = issue("no depth", suggested_fix="Say how deep it is.")
     steps = [
@@ -224,7 +235,7 @@ async def test_a_brief_author_writes_anew_from_the_goal_and_what_is_to_be_mended
 
 
 async def test_a_brief_author_is_not_asked_when_exact_edits_are_enough(tmp_path: Path) -> None:
-    """What the engine can do itself costs nothing, and changes nothing else."""
+    """Literal edits cost nothing and change nothing else."""
     edit = {"kind": "replace", "find": "see", "text": "sea"}
     steps = [
         step("generate", agent="ann", prompt="brief"),
@@ -240,10 +251,10 @@ async def test_a_brief_author_is_not_asked_when_exact_edits_are_enough(tmp_path:
     assert result.state["artifact"] == TEXT.replace("see", "sea")
 
 
-async def test_what_the_judge_says_in_words_reaches_the_agent_beside_exact_edits(
+async def test_the_judges_instructions_reach_the_agent_along_with_exact_edits(
     tmp_path: Path,
 ) -> None:
-    """The judge's own words for what no edit can do were replaced by the critic's complaint."""
+    """The judge's own instructions were replaced by the critic's finding."""
     words = "### Issue: clear-002 (HIGH)\n\nSay what makes it wet, in the manner of a child."
     bill = (
         f"# Bill of work\n\n{format_work_order([SPELLING], [])}\n{words}\n\n## Dismissed\n\nnothing"
@@ -251,7 +262,7 @@ async def test_what_the_judge_says_in_words_reaches_the_agent_beside_exact_edits
     claude = ScriptedAgent(
         [
             TEXT,
-            fails(issue("misspelt", evidence="see"), issue("dry", evidence="It is wet.")),
+            fails(issue("misspelled", evidence="see"), issue("dry", evidence="It is wet.")),
             rules("REWRITE", *pursued("clear-001", "clear-002"), bill=bill),
             edited("The sea is blue.\n\nIt is wet with rain.\n"),
             passes(),
@@ -267,14 +278,14 @@ async def test_what_the_judge_says_in_words_reaches_the_agent_beside_exact_edits
     assert "clear-001" not in asked
 
 
-async def test_of_an_entry_made_in_part_only_the_rest_goes_to_the_agent(tmp_path: Path) -> None:
-    """An agent must not be sent to look for words that are not there any more."""
+async def test_only_the_rest_of_a_partly_applied_entry_goes_to_the_agent(tmp_path: Path) -> None:
+    """An agent must not look for words that are already replaced."""
     twice = Edit(EditKind.REPLACE, "is", "was", "clear-001")
     entry = format_work_order([SPELLING], []) + format_work_order([twice], []).partition("\n")[2]
     claude = ScriptedAgent(
         [
             TEXT,
-            fails(issue("misspelt", evidence="see")),
+            fails(issue("misspelled", evidence="see")),
             rules("REWRITE", *pursued("clear-001"), bill=entry),
             edited("The sea was blue.\n\nIt was wet.\n"),
             passes(),
@@ -294,12 +305,12 @@ async def test_of_an_entry_made_in_part_only_the_rest_goes_to_the_agent(tmp_path
     [(" \n", Status.LIMIT), ("x " * 4_000_001, Status.WAITING)],
     ids=["nothing", "without end"],
 )
-async def test_an_edit_that_leaves_no_artifact_is_not_taken_for_one(
+async def test_an_edit_that_leaves_no_artifact_is_rejected(
     left: str, status: Status, tmp_path: Path
 ) -> None:
-    """An emptied file, or one that fills the disk, would be reviewed and paid for as if it were."""
-    said = rules("REWRITE", *pursued("clear-001"), bill="Mend it.")
-    claude = ScriptedAgent([TEXT, fails(issue("clear-001")), said])
+    """An emptied file, or one that fills the disk, would be reviewed and paid for."""
+    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
+    claude = ScriptedAgent([TEXT, fails(issue("clear-001")), verdict])
     claude.on("The artifact is the file", edited(left))
 
     result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)

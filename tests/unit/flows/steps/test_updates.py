@@ -1,4 +1,4 @@
-"""What stopped nothing and is worth knowing all the same is kept with the run."""
+"""Warnings do not stop a run and are stored with it."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,16 @@ from signoff.flows.steps.updates import LONGEST, shortened
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import fails, flow, go_on, issue, passes, play, rules, step
+from tests.unit.flows.harness import (
+    answer_and_resume,
+    fails,
+    flow,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
 
 ROUND = [step("generate"), step("critique", "review"), step("adjudicate", agent="policy")]
 LOOP = [
@@ -28,8 +37,8 @@ def texts(result: RunResult) -> list[str]:
     return [each["text"] for each in result.state.get("remarks", ())]
 
 
-async def test_a_critique_that_was_sent_back_says_why(tmp_path: Path) -> None:
-    """Whether a critic can be relied on was seen nowhere once it had mended its answer."""
+async def test_a_critique_that_was_sent_back_has_the_reason(tmp_path: Path) -> None:
+    """Users could not see how reliable a critic is after it corrected its answer."""
     claude = ScriptedAgent(["Text.", '{"overall": "FAIL", "issues": []}', passes()])
 
     result = await play(flow(ROUND), {"claude": claude}, tmp_path)
@@ -43,21 +52,21 @@ async def test_a_critique_that_was_sent_back_says_why(tmp_path: Path) -> None:
     assert list(critique["notes"]) == [why]
 
 
-async def test_a_critique_a_person_decided_on_keeps_both(tmp_path: Path) -> None:
-    """What was wrong with it is the reason why somebody was asked."""
+async def test_a_critique_that_a_human_decided_on_has_both_notes(tmp_path: Path) -> None:
+    """What was wrong with it is the reason for asking."""
     store = MemoryStore()
     claude = ScriptedAgent(["Text.", "Fine!", "Really fine!"])
     await play(flow(ROUND), {"claude": claude}, tmp_path, store=store)
 
-    result = await go_on(flow(ROUND), {"claude": claude}, tmp_path, store, "pass")
+    result = await answer_and_resume(flow(ROUND), {"claude": claude}, tmp_path, store, "pass")
 
     sent_back, decided = texts(result)
     assert "clear by claude: sent back: " in sent_back
     assert decided == "clear by claude: ann decided: pass"
 
 
-async def test_a_quote_that_stands_nowhere_marks_its_finding(tmp_path: Path) -> None:
-    """An open finding that nobody could verify must not look like any other."""
+async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> None:
+    """An unverified finding must not look like any other."""
     doubtful = fails(issue("too long", evidence="words that are not there"))
     claude = ScriptedAgent(["Text.", doubtful, doubtful])
 
@@ -72,18 +81,18 @@ async def test_a_quote_that_stands_nowhere_marks_its_finding(tmp_path: Path) -> 
     )
     (finding,) = result.state["findings"]["entries"]
     assert finding["unverified"] is True
-    told = report(result.state)
-    assert " clear (unverified): too long" in told.details
-    assert "1 review: clear by claude: not found" in told.details
-    assert told.facts["remarks"] == list(result.state["remarks"])
+    flow_report = report(result.state)
+    assert " clear (unverified): too long" in flow_report.details
+    assert "1 review: clear by claude: not found" in flow_report.details
+    assert flow_report.facts["remarks"] == list(result.state["remarks"])
     status = (tmp_path / "run/final/status.md").read_text()
     assert "(clear, unverified): too long\n\n## Remarks\n\n- iteration 1, review: clear" in status
 
 
-async def test_a_judge_that_was_overruled_is_told_of(tmp_path: Path) -> None:
-    """Its approval did not stand, and the run directory was the only place that said so."""
-    said = rules("APPROVED", {"issue_id": "nobody-1", "status": "dismissed"}, bill="Mend it.")
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text!"])
+async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
+    """Its approval was not valid, and only the run directory showed that."""
+    verdict = rules("APPROVED", {"issue_id": "nobody-1", "status": "dismissed"}, bill="Fix it.")
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
 
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
@@ -93,7 +102,7 @@ async def test_a_judge_that_was_overruled_is_told_of(tmp_path: Path) -> None:
     ]
 
 
-async def test_an_approval_without_any_review_says_so_everywhere(tmp_path: Path) -> None:
+async def test_an_approval_without_any_review_is_reported_everywhere(tmp_path: Path) -> None:
     """A pattern that matches no constraint must not look like a clean bill of health."""
     steps = [ROUND[0], step("critique", "review", constraints=("other*",)), ROUND[2]]
     claude = ScriptedAgent(["Text."])
@@ -106,8 +115,8 @@ async def test_an_approval_without_any_review_says_so_everywhere(tmp_path: Path)
     assert UNREVIEWED in (tmp_path / "run/final/status.md").read_text()
 
 
-async def test_an_approval_after_a_review_leaves_no_page_about_it(tmp_path: Path) -> None:
-    """Only what is odd is told."""
+async def test_an_approval_after_a_review_writes_no_status_file(tmp_path: Path) -> None:
+    """Only unusual events are reported."""
     claude = ScriptedAgent(["Text.", passes()])
 
     result = await play(flow(ROUND), {"claude": claude}, tmp_path)
@@ -117,10 +126,10 @@ async def test_an_approval_after_a_review_leaves_no_page_about_it(tmp_path: Path
     assert not (tmp_path / "run/final/status.md").exists()
 
 
-async def test_a_refinement_that_changed_nothing_is_told_of(tmp_path: Path) -> None:
-    """Otherwise the next round looks as if mending had been tried and had failed."""
-    said = rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"}, bill="Mend it.")
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text."])
+async def test_a_refinement_that_changed_nothing_is_a_warning(tmp_path: Path) -> None:
+    """Otherwise the next round looks as if a fix had been tried and had failed."""
+    verdict = rules("REWRITE", {"issue_id": "clear-001", "status": "pursuing"}, bill="Fix it.")
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text."])
 
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
@@ -131,23 +140,23 @@ async def test_a_refinement_that_changed_nothing_is_told_of(tmp_path: Path) -> N
     }
 
 
-async def test_critics_of_the_authors_family_are_told_of_once(tmp_path: Path) -> None:
-    """Whoever reads the result later did not see the warning at its start."""
+async def test_critics_of_the_authors_family_are_one_warning(tmp_path: Path) -> None:
+    """Readers of the result did not see the warning at its start."""
     steps: list[Any] = [step("generate"), step("critique"), step("adjudicate", agent="policy")]
     rule = Independence(rule="different_family", otherwise="report")
     claude = ScriptedAgent(["Text.", fails(issue("bad")), "Text!", passes()])
 
     result = await play(flow(steps, independence=rule), {"claude": claude}, tmp_path)
 
-    (said,) = texts(result)
+    (verdict,) = texts(result)
     assert result.status is Status.COMPLETED
-    assert said.startswith("independence could not be kept: ")
+    assert verdict.startswith("critics are not independent: ")
 
 
-async def test_a_judge_without_a_bill_gets_the_one_that_is_worked_by(tmp_path: Path) -> None:
-    """The file of the judgement showed an empty bill while the author was given another."""
-    said = rules("REWRITE", {"issue_id": "clear-001", "guidance": "Say it shorter."})
-    claude = ScriptedAgent(["Text.", fails(issue("bad")), said, "Text!"])
+async def test_a_verdict_without_a_bill_gets_the_one_that_is_used(tmp_path: Path) -> None:
+    """The file of the verdict showed an empty bill while the author got another one."""
+    verdict = rules("REWRITE", {"issue_id": "clear-001", "guidance": "Say it shorter."})
+    claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
 
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
@@ -159,6 +168,6 @@ async def test_a_judge_without_a_bill_gets_the_one_that_is_worked_by(tmp_path: P
 
 
 @pytest.mark.parametrize("length", [10, LONGEST, LONGEST + 1, 10_000])
-def test_a_remark_stays_short(length: int) -> None:
+def test_a_warning_is_short(length: int) -> None:
     """A critic can get hundreds of quotes wrong."""
     assert len(shortened("x" * length)) == min(length, LONGEST)

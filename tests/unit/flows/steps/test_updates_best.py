@@ -1,4 +1,4 @@
-"""Which version stands in `final/` when none was approved."""
+"""Which version is in `final/` when none was approved."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ IN_TWO_PASSES = (
     step("generate"),
     step("critique", "structure", constraints=("structure",)),
     step("adjudicate", "first", agent="policy", scope="previous"),
-    step("refine", "mend", mode="rewrite"),
+    step("refine", "fix", mode="rewrite"),
     step("critique", "style", constraints=("style",)),
     step("adjudicate", "second", agent="policy"),
     step("refine", "polish", mode="rewrite", loop_to="structure"),
 )
 
 
-async def test_a_version_read_against_fewer_constraints_is_not_the_best(tmp_path: Path) -> None:
-    """A draft nobody had checked for style was handed over, since its style had no faults yet."""
+async def test_a_version_reviewed_against_fewer_constraints_is_not_the_best(tmp_path: Path) -> None:
+    """A draft without a style review was saved, since it had no style findings yet."""
     claude = (
-        ScriptedAgent(["draft", "mended", "polished", "mended again", "polished again"])
+        ScriptedAgent(["draft", "fixed", "polished", "fixed again", "polished again"])
         .on("against structure now", fails(issue("no end")), passes())
         .on("against style now", fails(issue("dull"), issue("long")), fails(issue("dull")))
     )

@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 import signoff.flows.schemas
-from signoff.flows.schemas.made import schemas
+from signoff.flows.schemas.__main__ import schemas
 
 FOLDER = Path(signoff.flows.schemas.__file__).parent
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -29,7 +29,7 @@ def test_the_shipped_schemas_are_those_of_the_models() -> None:
 
 @pytest.mark.parametrize(("kind", "path"), EXAMPLES, ids=lambda each: getattr(each, "stem", each))
 def test_every_example_is_valid_by_its_schema(kind: str, path: Path) -> None:
-    """An editor that underlines a working file teaches people to ignore it."""
+    """Users learn to ignore an editor that underlines a valid file."""
     checker = jsonschema.Draft202012Validator(schema(kind))
 
     assert list(checker.iter_errors(YAML(typ="safe").load(path))) == []
@@ -46,22 +46,22 @@ def test_every_example_is_valid_by_its_schema(kind: str, path: Path) -> None:
         ("goal", {"source": {}}),
     ],
 )
-def test_a_wrong_file_is_wrong_by_its_schema(kind: str, wrong: dict[str, Any]) -> None:
-    """The point of a schema is to be told while writing."""
+def test_an_invalid_file_violates_its_schema(kind: str, wrong: dict[str, Any]) -> None:
+    """The editor has to mark mistakes while the user writes."""
     assert not jsonschema.Draft202012Validator(schema(kind)).is_valid(wrong)
 
 
 @pytest.mark.parametrize("kind", ["flow", "genloop", "constraint", "goal"])
 def test_every_field_is_described(kind: str) -> None:
-    """Editors show the description beside the key."""
-    undescribed = [name for name, said in fields(schema(kind)) if len(said["description"]) < 10]
+    """Editors show the description next to the key."""
+    undescribed = [name for name, field in fields(schema(kind)) if len(field["description"]) < 10]
 
     assert undescribed == []
 
 
 def schema(kind: str) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((FOLDER / f"{kind}.schema.json").read_text("utf-8"))
-    return said
+    content: dict[str, Any] = json.loads((FOLDER / f"{kind}.schema.json").read_text("utf-8"))
+    return content
 
 
 def fields(node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
