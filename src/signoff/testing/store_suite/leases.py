@@ -8,8 +8,7 @@ from signoff.core.outcome import Status
 from signoff.errors import RunBusy
 from signoff.remedies import CancelRun
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
+from signoff.testing.store_suite.journal_writer import ANN, BOB, StoreFixture, start_run
 
 NOW = 1000.0
 

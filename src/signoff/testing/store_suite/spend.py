@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from signoff.core.spend import LedgerEntry
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import start_run
+from signoff.testing.store_suite.journal_writer import StoreFixture, start_run
 
 
 def _entry(step: str = "draft", agent: str = "claude", model: str = "m") -> LedgerEntry:
