@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tests.acceptance.pages import Block, missing, typed
+from tests.acceptance.doc_blocks import Block, missing, typed
 from tests.patience import PATIENCE_SECONDS
 
 _MARK = "--8<--"

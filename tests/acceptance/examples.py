@@ -6,7 +6,7 @@ from pathlib import Path
 LEFT_BEHIND = ("__pycache__", ".signoff")
 
 
-def take_example(example: Path, folder: Path) -> None:
+def copy_example(example: Path, folder: Path) -> None:
     """Copies an example, without what trying it by hand has left in its folder."""
     listed = example / ".gitignore"
     lines = listed.read_text("utf-8").splitlines() if listed.exists() else []

@@ -1,4 +1,8 @@
-"""A project with programs called claude, codex and gemini in it, and words for what they answer."""
+"""A project with stubs of the programs claude, codex and gemini, and functions that script them.
+
+The first rule that matches a call answers it. The functions at the end return such rules:
+`author_writes`, `critics_pass`, `critic_finds`, `judge_decides` and `editor_replaces`.
+"""
 
 from __future__ import annotations
 
@@ -6,110 +10,84 @@ import json
 import os
 import shlex
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from signoff.cli import main
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject, CommandResult
+from tests.acceptance.command_server import CommandServer
 from tests.patience import whole_lines
 
 AGENTS = ("claude", "codex", "gemini")
-PLAYER = Path(__file__).parents[1] / "stubs/headless/play.py"
+STUB_PROGRAM = Path(__file__).parents[1] / "stubs/headless/play.py"
 FLOWS = Path(__file__).parents[1] / "fixtures/flows"
 DRAFT, FINAL = "The see is wide.\n", "The sea is wide.\n"
 
 Rule = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Done:
-    """How a command ended, and what it said."""
+class FlowProject(CliProject):
+    """A project with stub agents first on PATH; `call` runs commands in the test's own process."""
 
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """What it said with --json."""
-        return json.loads(self.out)
-
-
-class Desk(Site):
-    """A project whose agents are stand-ins first on PATH; commands run in this very process."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(folder)
-        bin_ = folder / "bin"
-        bin_.mkdir()
+    def __init__(
+        self, folder: Path, server: CommandServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        super().__init__(folder, server)
+        programs = folder / "bin"
+        programs.mkdir()
         for name in AGENTS:
-            words = [sys.executable, "-IS", str(PLAYER), str(folder), name]
-            (bin_ / name).write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-            (bin_ / name).chmod(0o755)
-        self.environment["PATH"] = f"{bin_}:{os.defpath}"
-        monkeypatch.chdir(folder)
-        for name in ("PATH", "HOME"):
-            monkeypatch.setenv(name, self.environment[name])
-        for name in ("SIGNOFF_HOME", "XDG_CONFIG_HOME"):
-            monkeypatch.delenv(name, raising=False)
+            stub = [sys.executable, "-IS", str(STUB_PROGRAM), str(folder), name]
+            (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(stub)} "$@"\n')
+            (programs / name).chmod(0o755)
+        self.environment["PATH"] = f"{programs}:{os.defpath}"
+        self.enter(monkeypatch)
         self.write("goal.yaml", "goal: Write about the sea.\n")
         self.write("play/play.json", "[]")
 
-    def play(self, *rules: Rule) -> None:
-        """Says what the programs answer from now on: the first rule that fits."""
+    def script(self, *rules: Rule) -> None:
+        """Sets the rules by which the agents answer from now on."""
         for used in (self.folder / "play").glob("*.[0-9]*"):
             used.unlink()
         self.write("play/play.json", json.dumps(rules))
 
     def constraints(self, *names: str, folder: str = ".signoff/constraints", **keys: str) -> None:
-        """Writes constraints, the first the most important; keys are further lines by id."""
+        """Writes constraints, highest priority first; `keys` adds lines to some of them."""
         for priority, name in enumerate(names, start=1):
             text = f"id: {name}\npriority: {priority}\nsummary: Mind {name}.\n"
             text += f"rules:\n  - {{id: {name}-rule, text: 'Be good at {name}.'}}\n"
             self.write(f"{folder}/{name}.yaml", text + keys.get(name, ""))
 
-    def flow(self, text: str) -> None:
+    def write_flow(self, text: str) -> None:
         """Writes the flow file."""
         self.write("flow.yaml", text)
 
-    def example(self, name: str) -> None:
-        """Takes one of the documented flows, word for word."""
-        self.flow((FLOWS / f"{name}.yaml").read_text())
+    def copy_flow(self, name: str) -> None:
+        """Uses one of the documented flows, unchanged."""
+        self.write_flow((FLOWS / f"{name}.yaml").read_text())
 
-    def here(self, *arguments: str) -> Done:
-        """Runs a command in this process."""
-        out, err = StringIO(), StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main(arguments)
-        return Done(code, out.getvalue(), err.getvalue())
-
-    def run(self, *more: str) -> Done:
+    def run(self, *more: str) -> CommandResult:
         """Starts the run `one` of the flow."""
-        return self.here("run", "flow.yaml", "--goal", "goal.yaml", "--name", "one", *more)
+        return self.call("run", "flow.yaml", "--goal", "goal.yaml", "--name", "one", *more)
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """Every call the programs were given, in the order they began."""
+        """Every call of an agent, in the order in which they started."""
         return [json.loads(line) for line in whole_lines(self.folder / "calls.jsonl")]
 
-    def asked(self, *keys: str) -> list[Any]:
-        """Returns some facts of each call."""
-        facts = [tuple(call[key] for key in keys) for call in self.calls]
-        return [fact[0] if len(keys) == 1 else fact for fact in facts]
+    def call_fields(self, *keys: str) -> list[Any]:
+        """Returns one or more fields of each call."""
+        rows = [tuple(call[key] for key in keys) for call in self.calls]
+        return [row[0] if len(keys) == 1 else row for row in rows]
 
     @property
-    def place(self) -> Path:
+    def run_dir(self) -> Path:
         """The run directory."""
         return self.folder / ".signoff/runs/one"
 
     def read(self, name: str) -> str:
         """Returns a file of the run directory."""
-        return (self.place / name).read_text()
+        return (self.run_dir / name).read_text()
 
     def load(self, name: str) -> Any:
         """Returns a JSON file of the run directory."""
@@ -123,48 +101,48 @@ class Desk(Site):
     @property
     def names(self) -> set[str]:
         """Every file of the run directory."""
-        files = (path for path in self.place.rglob("*") if path.is_file())
-        return {path.relative_to(self.place).as_posix() for path in files}
+        files = (path for path in self.run_dir.rglob("*") if path.is_file())
+        return {path.relative_to(self.run_dir).as_posix() for path in files}
 
 
-def writes(text: str = DRAFT, **when: Any) -> Rule:
-    """Says what the author writes."""
+def author_writes(text: str = DRAFT, **when: Any) -> Rule:
+    """The author writes this text."""
     return {"step": "generate", "text": text, **when}
 
 
-def passes(constraint: str | None = None, **when: Any) -> Rule:
-    """Says that critics find nothing."""
-    named = {"constraint": constraint} if constraint else {}
-    return {"step": "critique", "text": said_pass(), **named, **when}
+def critics_pass(constraint: str | None = None, **when: Any) -> Rule:
+    """Every critic, or the one of this constraint, finds nothing."""
+    only = {"constraint": constraint} if constraint else {}
+    return {"step": "critique", "text": passing_critique(), **only, **when}
 
 
-def finds(constraint: str, *issues: dict[str, Any], **when: Any) -> Rule:
-    """Says what the critic of a constraint finds."""
-    said = json.dumps({"overall": "FAIL", "issues": list(issues), "summary": "not yet"})
-    return {"step": "critique", "constraint": constraint, "text": said, **when}
+def critic_finds(constraint: str, *issues: dict[str, Any], **when: Any) -> Rule:
+    """The critic of a constraint finds these issues."""
+    critique = json.dumps({"overall": "FAIL", "issues": list(issues), "summary": "not yet"})
+    return {"step": "critique", "constraint": constraint, "text": critique, **when}
 
 
 def issue(severity: str = "HIGH", evidence: str = "The see", **more: Any) -> dict[str, Any]:
-    """Returns one issue as a critic states it."""
+    """Returns an issue as a critic reports it."""
     return {"severity": severity, "finding": "It is wrong.", "evidence": evidence, **more}
 
 
-def said_pass() -> str:
+def passing_critique() -> str:
     """Returns a critique without findings."""
     return json.dumps({"overall": "PASS", "issues": [], "summary": "fine"})
 
 
-def rules(status: str, *decisions: dict[str, Any], bill: str = "", **when: Any) -> Rule:
-    """Says what the judge decides."""
-    return {"step": "adjudicate", "text": verdict(status, *decisions, bill=bill), **when}
+def judge_decides(status: str, *decisions: dict[str, Any], bill: str = "", **when: Any) -> Rule:
+    """The judge decides this."""
+    return {"step": "adjudicate", "text": judge_reply(status, *decisions, bill=bill), **when}
 
 
-def verdict(status: str, *decisions: dict[str, Any], bill: str = "") -> str:
-    """Returns a judge's answer."""
-    judged = json.dumps({"status": status, "decisions": list(decisions)})
-    return f"=== ADJUDICATION ===\n{judged}\n=== BILL_OF_WORK ===\n{bill}\n"
+def judge_reply(status: str, *decisions: dict[str, Any], bill: str = "") -> str:
+    """Returns the reply of a judge."""
+    decision = json.dumps({"status": status, "decisions": list(decisions)})
+    return f"=== ADJUDICATION ===\n{decision}\n=== BILL_OF_WORK ===\n{bill}\n"
 
 
-def mends(find: str = "see", put: str = "sea", **when: Any) -> Rule:
-    """Says how the file is edited."""
+def editor_replaces(find: str = "see", put: str = "sea", **when: Any) -> Rule:
+    """The editing agent replaces this text in the file."""
     return {"step": "refine", "edits": True, "edit": [[find, put]], "text": "Done.", **when}

@@ -3,18 +3,18 @@ import signal
 
 import pytest
 
-from tests.acceptance.conftest import Site, is_alive
+from tests.acceptance.cli_project import CliProject, is_alive
 from tests.acceptance.workflows import HOLDS
 from tests.patience import wait_until
 
 
 @pytest.fixture
-def holding(site: Site) -> Site:
-    site.write("holds.py", HOLDS)
-    return site
+def holding(project: CliProject) -> CliProject:
+    project.write("holds.py", HOLDS)
+    return project
 
 
-def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: Site) -> None:
+def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: CliProject) -> None:
     """This is what the product is for."""
     process = holding.start("run", "holds.py", "--name", "one")
     orphan = int(holding.wait_for("pid"))
@@ -31,7 +31,7 @@ def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: 
     assert (holding.folder / "calls.txt").read_text() == "first\n"
 
 
-def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
+def test_a_run_whose_process_died_says_so_everywhere(holding: CliProject) -> None:
     """It would be called running for ever, and nobody would think of resuming it."""
     process = holding.start("run", "holds.py", "--name", "one")
     holding.wait_for("pid")
@@ -53,7 +53,7 @@ def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
     )
 
 
-def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> None:
+def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: CliProject) -> None:
     """Nothing of it may be left running, and the next command is printed."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
@@ -70,7 +70,7 @@ def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> No
     assert (holding.folder / "calls.txt").read_text() == "first\n"
 
 
-def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> None:
+def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: CliProject) -> None:
     """The program that is being run ignores polite requests; the person is out of patience."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
@@ -88,7 +88,7 @@ def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])
 def test_the_system_asking_to_stop_is_heard_like_a_person(
-    holding: Site, number: signal.Signals
+    holding: CliProject, number: signal.Signals
 ) -> None:
     """A container that is shut down sends SIGTERM, some of them SIGQUIT."""
     process = holding.start("run", "holds.py", "--name", "one")
@@ -102,7 +102,7 @@ def test_the_system_asking_to_stop_is_heard_like_a_person(
     assert holding.json("show", "one")["status"] == "interrupted"
 
 
-def test_a_run_that_is_being_driven_is_not_driven_twice(holding: Site) -> None:
+def test_a_run_that_is_being_driven_is_not_driven_twice(holding: CliProject) -> None:
     """Two owners would do and pay everything twice."""
     holding.start("run", "holds.py", "--name", "one")
     holding.wait_for("pid")
@@ -114,7 +114,7 @@ def test_a_run_that_is_being_driven_is_not_driven_twice(holding: Site) -> None:
     holding.write("go", "")
 
 
-def test_a_run_is_cancelled_from_another_process(holding: Site) -> None:
+def test_a_run_is_cancelled_from_another_process(holding: CliProject) -> None:
     """When `cancel` returns, nothing of the run is under way any more."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
@@ -127,7 +127,7 @@ def test_a_run_is_cancelled_from_another_process(holding: Site) -> None:
     assert process.returncode == 15
 
 
-def test_a_followed_log_ends_with_the_run(holding: Site) -> None:
+def test_a_followed_log_ends_with_the_run(holding: CliProject) -> None:
     """`logs -f` in a second window comes back by itself."""
     process = holding.start("run", "holds.py", "--name", "one")
     holding.wait_for("pid")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.pages import Block, anchors, links, missing, sections, typed
-from tests.acceptance.reader import Reader
+from tests.acceptance.doc_blocks import Block, anchors, links, missing, sections, typed
+from tests.acceptance.doc_runner import Reader
 
 PAGE = """\
 # Title

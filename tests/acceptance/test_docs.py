@@ -35,8 +35,8 @@ from signoff.flows.model import ConvergenceConfig, Tension
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
 from signoff.flows.step import WorkflowStep
 from signoff.store.schema import shipped_migrations
-from tests.acceptance.pages import KNOWN, Section, anchors, links, sections
-from tests.acceptance.reader import Reader
+from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
+from tests.acceptance.doc_runner import Reader
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.examples import take_example
-from tests.acceptance.pages import sections
-from tests.acceptance.reader import Reader
+from tests.acceptance.doc_blocks import sections
+from tests.acceptance.doc_runner import Reader
+from tests.acceptance.examples import copy_example
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(p.parent for p in (ROOT / "examples").glob("*/README.md"))
@@ -17,7 +17,7 @@ EXAMPLES = sorted(p.parent for p in (ROOT / "examples").glob("*/README.md"))
 def test_an_example_does_what_its_readme_says(example: Path, tmp_path: Path) -> None:
     """Examples are copied more often than anything else is read."""
     reader = Reader(tmp_path)
-    take_example(example, reader.folder)
+    copy_example(example, reader.folder)
     blocks = [block for section in sections(example / "README.md") for block in section.blocks]
 
     problems = [reader.tries(block) for block in blocks]
@@ -38,7 +38,7 @@ def test_what_trying_an_example_leaves_behind_is_not_copied(tmp_path: Path) -> N
     }.items():
         (example / name).write_text(text, "utf-8")
 
-    take_example(example, copy)
+    copy_example(example, copy)
 
     assert sorted(path.name for path in copy.iterdir()) == [".gitignore", "a.py"]
 

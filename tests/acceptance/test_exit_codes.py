@@ -1,6 +1,6 @@
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import ENDS
 
 AGENTS = """
@@ -13,11 +13,11 @@ class Echo:
 
 
 @pytest.fixture
-def ends(site: Site) -> Site:
-    site.write("ends.py", ENDS)
-    site.write("my_agents.py", AGENTS)
-    site.write(".signoff/config.yaml", "agents: {echo: {kind: 'my_agents:Echo'}}\n")
-    return site
+def ends(project: CliProject) -> CliProject:
+    project.write("ends.py", ENDS)
+    project.write("my_agents.py", AGENTS)
+    project.write(".signoff/config.yaml", "agents: {echo: {kind: 'my_agents:Echo'}}\n")
+    return project
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def ends(site: Site) -> Site:
         ("parked", 75),
     ],
 )
-def test_each_end_of_a_run_has_its_exit_code(ends: Site, way: str, code: int) -> None:
+def test_each_end_of_a_run_has_its_exit_code(ends: CliProject, way: str, code: int) -> None:
     """Scripts tell a wait from a failure by nothing else."""
     done = ends.signoff("run", "ends.py", "-i", f"way={way}", "--name", "one")
 
@@ -42,7 +42,9 @@ def test_each_end_of_a_run_has_its_exit_code(ends: Site, way: str, code: int) ->
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(ends: Site) -> None:
+def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(
+    ends: CliProject,
+) -> None:
     """The ceiling survives a resume, and a higher one lets the run go on."""
     stopped = ends.signoff("run", "ends.py", "-i", "way=budget", "--limit", "calls=0")
     again = ends.signoff("resume")
@@ -53,7 +55,7 @@ def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(ends
     assert ends.json("show")["spend"]["usd"] is None
 
 
-def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: Site) -> None:
+def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: CliProject) -> None:
     """Cancelled is for good."""
     ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
 
@@ -85,7 +87,7 @@ def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: Site) -> None:
     ids=" ".join,
 )
 def test_a_request_that_makes_no_sense_is_one_line_and_exits_with_2(
-    ends: Site, arguments: list[str]
+    ends: CliProject, arguments: list[str]
 ) -> None:
     """A traceback, or a code that means failure, would send people looking in the wrong place."""
     ends.write("broken.py", "raise ValueError('oops')\n")
@@ -99,7 +101,7 @@ def test_a_request_that_makes_no_sense_is_one_line_and_exits_with_2(
     assert ends.json("runs") == []
 
 
-def test_a_traceback_is_shown_when_it_is_asked_for(ends: Site) -> None:
+def test_a_traceback_is_shown_when_it_is_asked_for(ends: CliProject) -> None:
     """Whoever mends a broken workflow needs more than a line."""
     ends.write("broken.py", "raise ValueError('oops')\n")
 
@@ -110,7 +112,7 @@ def test_a_traceback_is_shown_when_it_is_asked_for(ends: Site) -> None:
     assert "broken.py:1: ValueError: oops" in done.stderr
 
 
-def test_a_name_that_is_taken_is_refused_with_the_way_to_go_on(ends: Site) -> None:
+def test_a_name_that_is_taken_is_refused_with_the_way_to_go_on(ends: CliProject) -> None:
     """`run` never continues a run, and never replaces one."""
     ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
 
@@ -121,7 +123,7 @@ def test_a_name_that_is_taken_is_refused_with_the_way_to_go_on(ends: Site) -> No
     assert ends.json("show", "one")["status"] == "waiting"
 
 
-def test_several_problems_are_reported_together(ends: Site) -> None:
+def test_several_problems_are_reported_together(ends: CliProject) -> None:
     """One try, all mistakes."""
     ends.write(
         "bad.py",
@@ -137,18 +139,18 @@ def test_several_problems_are_reported_together(ends: Site) -> None:
     assert ends.signoff("validate", "ends.py").returncode == 0
 
 
-def test_a_dry_run_starts_nothing(site: Site) -> None:
+def test_a_dry_run_starts_nothing(project: CliProject) -> None:
     """Not even the project's folder is made."""
-    site.write("ends.py", ENDS)
+    project.write("ends.py", ENDS)
 
-    done = site.signoff("run", "ends.py", "-i", "way=failed", "--dry-run")
+    done = project.signoff("run", "ends.py", "-i", "way=failed", "--dry-run")
 
     assert done.returncode == 0, done.stderr
     assert "way = 'failed'" in done.stdout
-    assert not (site.folder / ".signoff").exists()
+    assert not (project.folder / ".signoff").exists()
 
 
-def test_a_changed_workflow_is_not_silently_gone_on_with(ends: Site) -> None:
+def test_a_changed_workflow_is_not_silently_gone_on_with(ends: CliProject) -> None:
     """The run was started under other rules."""
     ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
     # Another length too: Python tells source files apart by their size and the second of change.
@@ -170,7 +172,7 @@ def test_a_changed_workflow_is_not_silently_gone_on_with(ends: Site) -> None:
     ],
 )
 def test_a_run_whose_workflow_was_mended_goes_on_by_the_command_it_printed(
-    ends: Site, way: str, wrong: str, right: str
+    ends: CliProject, way: str, wrong: str, right: str
 ) -> None:
     """The hint once led to a refusal, just when somebody had done what it said."""
     stopped = ends.signoff("run", "ends.py", "-i", f"way={way}", "--name", "one")
@@ -184,7 +186,7 @@ def test_a_run_whose_workflow_was_mended_goes_on_by_the_command_it_printed(
 
 @pytest.mark.parametrize(("way", "code"), [("completed", 0), ("waiting", 10)])
 def test_a_file_of_events_that_cannot_be_written_does_not_change_how_a_run_ends(
-    ends: Site, way: str, code: int
+    ends: CliProject, way: str, code: int
 ) -> None:
     """Whoever watches a run must not be able to break it."""
     done = ends.signoff("run", "ends.py", "-i", f"way={way}", "-q", "--events", "/dev/full")
@@ -197,7 +199,7 @@ def test_a_file_of_events_that_cannot_be_written_does_not_change_how_a_run_ends(
     assert way in done.stdout
 
 
-def test_a_file_of_events_in_no_folder_is_refused_before_the_run_starts(ends: Site) -> None:
+def test_a_file_of_events_in_no_folder_is_refused_before_the_run_starts(ends: CliProject) -> None:
     """A mistyped path is found now, and not when somebody looks for the events."""
     done = ends.signoff("run", "ends.py", "--events", "mistyped/events.jsonl")
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import ENDS
 
 SHOWING = [
@@ -41,15 +41,15 @@ WORKFLOW = Workflow("makes", StepDef("make", handler=make, next={Outcome.OK: Non
 
 
 @pytest.fixture
-def waiting(site: Site) -> Site:
-    site.write("ends.py", ENDS)
-    site.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
-    return site
+def waiting(project: CliProject) -> CliProject:
+    project.write("ends.py", ENDS)
+    project.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+    return project
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
 def test_with_json_stdout_is_one_document_and_nothing_else(
-    waiting: Site, arguments: list[str]
+    waiting: CliProject, arguments: list[str]
 ) -> None:
     """Every command that shows something can be read by a program."""
     done = waiting.signoff(*arguments, "--json")
@@ -58,21 +58,21 @@ def test_with_json_stdout_is_one_document_and_nothing_else(
     assert "Traceback" not in done.stderr
 
 
-def test_the_state_of_a_run_is_shown_to_whoever_asks_for_it(site: Site) -> None:
+def test_the_state_of_a_run_is_shown_to_whoever_asks_for_it(project: CliProject) -> None:
     """A script goes on with what a run has made; it may be long, so nobody else gets it."""
-    site.write("flow.py", MAKES)
-    site.signoff("run", "flow.py", "--name", "one")
+    project.write("flow.py", MAKES)
+    project.signoff("run", "flow.py", "--name", "one")
 
-    asked = json.loads(site.signoff("show", "one", "--json", "--state").stdout)
-    usual = json.loads(site.signoff("show", "one", "--json").stdout)
-    read = site.signoff("show", "one", "--state").stdout
+    asked = json.loads(project.signoff("show", "one", "--json", "--state").stdout)
+    usual = json.loads(project.signoff("show", "one", "--json").stdout)
+    read = project.signoff("show", "one", "--state").stdout
 
     assert asked.pop("state") == {"notes": ["on cats", "on dögs"]}
     assert asked == usual
     assert '"on dögs"' in read
 
 
-def test_a_failed_command_says_nothing_on_stdout(waiting: Site) -> None:
+def test_a_failed_command_says_nothing_on_stdout(waiting: CliProject) -> None:
     """Half a document is worse than none."""
     done = waiting.signoff("show", "nobody", "--json")
 
@@ -80,7 +80,7 @@ def test_a_failed_command_says_nothing_on_stdout(waiting: Site) -> None:
     assert done.stdout == ""
 
 
-def test_events_are_written_as_lines_of_json(waiting: Site) -> None:
+def test_events_are_written_as_lines_of_json(waiting: CliProject) -> None:
     """A dashboard follows the file while the run goes on."""
     waiting.signoff("run", "ends.py", "--name", "two", "--events", "events.jsonl")
 
@@ -91,11 +91,11 @@ def test_events_are_written_as_lines_of_json(waiting: Site) -> None:
     assert {event["run"] for event in events} == {"two"}
 
 
-def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: Site) -> None:
+def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: CliProject) -> None:
     """`signoff logs | head -1` ends the pipe early."""
     import subprocess
 
-    from tests.acceptance.conftest import PROGRAM
+    from tests.acceptance.cli_project import PROGRAM
 
     done = subprocess.run(
         ["sh", "-c", f"{PROGRAM} logs --json | head -c 1"],
@@ -108,13 +108,13 @@ def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: Site) -> None:
     assert done.stderr == ""
 
 
-def test_colours_are_for_terminals_only(waiting: Site) -> None:
+def test_colours_are_for_terminals_only(waiting: CliProject) -> None:
     """Escape codes in a log file cannot be read."""
     for arguments in (["runs"], ["show"], ["inbox"], ["doctor"]):
         assert "\x1b" not in waiting.signoff(*arguments).stdout
 
 
-def test_settings_say_where_they_come_from(waiting: Site) -> None:
+def test_settings_say_where_they_come_from(waiting: CliProject) -> None:
     """`config show` settles the question why a limit does not hold."""
     waiting.write(".signoff/config.yaml", "version: 1\nlimits:\n  calls: 7\n")
 
@@ -143,11 +143,11 @@ WORKFLOW = Workflow("talks", StepDef("only", handler=work, next={Outcome.OK: Non
 """
 
 
-def test_a_workflow_that_prints_does_not_spoil_the_document(site: Site) -> None:
+def test_a_workflow_that_prints_does_not_spoil_the_document(project: CliProject) -> None:
     """Scripts read stdout as JSON; a stray `print` in a handler must not break them."""
-    site.write("talks.py", TALKS)
+    project.write("talks.py", TALKS)
 
-    done = site.signoff("run", "talks.py", "--json")
+    done = project.signoff("run", "talks.py", "--json")
 
     assert json.loads(done.stdout)["status"] == "completed"
     assert "imported" in done.stderr

@@ -1,4 +1,4 @@
-"""A notation of another package: installed, it is as good as a built-in one."""
+"""A notation of another package works like a built-in one once it is installed."""
 
 import json
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The `signoff` of a fresh environment that has nothing but signoff and the example."""
+    """The `signoff` command of a new environment with only signoff and the example."""
     environment = tmp_path_factory.mktemp("environment")
     constraints = ROOT / "constraints"
     uv("venv", "--python", sys.executable, str(environment))
@@ -31,7 +31,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def uv(*arguments: str) -> None:
-    """Installs from uv's cache, and over the network only what the cache does not hold."""
+    """Installs from uv's cache; uses the network only if something is not in the cache."""
     command = [sys.executable, "-m", "uv", *arguments]
     if subprocess.run([*command, "--offline"], capture_output=True).returncode != 0:
         done = subprocess.run(command, capture_output=True, text=True)

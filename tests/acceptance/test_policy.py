@@ -4,7 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.desk import DRAFT, Desk, finds, issue, mends, passes, rules, writes
+from tests.acceptance.command_server import CommandServer
+from tests.acceptance.flow_project import (
+    DRAFT,
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+    judge_decides,
+)
 
 FLOW = """
 max_iterations: 2
@@ -19,30 +29,32 @@ workflow:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def played(
+    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+) -> Iterator[FlowProject]:
     """One round of work and an approval, with a finding for each level."""
     with pytest.MonkeyPatch.context() as patch:
-        desk = Desk(tmp_path_factory.mktemp("policy"), patch)
-        desk.flow(FLOW)
-        desk.constraints("clear", "tone", clear="behavior: {low: halt}\n")
+        flow_project = FlowProject(tmp_path_factory.mktemp("policy"), command_server, patch)
+        flow_project.write_flow(FLOW)
+        flow_project.constraints("clear", "tone", clear="behavior: {low: halt}\n")
         low = issue("LOW", "wide", finding="Too wide.")
-        desk.play(
-            writes(),
-            finds("clear", issue("HIGH", finding="Misspelt."), low, contains=DRAFT),
-            finds("tone", issue("MEDIUM", finding="Rude."), contains=DRAFT),
-            passes(),
-            rules("REWRITE", bill="Mend it.", contains=DRAFT),
-            rules("APPROVED"),
-            mends(),
+        flow_project.script(
+            author_writes(),
+            critic_finds("clear", issue("HIGH", finding="Misspelt."), low, contains=DRAFT),
+            critic_finds("tone", issue("MEDIUM", finding="Rude."), contains=DRAFT),
+            critics_pass(),
+            judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+            judge_decides("APPROVED"),
+            editor_replaces(),
         )
-        done = desk.run()
+        done = flow_project.run()
         assert done.code == 0, done.err
-        yield desk
+        yield flow_project
 
 
-def finding(desk: Desk, words: str) -> str:
+def finding(flow_project: FlowProject, words: str) -> str:
     """Returns the id of a finding."""
-    entries = desk.load("state.json")["findings"]["entries"]
+    entries = flow_project.load("state.json")["findings"]["entries"]
     (found,) = [each["id"] for each in entries if each["finding"] == words]
     return str(found)
 
@@ -56,11 +68,11 @@ def finding(desk: Desk, words: str) -> str:
     ],
 )
 def test_explain_tells_which_level_decided(
-    played: Desk, words: str, behavior: str, level: str
+    played: FlowProject, words: str, behavior: str, level: str
 ) -> None:
     """Whoever wonders why a finding did something has four places to look."""
-    told = played.here("policy", "explain", "one", finding(played, words))
-    said = played.here("policy", "explain", "one", finding(played, words), "--json").json
+    told = played.call("policy", "explain", "one", finding(played, words))
+    said = played.call("policy", "explain", "one", finding(played, words), "--json").json
 
     assert told.code == 0, told.err
     assert f"{behavior}: {level} says so" in told.out
@@ -68,15 +80,15 @@ def test_explain_tells_which_level_decided(
     assert (said["behavior"], said["decided_by"]) == (behavior, level)
 
 
-def test_replay_recomputes_a_run_without_one_call(played: Desk) -> None:
+def test_replay_recomputes_a_run_without_one_call(played: FlowProject) -> None:
     """A policy is tried on yesterday's runs, not on tomorrow's money."""
     calls = len(played.calls)
     played.write(
         "other.yaml", "constraint_behaviors: {}\nadjudication: {approval: {block_on: []}}\n"
     )
 
-    told = played.here("policy", "replay", "one", "--policy", "other.yaml")
-    said = played.here("policy", "replay", "one", "--policy", "other.yaml", "--json").json
+    told = played.call("policy", "replay", "one", "--policy", "other.yaml")
+    said = played.call("policy", "replay", "one", "--policy", "other.yaml", "--json").json
 
     assert told.code == 0, told.err
     assert len(played.calls) == calls
@@ -90,27 +102,27 @@ def test_replay_recomputes_a_run_without_one_call(played: Desk) -> None:
     assert [each["was"] for each in said["verdicts"]] == ["REWRITE", "APPROVED"]
 
 
-def test_a_policy_that_is_wrong_is_refused_with_its_line(played: Desk) -> None:
+def test_a_policy_that_is_wrong_is_refused_with_its_line(played: FlowProject) -> None:
     """A misspelt behaviour must not be answered with `nothing would change`."""
     played.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
 
-    done = played.here("policy", "replay", "one", "--policy", "wrong.yaml")
+    done = played.call("policy", "replay", "one", "--policy", "wrong.yaml")
 
     assert (done.code, done.out) == (2, "")
     assert "wrong.yaml:1: default_behavior.low is 'kontinue' (one of: halt, " in done.err
 
 
-def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: Desk) -> None:
+def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: FlowProject) -> None:
     """The ids are long, and one copies them wrong."""
-    done = played.here("policy", "explain", "one", "nothing")
+    done = played.call("policy", "explain", "one", "nothing")
 
     assert done.code == 2
     assert finding(played, "Rude.") in done.err
 
 
-def test_explain_without_a_finding_lists_them_all(played: Desk) -> None:
+def test_explain_without_a_finding_lists_them_all(played: FlowProject) -> None:
     """Whoever wants one explained has to find its id first, of fixed ones, too."""
-    done = played.here("policy", "explain", "one")
+    done = played.call("policy", "explain", "one")
 
     lines = done.out.splitlines()
     assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "STORY"]

@@ -53,7 +53,7 @@ def failed(severity: str, evidence: str, **more: Any) -> dict[str, Any]:
     return {"overall": "FAIL", "issues": [issue]}
 
 
-def verdict(status: str, bill: str = "") -> str:
+def judge_reply(status: str, bill: str = "") -> str:
     return f"=== ADJUDICATION ===\n{json.dumps({'status': status})}\n=== BILL_OF_WORK ===\n{bill}\n"
 
 
@@ -128,8 +128,13 @@ def test_a_critical_hole_in_code_waits_for_a_person_whose_word_reaches_the_judge
         [
             {"step": "write", "text": hole},
             {"key": "security", "times": 1, "json": failed("CRITICAL", hole.strip())},
-            {"step": "judge", "contains": "use no shell", "times": 1, "text": verdict("REWRITE")},
-            {"step": "judge", "text": verdict("APPROVED")},
+            {
+                "step": "judge",
+                "contains": "use no shell",
+                "times": 1,
+                "text": judge_reply("REWRITE"),
+            },
+            {"step": "judge", "text": judge_reply("APPROVED")},
             {"step": "fix", "files": {"artifact.md": closed}},
         ],
     )
@@ -148,7 +153,7 @@ def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
         [
             {"step": "write", "text": "first = items[0]\n"},
             {"key": "correctness", "times": 1, "json": failed("HIGH", "items[0]")},
-            {"step": "judge", "text": verdict("APPROVED")},
+            {"step": "judge", "text": judge_reply("APPROVED")},
             {"step": "fix", "files": {"artifact.md": "first = next(iter(items), None)\n"}},
         ],
     )
@@ -167,8 +172,8 @@ def test_a_story_is_settled_before_it_is_polished_and_read_again_after(begin: Se
         [
             {"step": "draft", "text": "Then she woke up. Her heart skipped a beat.\n"},
             {"key": "plot", "times": 1, "json": failed("CRITICAL", "Then she woke up.")},
-            {"step": "story_judge", "times": 1, "text": verdict("REWRITE", "Let her row.")},
-            {"step": "story_judge", "text": verdict("APPROVED")},
+            {"step": "story_judge", "times": 1, "text": judge_reply("REWRITE", "Let her row.")},
+            {"step": "story_judge", "text": judge_reply("APPROVED")},
             {"step": "story_fix", "text": "She rowed. Her heart skipped a beat.\n"},
             {
                 "key": "language",

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.desk import (
+from tests.acceptance.flow_project import (
     DRAFT,
     FINAL,
-    Desk,
+    FlowProject,
     Rule,
-    finds,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
     issue,
-    mends,
-    passes,
-    rules,
-    writes,
+    judge_decides,
 )
 
 ROUTED = """
@@ -40,18 +40,18 @@ constraints:
 """
 
 
-def questions(desk: Desk) -> list[str]:
+def questions(flow_project: FlowProject) -> list[str]:
     """Returns what a run waits for, by the ids its users know."""
-    asked = desk.load("hitl/questions.json")["questions"]
+    asked = flow_project.load("hitl/questions.json")["questions"]
     return [each["id"] for group in asked for each in group["questions"]]
 
 
-def answer(desk: Desk, question: str, said: str) -> int:
+def answer(flow_project: FlowProject, question: str, said: str) -> int:
     """Answers by file and lets the run go on."""
     given = {"answers": [{"question_id": question, "answer": said}]}
-    desk.write(".signoff/runs/one/hitl/answers.json", json.dumps(given))
-    done = desk.here("resume", "one")
-    assert "hitl/answers.json" not in desk.names, done.err
+    flow_project.write(".signoff/runs/one/hitl/answers.json", json.dumps(given))
+    done = flow_project.call("resume", "one")
+    assert "hitl/answers.json" not in flow_project.names, done.err
     return done.code
 
 
@@ -85,21 +85,21 @@ def answer(desk: Desk, question: str, said: str) -> int:
     ids=["nobody says", "rules", "priorities"],
 )
 def test_every_routed_agent_reads_every_constraint(
-    desk: Desk, routing: str, expected: set[tuple[str, str]]
+    flow_project: FlowProject, routing: str, expected: set[tuple[str, str]]
 ) -> None:
-    """The constraint's own agents come first, then rules, then priorities, then the default."""
-    desk.flow(f"max_iterations: 2\n{routing}")
-    desk.constraints("security_web", "tone", "style", "facts", facts="agents: [gemini]\n")
-    desk.play(writes(FINAL), passes(), rules("APPROVED"))
+    """The constraint's own agents win, then routing rules, priorities and the default."""
+    flow_project.write_flow(f"max_iterations: 2\n{routing}")
+    flow_project.constraints("security_web", "tone", "style", "facts", facts="agents: [gemini]\n")
+    flow_project.script(author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 0, done.err
-    read = [each for each in desk.asked("constraint", "agent") if each[0]]
+    read = [each for each in flow_project.call_fields("constraint", "agent") if each[0]]
     assert set(read) == expected
     assert len(read) == len(expected)
     for constraint, agent in expected:
-        assert f"iterations/1/critiques/{constraint}-{agent}.json" in desk.names
+        assert f"iterations/1/critiques/{constraint}-{agent}.json" in flow_project.names
 
 
 @pytest.mark.parametrize(
@@ -113,108 +113,120 @@ def test_every_routed_agent_reads_every_constraint(
     ],
 )
 def test_an_approval_stands_only_under_its_policy(
-    desk: Desk, policy: str, severity: str, code: int
+    flow_project: FlowProject, policy: str, severity: str, code: int
 ) -> None:
     """A judge that waves everything through must not get past what was configured."""
-    desk.flow(
+    flow_project.write_flow(
         "max_iterations: 1\n"
         f"adjudication: {{approval: {{policy: {policy}}}, escalation: {{triggers: []}}}}\n"
         "constraints: {routing: {default_agents: [claude]}}\n"
     )
-    desk.constraints("clear")
-    desk.play(writes(), finds("clear", issue(severity)), rules("APPROVED"), mends())
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(severity)),
+        judge_decides("APPROVED"),
+        editor_replaces(),
+    )
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == code, done.err
-    judged = desk.read("iterations/1/adjudication_adjudicate.yaml")
+    judged = flow_project.read("iterations/1/adjudication_adjudicate.yaml")
     assert ("is not valid" in judged) is (code == 11)
 
 
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
-def test_the_iteration_limit_asks_a_person_who_may_grant_more(desk: Desk) -> None:
+def test_the_iteration_limit_asks_a_person_who_may_grant_more(flow_project: FlowProject) -> None:
     """`max_iterations` among the triggers turns an end into a question."""
-    desk.flow(f"max_iterations: 1\n{LOOP}")
-    desk.constraints("clear")
-    desk.play(
-        writes(),
-        finds("clear", issue(), contains=DRAFT),
-        passes(),
-        rules("REWRITE", bill="Mend it.", contains=DRAFT),
-        rules("APPROVED"),
-        mends(),
+    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("APPROVED"),
+        editor_replaces(),
     )
 
-    stopped = desk.run()
-    asked, kept = questions(desk), desk.read("final/artifact.md")
-    code = answer(desk, "max_iterations", "continue")
+    stopped = flow_project.run()
+    asked, kept = questions(flow_project), flow_project.read("final/artifact.md")
+    code = answer(flow_project, "max_iterations", "continue")
 
     assert (stopped.code, asked, kept) == (10, ["max_iterations"], DRAFT)
     assert code == 0
-    assert desk.read("final/artifact.md") == FINAL
+    assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_a_person_may_stop_at_the_iteration_limit(desk: Desk) -> None:
+def test_a_person_may_stop_at_the_iteration_limit(flow_project: FlowProject) -> None:
     """The run was not approved, and its exit code must not say so."""
-    desk.flow(f"max_iterations: 1\n{LOOP}")
-    desk.constraints("clear")
-    desk.play(writes(), finds("clear", issue()), rules("REWRITE", bill="Mend it."), mends())
-    desk.run()
+    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue()),
+        judge_decides("REWRITE", bill="Mend it."),
+        editor_replaces(),
+    )
+    flow_project.run()
 
-    code = answer(desk, "max_iterations", "stop")
+    code = answer(flow_project, "max_iterations", "stop")
 
     assert code == 14
-    assert "It is wrong." in desk.read("final/status.md")
+    assert "It is wrong." in flow_project.read("final/status.md")
 
 
-def stubborn(desk: Desk, *issues: dict[str, Any], decisions: tuple[Rule, ...] = ()) -> None:
+def stubborn(
+    flow_project: FlowProject, *issues: dict[str, Any], decisions: tuple[Rule, ...] = ()
+) -> None:
     """Plays a critic that never changes its mind, whatever is mended."""
-    desk.constraints("clear")
-    desk.play(
-        writes("The see is wide and deep and old and cold.\n"),
-        finds("clear", *issues),
-        rules("REWRITE", *decisions, bill="Mend it."),
-        mends("wide", "broad", times=1),
-        mends("deep", "profound", times=1),
-        mends("old", "aged", times=1),
-        mends("cold", "chilly"),
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes("The see is wide and deep and old and cold.\n"),
+        critic_finds("clear", *issues),
+        judge_decides("REWRITE", *decisions, bill="Mend it."),
+        editor_replaces("wide", "broad", times=1),
+        editor_replaces("deep", "profound", times=1),
+        editor_replaces("old", "aged", times=1),
+        editor_replaces("cold", "chilly"),
     )
 
 
-def test_a_finding_pursued_three_times_in_a_row_asks_a_person(desk: Desk) -> None:
+def test_a_finding_pursued_three_times_in_a_row_asks_a_person(flow_project: FlowProject) -> None:
     """Thrashing costs a round each time, and models do not notice."""
-    desk.flow(f"max_iterations: 9\n{LOOP}")
-    stubborn(desk, issue())
+    flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
+    stubborn(flow_project, issue())
 
-    done = desk.run()
+    done = flow_project.run()
 
-    assert (done.code, questions(desk)) == (10, ["thrashing"])
-    assert desk.asked("step").count("adjudicate") == 3
+    assert (done.code, questions(flow_project)) == (10, ["thrashing"])
+    assert flow_project.call_fields("step").count("adjudicate") == 3
 
 
-def test_critical_findings_at_odds_ask_a_person(desk: Desk) -> None:
+def test_critical_findings_at_odds_ask_a_person(flow_project: FlowProject) -> None:
     """No rewrite satisfies two critics who want opposite things."""
-    desk.flow(f"max_iterations: 9\n{LOOP}")
+    flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
     both = (
         issue("CRITICAL", id="clear-001"),
         issue("CRITICAL", "wide", id="clear-002", finding="Too wide."),
     )
     stubborn(
-        desk,
+        flow_project,
         *both,
         decisions=({"issue_id": "clear-001", "competing_constraint": "short"},),
     )
 
-    done = desk.run()
+    done = flow_project.run()
 
-    assert (done.code, questions(desk)) == (10, ["conflict"])
+    assert (done.code, questions(flow_project)) == (10, ["conflict"])
 
 
-def test_a_flow_that_gets_no_better_ends_with_the_evidence(desk: Desk) -> None:
+def test_a_flow_that_gets_no_better_ends_with_the_evidence(flow_project: FlowProject) -> None:
     """Exit code 13 says it early; ten more rounds would have cost ten times as much."""
-    desk.flow(
+    flow_project.write_flow(
         "max_iterations: 20\n"
         "convergence: {plateau: 2, action: stop}\n"
         "workflow:\n"
@@ -223,14 +235,14 @@ def test_a_flow_that_gets_no_better_ends_with_the_evidence(desk: Desk) -> None:
         "  - {step: adjudicate, agent: policy}\n"
         "  - {step: refine, loop_to: review}\n"
     )
-    stubborn(desk, issue())
+    stubborn(flow_project, issue())
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 13, done.err
-    assert desk.asked("step").count("critique") == 3
-    assert "plateau" in desk.read("final/status.md")
-    assert desk.here("show", "one", "--json").json["exit_code"] == 13
+    assert flow_project.call_fields("step").count("critique") == 3
+    assert "plateau" in flow_project.read("final/status.md")
+    assert flow_project.call("show", "one", "--json").json["exit_code"] == 13
 
 
 @pytest.mark.parametrize(
@@ -239,57 +251,61 @@ def test_a_flow_that_gets_no_better_ends_with_the_evidence(desk: Desk) -> None:
     ids=["unchanged", "grown"],
 )
 def test_an_edit_that_cannot_be_right_is_sent_back_and_then_shown_to_a_person(
-    desk: Desk, edit: list[list[str]], why: str
+    flow_project: FlowProject, edit: list[list[str]], why: str
 ) -> None:
     """An agent that did nothing, or rewrote everything, must not be taken at its word."""
-    desk.flow(f"max_iterations: 2\n{LOOP}")
-    desk.constraints("clear")
-    desk.play(
-        writes(),
-        finds("clear", issue(), contains=DRAFT),
-        passes(),
-        rules("REWRITE", bill="Mend it.", contains=DRAFT),
-        rules("APPROVED"),
+    flow_project.write_flow(f"max_iterations: 2\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("APPROVED"),
         {"step": "refine", "edits": True, "edit": edit, "text": "Done."},
     )
 
-    done = desk.run()
+    done = flow_project.run()
 
-    assert (done.code, questions(desk)) == (10, ["validation_failed"])
-    assert desk.asked("step").count("refine") == 3
-    assert why in desk.read("iterations/1/prompt_refine_claude_2.txt")
+    assert (done.code, questions(flow_project)) == (10, ["validation_failed"])
+    assert flow_project.call_fields("step").count("refine") == 3
+    assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
 
 
 @pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])
-def test_a_person_decides_about_an_edit_that_cannot_be_right(desk: Desk, choice: str) -> None:
+def test_a_person_decides_about_an_edit_that_cannot_be_right(
+    flow_project: FlowProject, choice: str
+) -> None:
     """Three ways out, and each of them ends with a text that is reviewed again."""
-    desk.flow(f"max_iterations: 2\nphases: {{refine: {{validation_retries: 0}}}}\n{LOOP}")
-    desk.constraints("clear")
-    grown = f"{'The sea. ' * 9}\n"
-    desk.play(
-        writes(FINAL, contains="<<<BILL_OF_WORK"),
-        writes(),
-        finds("clear", issue(), contains=DRAFT),
-        passes(),
-        rules("REWRITE", bill="Mend it.", contains=DRAFT),
-        rules("APPROVED"),
-        mends("The see is wide.", grown.strip()),
+    flow_project.write_flow(
+        f"max_iterations: 2\nphases: {{refine: {{validation_retries: 0}}}}\n{LOOP}"
     )
-    desk.run()
+    flow_project.constraints("clear")
+    grown = f"{'The sea. ' * 9}\n"
+    flow_project.script(
+        author_writes(FINAL, contains="<<<BILL_OF_WORK"),
+        author_writes(),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("APPROVED"),
+        editor_replaces("The see is wide.", grown.strip()),
+    )
+    flow_project.run()
 
-    code = answer(desk, "validation_failed", choice)
+    code = answer(flow_project, "validation_failed", choice)
     if choice == "edit by hand":
-        code = desk.here("answer", "one", FINAL, "--resume").code
+        code = flow_project.call("answer", "one", FINAL, "--resume").code
 
     assert code == 0
     expected = grown.strip() if choice == "accept" else FINAL.strip()
-    assert desk.read("final/artifact.md").strip() == expected
-    assert desk.asked("step")[-1] == "adjudicate"
+    assert flow_project.read("final/artifact.md").strip() == expected
+    assert flow_project.call_fields("step")[-1] == "adjudicate"
 
 
-def test_what_is_configured_for_the_judge_reaches_it(desk: Desk) -> None:
+def test_what_is_configured_for_the_judge_reaches_it(flow_project: FlowProject) -> None:
     """Tensions and instructions that are read and never used would be worse than an error."""
-    desk.flow(
+    flow_project.write_flow(
         f"max_iterations: 2\n{LOOP}"
         "adjudication:\n"
         "  tensions:\n"
@@ -297,13 +313,13 @@ def test_what_is_configured_for_the_judge_reaches_it(desk: Desk) -> None:
         "  instructions: Dismiss matters of taste.\n"
         "output: {dir: out, filename: sea.md}\n"
     )
-    desk.constraints("clear")
-    desk.play(writes(FINAL), passes(), rules("APPROVED"))
+    flow_project.constraints("clear")
+    flow_project.script(author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
 
-    done = desk.run()
+    done = flow_project.run()
 
-    asked = desk.read("iterations/1/prompt_adjudicate_claude.txt")
+    asked = flow_project.read("iterations/1/prompt_adjudicate_claude.txt")
     assert done.code == 0, done.err
     assert "short vs whole: Lean to short. (in conflict, short wins)" in asked
     assert "Dismiss matters of taste." in asked
-    assert desk.read("out/sea.md") == FINAL
+    assert flow_project.read("out/sea.md") == FINAL

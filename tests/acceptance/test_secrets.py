@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 
 KEY = "zq-4711-very-secret"
 
@@ -39,16 +39,16 @@ agents:
 
 
 @pytest.fixture
-def leaking(site: Site) -> Site:
-    site.write("flow.py", FLOW)
-    site.signoff("init")
-    site.write(".signoff/config.yaml", SETTINGS)
-    site.environment |= {"MY_API_KEY": KEY, "NAMED_IN_SETTINGS": "plainwords"}
-    return site
+def leaking(project: CliProject) -> CliProject:
+    project.write("flow.py", FLOW)
+    project.signoff("init")
+    project.write(".signoff/config.yaml", SETTINGS)
+    project.environment |= {"MY_API_KEY": KEY, "NAMED_IN_SETTINGS": "plainwords"}
+    return project
 
 
 def test_no_secret_is_left_in_the_project_whatever_agents_and_programs_print(
-    leaking: Site,
+    leaking: CliProject,
 ) -> None:
     """Runs are copied, shown to colleagues and attached to bug reports."""
     done = leaking.signoff("run", "flow.py", "--name", "one", "-v")

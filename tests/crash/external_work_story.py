@@ -1,43 +1,46 @@
-"""Works a run from outside until a person is needed; killed at one of its writes, if told to."""
+"""A story in which an external worker does all the work of a run, up to the human gate."""
 
-import asyncio
+from __future__ import annotations
+
 import json
-import os
-import sys
-from pathlib import Path
 
 from signoff.app.answering import AnswerInput
-from signoff.app.external_work import RunStatus, WorkItem, next_work, submit
-from signoff.app.project import Project, open_project
-from signoff.testing.crashing_store import CrashingStore
+from signoff.app.external_work import WorkItem, next_work, start_pulled, submit
+from signoff.app.home import init_home
+from signoff.app.project import open_project
+from signoff.errors import UnknownName
+from signoff.runtime.store_port import Store
+from signoff.testing import EffectLog
+from tests import preload  # noqa: F401
+from tests.acceptance.book_workflow import WORKFLOW
 
 RUN = "one"
 
 
-def work(folder: Path, at: int = 0) -> RunStatus:
-    """Works the run in a folder; returns where it stands then."""
-    with open_project(folder, os.environ) as project:
-        if at:
-            project.store = CrashingStore(project.store, at=at, when="after")
-        return asyncio.run(_all(project))
+async def story(store: Store, log: EffectLog) -> None:
+    """Starts the run, or takes over from a killed worker; submits work until none is open."""
+    folder = log.directory
+    (folder / "book.py").write_text(WORKFLOW)
+    environment = {"HOME": str(folder)}
+    init_home(folder, environment)
+    with open_project(folder, environment) as project:
+        project.store.close()
+        project.store = store
+        try:
+            status = await next_work(project, RUN)
+        except UnknownName:
+            target = project.find("book.py:BOOK")
+            status = await start_pulled(project, target, {"title": "Emma"}, name=RUN)
+        while status.work:
+            item = status.work[-1]
+            status = await submit(project, RUN, item.number, _submission(item))
+    assert (status.row.step, len(status.people)) == ("gate", 1), status
 
 
-async def _all(project: Project) -> RunStatus:
-    found = await next_work(project, RUN)
-    while found.work:
-        piece = found.work[-1]
-        found = await submit(project, RUN, piece.number, _worked(piece))
-    return found
-
-
-def _worked(piece: WorkItem) -> AnswerInput:
-    if piece.step == "plan":
+def _submission(item: WorkItem) -> AnswerInput:
+    if item.step == "plan":
         return AnswerInput(json.dumps({"chapters": [1, 2]}))
-    if piece.step == "write":
+    if item.step == "write":
         longer = "UPDATE chapters SET words = words + 200 WHERE id = ?"
-        return AnswerInput("{}", extras={"statements": [[longer, [piece.item]]]})
+        return AnswerInput("{}", extras={"statements": [[longer, [item.item]]]})
     return AnswerInput(json.dumps({"decision": "approved"}))
-
-
-if __name__ == "__main__":
-    work(Path(sys.argv[1]), int(sys.argv[2]))

@@ -5,21 +5,21 @@ from pathlib import Path
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import JournalWriter
 
-LOOK = "import sys; from signoff.store.sqlite import SqliteStore; SqliteStore(sys.argv[1]).close()"
+READ = "import sys; from signoff.store.sqlite import SqliteStore; SqliteStore(sys.argv[1]).close()"
 
 
-def test_a_look_from_another_process_takes_nothing_from_the_one_at_work(tmp_path: Path) -> None:
-    """`signoff runs` beside a running workflow would cut off everything it commits afterwards."""
+def test_a_process_that_only_reads_does_not_disturb_the_one_that_writes(tmp_path: Path) -> None:
+    """Otherwise `signoff runs` would make a running workflow lose its later commits."""
     path = tmp_path / "signoff.db"
-    working = SqliteStore(path)
-    working.reopen().close()
-    run = JournalWriter(working)
+    writer = SqliteStore(path)
+    writer.reopen().close()
+    run = JournalWriter(writer)
     run.begin()
 
-    subprocess.run([sys.executable, "-c", LOOK, path], check=True)
+    subprocess.run([sys.executable, "-c", READ, path], check=True)
     run.append(step="publish")
 
-    later = SqliteStore(path)
-    assert later.row("run").step == "publish"
-    later.close()
-    working.close()
+    reader = SqliteStore(path)
+    assert reader.row("run").step == "publish"
+    reader.close()
+    writer.close()
