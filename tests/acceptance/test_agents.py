@@ -50,7 +50,7 @@ def judge_reply(project: CliProject) -> str:
 
 
 def test_a_whole_review_needs_neither_a_model_nor_python(project: CliProject) -> None:
-    """The first thing somebody tries, and what runs in a pipeline without keys."""
+    """Users try this first, and pipelines without keys run it."""
     project.write(".signoff/config.yaml", SETTINGS)
     project.write("script.yaml", "rules:\n- {step: draft, agent: writer, text: A draft.}\n")
 
@@ -60,8 +60,8 @@ def test_a_whole_review_needs_neither_a_model_nor_python(project: CliProject) ->
     assert judge_reply(project) == "PASS"
 
 
-def test_a_run_whose_agent_fails_goes_on_by_hand(project: CliProject) -> None:
-    """The quota is used up, the deadline is not: a chat window will do."""
+def test_a_run_whose_agent_fails_can_be_continued_by_hand(project: CliProject) -> None:
+    """If the quota is used up, the user can answer from a chat window."""
     project.write(".signoff/config.yaml", SETTINGS)
     project.write("script.yaml", "rules:\n- fault: {quota: in 5 h}\n")
 
@@ -80,8 +80,8 @@ def test_a_run_whose_agent_fails_goes_on_by_hand(project: CliProject) -> None:
     assert judge_reply(project) == "FAIL"
 
 
-def test_a_prompt_for_a_person_tells_the_form_of_the_answer(project: CliProject) -> None:
-    """Whoever pastes it into a chat window pastes the schema with it."""
+def test_a_prompt_for_a_human_contains_the_schema_of_the_answer(project: CliProject) -> None:
+    """The user pastes the prompt into a chat window, and the schema with it."""
     project.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
 
     project.signoff("run", "flow.py", "--name", "one")
@@ -92,26 +92,26 @@ def test_a_prompt_for_a_person_tells_the_form_of_the_answer(project: CliProject)
     assert '"overall"' in prompt
 
 
-def test_an_answer_file_that_does_not_fit_stays_and_is_told_about(project: CliProject) -> None:
-    """Somebody's work must not vanish because a brace is missing."""
+def test_an_invalid_answer_file_is_kept_and_reported(project: CliProject) -> None:
+    """An answer must not be lost because a brace is missing."""
     project.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
     project.signoff("run", "flow.py", "--name", "one")
     project.signoff("answer", "one", "A draft.", "--resume")
     file = project.write(".signoff/runs/one/hitl/2-response.md", '{"overall": "MAYBE"}')
 
     refused = project.signoff("resume", "one")
-    kept = file.exists()
+    still_there = file.exists()
     file.write_text('```json\n{"overall": "PASS"}\n```\n')
     done = project.signoff("resume", "one")
 
-    assert (refused.returncode, kept) == (10, True)
+    assert (refused.returncode, still_there) == (10, True)
     assert "MAYBE" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
     assert judge_reply(project) == "PASS"
 
 
-def test_an_agent_nobody_knows_is_answered_with_the_right_names(project: CliProject) -> None:
-    """Typing errors happen when something else is on fire."""
+def test_an_unknown_agent_is_reported_with_the_valid_names(project: CliProject) -> None:
+    """Users mistype names."""
     project.write(".signoff/config.yaml", SETTINGS)
     project.write("script.yaml", "rules:\n- fault: quota\n")
     project.signoff("run", "flow.py", "--name", "one")
@@ -122,8 +122,8 @@ def test_an_agent_nobody_knows_is_answered_with_the_right_names(project: CliProj
     assert "unknown agent 'manuel'; valid names: manual, writer, critic, claude" in done.stderr
 
 
-def test_a_newcomer_is_told_what_to_do_in_three_lines(project: CliProject) -> None:
-    """On a machine with none of the agents, the doctor is the first page of the manual."""
+def test_doctor_prints_three_lines_of_setup_help_if_there_is_no_agent(project: CliProject) -> None:
+    """`signoff doctor` is the first thing to run on a machine without agents."""
     done = project.signoff("doctor", PATH="/nowhere")
 
     _, _, advice = done.stdout.partition("no agent is ready; set up any one of these:\n")
@@ -132,7 +132,7 @@ def test_a_newcomer_is_told_what_to_do_in_three_lines(project: CliProject) -> No
 
 
 def test_recorded_answers_replay_without_the_agent(project: CliProject) -> None:
-    """A demonstration that works on a train."""
+    """A demo has to work without a network."""
     project.write("script.yaml", "rules:\n- {text: A draft., times: 1}\n")
     for mode, name in (("record", "one"), ("replay", "two")):
         project.write(

@@ -25,7 +25,7 @@ SAME = '"The sea was calm. The light still burned. He put it out and slept.\\n"'
 
 
 class ExampleProject(FlowProject):
-    """A project that begins as a copy of an example."""
+    """A project that starts as a copy of an example."""
 
     def copy(self, example: str) -> None:
         copy_example(EXAMPLES / example, self.folder)
@@ -50,7 +50,7 @@ def example(
 
 @pytest.fixture
 def editing(example: ExampleProject) -> ExampleProject:
-    """The editing of a book, with the book in place."""
+    """The book editing example with its sample book."""
     from signoff.app.loading import import_file
 
     example.copy("book_editing")
@@ -67,15 +67,15 @@ def answer(example: ExampleProject, *words: str) -> Any:
 
 
 def test_a_book_is_edited_reviewed_measured_and_published(editing: ExampleProject) -> None:
-    """The whole job: a review sends work back, a person asks for more, then lets it go out."""
+    """The whole example: the editor requests changes, the human does too, then approves."""
     waiting = edit(editing)
-    shown = editing.call("inbox", "--json").json
+    inbox = editing.call("inbox", "--json").json
     refused = answer(editing, "Request more improvements")
     again = answer(editing, "Request more improvements", "--text", "a finer morning")
     done = answer(editing, "Approve and finalize")
 
     assert [waiting.code, refused.code, again.code, done.code] == [10, 2, 10, 0]
-    assert "modifiedChapters" in str(shown)
+    assert "modifiedChapters" in str(inbox)
     assert "needs an explanation" in refused.err
     state = editing.load("state.json")["state"]
     assert [each["step"] for each in state["_completed"]].count("editor-review") == 3
@@ -89,8 +89,8 @@ def test_a_book_is_edited_reviewed_measured_and_published(editing: ExampleProjec
     assert len(list((editing.folder / "backups").glob("*.db"))) == 1
 
 
-def test_a_person_who_rejects_ends_the_run_and_the_book_stays(editing: ExampleProject) -> None:
-    """`signoff run ... && publish` must not publish what somebody refused."""
+def test_a_rejection_ends_the_run_and_leaves_the_book_unchanged(editing: ExampleProject) -> None:
+    """`signoff run ... && publish` must not publish rejected work."""
     edit(editing)
 
     done = answer(editing, "Reject and stop")
@@ -100,8 +100,8 @@ def test_a_person_who_rejects_ends_the_run_and_the_book_stays(editing: ExamplePr
     assert editing.rows(published) == [("lighthouse-v1",)]
 
 
-def test_an_editor_who_never_approves_leads_to_a_person(editing: ExampleProject) -> None:
-    """Three rounds are allowed; a fourth would be paid for by nobody's decision."""
+def test_an_editor_that_never_approves_leads_to_a_human_decision(editing: ExampleProject) -> None:
+    """Three rounds are allowed; only a human may allow a fourth."""
     editing.write_script(
         PLAN,
         "{step: writer, json: {text: The sea was calm. He slept.}}",
@@ -116,10 +116,10 @@ def test_an_editor_who_never_approves_leads_to_a_person(editing: ExampleProject)
     assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(4,)]
 
 
-def test_a_writer_who_changes_nothing_is_told_once_and_leaves_no_trace(
+def test_a_writer_that_changes_nothing_gets_feedback_and_is_not_accepted(
     editing: ExampleProject,
 ) -> None:
-    """An agent that says it is done, and is not, must not move the work on."""
+    """A step is not done because an agent says so."""
     editing.write_script(PLAN, f"{{step: writer, json: {{text: {SAME}}}}}")
 
     waiting = edit(editing)
@@ -132,35 +132,35 @@ def test_a_writer_who_changes_nothing_is_told_once_and_leaves_no_trace(
     assert asked["spend"]["calls"] == 3
 
 
-def test_a_book_that_is_not_there_is_told_before_anybody_is_asked(editing: ExampleProject) -> None:
-    """A plan for a book that does not exist would be money for nothing."""
-    failed = edit(editing, "-i", "book=nobody")
+def test_a_missing_book_is_reported_before_any_agent_call(editing: ExampleProject) -> None:
+    """A plan for a book that does not exist would be wasted money."""
+    failed = edit(editing, "-i", "book=unknown")
 
     assert failed.code == 1
     assert "Book not found" in failed.json["reason"]
     assert failed.json["spend"]["calls"] == 0
 
 
-def test_a_step_that_falls_short_twice_waits_for_a_person_who_can_retry(
+def test_a_step_that_fails_twice_waits_for_a_human_who_can_retry_it(
     editing: ExampleProject,
 ) -> None:
-    """A plan without areas is no plan; once it is mended, the run goes on."""
+    """Once the plan is fixed, the run continues."""
     editing.write_script("{step: strategic-planning, json: {goal: G, areas: []}}")
     waiting = edit(editing)
-    kept = editing.rows("SELECT count(*) FROM strategic_plans")
+    plans = editing.rows("SELECT count(*) FROM strategic_plans")
     shutil.copy(EXAMPLES / "book_editing/script.yaml", editing.folder / "script.yaml")
 
     again = answer(editing, "retry")
 
     assert waiting.code == 10
     assert "names no areas" in waiting.json["inbox"][0]["prompt"]
-    assert kept == [(0,)]
+    assert plans == [(0,)]
     assert again.code == 10
     assert "Review the changes" in again.json["inbox"][0]["prompt"]
 
 
-def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(example: ExampleProject) -> None:
-    """A file is as good as a module."""
+def test_a_yaml_contract_can_be_validated_drawn_and_run_by_name(example: ExampleProject) -> None:
+    """A YAML contract supports the same commands as a Python module."""
     example.copy("release_notes")
     text = (example.folder / "release_notes.yaml").read_text("utf-8")
     example.write(".signoff/flows/notes.yaml", text)
@@ -183,7 +183,7 @@ def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(example: Exam
 
 
 def test_a_project_gets_the_schema_of_contract_files(example: ExampleProject) -> None:
-    """The first line of the example leads an editor to it."""
+    """Editors find it by the first line of the example."""
     example.copy("release_notes")
 
     example.call("init")
@@ -192,8 +192,8 @@ def test_a_project_gets_the_schema_of_contract_files(example: ExampleProject) ->
     assert (example.folder / first.partition("$schema=")[2]).is_file()
 
 
-def test_a_broken_file_is_one_clear_problem(example: ExampleProject) -> None:
-    """Whether it was to be a flow or a contract cannot be told, and need not be."""
+def test_a_broken_file_is_reported_as_one_problem(example: ExampleProject) -> None:
+    """A file that does not parse could be a flow or a contract; one message is enough."""
     example.write("broken.yaml", "type: x\nsteps: [{name: a\n")
 
     done = example.call("validate", "broken.yaml")
@@ -204,7 +204,7 @@ def test_a_broken_file_is_one_clear_problem(example: ExampleProject) -> None:
 
 
 def test_options_of_review_flows_are_refused_for_contracts(example: ExampleProject) -> None:
-    """A goal that nobody reads would be believed to be worked on."""
+    """A user would believe that the agents work on a goal that they never see."""
     example.copy("release_notes")
 
     done = example.call("run", "release_notes.yaml", "--goal", "goal.yaml")
@@ -213,10 +213,10 @@ def test_options_of_review_flows_are_refused_for_contracts(example: ExampleProje
     assert "contract workflow" in done.err
 
 
-def test_a_sample_that_is_there_is_left_alone(
+def test_an_existing_sample_is_not_overwritten(
     editing: ExampleProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A book that was edited meanwhile is not lost, and nobody has to read a traceback."""
+    """An edited book must not be lost, and the message is not a traceback."""
     monkeypatch.setattr("sys.argv", ["sample.py"])
 
     with pytest.raises(SystemExit, match=r"book\.db is there already; remove it"):

@@ -1,4 +1,4 @@
-"""Tests that no text from outside can steer the terminal of whoever looks at a run."""
+"""Tests that no text of an agent can control the user's terminal."""
 
 import json
 
@@ -30,7 +30,7 @@ WORKFLOW = Workflow(
 
 
 def test_json_and_files_of_a_run_hold_no_raw_control_characters(project: CliProject) -> None:
-    """A reply could otherwise rewrite what a person believes to be approving."""
+    """Otherwise a reply could change what the approver sees on the screen."""
     project.write("flow.py", FLOW)
 
     ran = project.signoff("run", "flow.py", "--name", "one", "--json", "--events", "events.jsonl")

@@ -1,4 +1,4 @@
-"""`signoff db` looks after the user's own database."""
+"""`signoff db` migrates and backs up the user's own database."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ TITLES = (
 
 
 class DatabaseProject(CliProject):
-    """A project with a database of its own; commands run in this very process."""
+    """A project with a database."""
 
     def db(self, *arguments: str) -> CommandResult:
         return self.call("db", *arguments)
@@ -51,7 +51,7 @@ class DatabaseProject(CliProject):
 def project(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
 ) -> DatabaseProject:
-    """A database with one migration applied and one chapter; the next migration is written."""
+    """A database with one applied migration, one pending migration and one chapter."""
     project = DatabaseProject(tmp_path, command_server)
     project.enter(monkeypatch)
     project.write(
@@ -65,8 +65,8 @@ def project(
     return project
 
 
-def test_status_tells_what_was_applied_and_what_is_pending(project: DatabaseProject) -> None:
-    """Before a release somebody asks exactly that."""
+def test_status_lists_applied_and_pending_migrations(project: DatabaseProject) -> None:
+    """Users check this before a release."""
     status = project.json_of("status")
 
     assert [each["name"] for each in status["applied"]] == ["tables"]
@@ -76,7 +76,7 @@ def test_status_tells_what_was_applied_and_what_is_pending(project: DatabaseProj
 
 
 def test_migrations_are_rehearsed_then_applied_after_a_backup(project: DatabaseProject) -> None:
-    """A dry run changes nothing; a real one can be taken back."""
+    """A dry run changes nothing; a real one can be undone with the backup."""
     rehearsed = project.json_of("migrate", "--dry-run")
     before = project.columns
     done = project.json_of("migrate")
@@ -98,8 +98,8 @@ def test_a_migration_that_was_edited_is_refused(project: DatabaseProject) -> Non
     assert "001_tables.sql was changed after it was applied" in refused[0].err
 
 
-def test_a_migration_that_fails_half_way_is_undone(project: DatabaseProject) -> None:
-    """Half a migration can neither be repeated nor taken back."""
+def test_a_migration_that_fails_halfway_is_rolled_back(project: DatabaseProject) -> None:
+    """A half-applied migration can neither be repeated nor undone."""
     project.write("changes/002_titles.sql", TITLES + "UPDATE nowhere SET x = 1 WHERE id = 1;\n")
 
     failed = project.db("migrate")
@@ -110,8 +110,8 @@ def test_a_migration_that_fails_half_way_is_undone(project: DatabaseProject) -> 
     assert len(project.json_of("backups")) == 1
 
 
-def test_a_backup_is_restored_and_what_was_there_is_kept(project: DatabaseProject) -> None:
-    """Whoever restores the wrong one can restore once more."""
+def test_a_restore_keeps_the_replaced_database(project: DatabaseProject) -> None:
+    """A user who restored the wrong backup can undo that."""
     taken = project.json_of("backup", "--reason", "before the edit")
     with project.open() as db:
         db.execute("UPDATE chapters SET words = 99")
@@ -125,7 +125,7 @@ def test_a_backup_is_restored_and_what_was_there_is_kept(project: DatabaseProjec
     assert "before the edit" in project.db("backups").out
 
 
-def test_a_restore_asks_first_or_wants_to_be_told(project: DatabaseProject) -> None:
+def test_a_restore_needs_a_confirmation(project: DatabaseProject) -> None:
     """A script that restores by accident destroys a day's work."""
     taken = project.json_of("backup")
 
@@ -136,7 +136,7 @@ def test_a_restore_asks_first_or_wants_to_be_told(project: DatabaseProject) -> N
     assert len(project.json_of("backups")) == 1
 
 
-def test_only_so_many_backups_are_kept(project: DatabaseProject) -> None:
+def test_old_backups_are_removed(project: DatabaseProject) -> None:
     """Disks fill up."""
     taken = [project.json_of("backup")["id"] for _ in range(5)]
 
@@ -144,7 +144,7 @@ def test_only_so_many_backups_are_kept(project: DatabaseProject) -> None:
 
 
 def test_a_backup_that_was_changed_is_not_restored(project: DatabaseProject) -> None:
-    """What is there now is better than something nobody can vouch for."""
+    """A damaged backup must not replace a working database."""
     taken = project.json_of("backup")
     with Path(taken["path"]).open("r+b") as file:
         file.seek(100)
@@ -158,7 +158,7 @@ def test_a_backup_that_was_changed_is_not_restored(project: DatabaseProject) -> 
 
 
 def test_a_backup_of_another_database_is_not_restored(project: DatabaseProject) -> None:
-    """Its tables may even look alike."""
+    """It may have the same tables."""
     with project.open("other.db") as db:
         db.execute("CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER)")
     foreign = project.json_of("backup", "--database", "other.db")
@@ -170,8 +170,8 @@ def test_a_backup_of_another_database_is_not_restored(project: DatabaseProject) 
     assert project.words == [10]
 
 
-def test_a_file_that_is_no_database_is_named(project: DatabaseProject) -> None:
-    """The path was mistyped, or the disk is going."""
+def test_a_file_that_is_not_a_database_is_named_in_the_error(project: DatabaseProject) -> None:
+    """The path may be mistyped, or the file damaged."""
     project.write("notes.db", "these are notes, no database\n" * 100)
 
     refused = [project.db(name, "--database", "notes.db") for name in ("status", "backup")]
@@ -180,8 +180,8 @@ def test_a_file_that_is_no_database_is_named(project: DatabaseProject) -> None:
     assert all("notes.db" in done.err for done in refused)
 
 
-def test_readers_go_on_while_a_backup_is_taken(project: DatabaseProject) -> None:
-    """A backup before every run must not stop whoever uses the database."""
+def test_a_backup_does_not_block_readers(project: DatabaseProject) -> None:
+    """A backup before every run must not disturb other users of the database."""
     with project.open() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT words FROM chapters").fetchall()
@@ -192,7 +192,7 @@ def test_readers_go_on_while_a_backup_is_taken(project: DatabaseProject) -> None
     assert seen == [(10,)]
 
 
-def test_without_a_name_or_a_setting_nothing_is_guessed(project: DatabaseProject) -> None:
+def test_the_database_has_to_be_named(project: DatabaseProject) -> None:
     """The wrong database would be migrated."""
     project.write(".signoff/config.yaml", "version: 1\n")
 
@@ -206,10 +206,10 @@ def test_without_a_name_or_a_setting_nothing_is_guessed(project: DatabaseProject
     assert [each["name"] for each in bare["applied"]] == ["tables"]
 
 
-def test_paths_in_the_settings_are_seen_from_the_projects_root(
+def test_paths_in_the_settings_are_relative_to_the_projects_root(
     project: DatabaseProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same command in a sub-folder must not make a second database."""
+    """The same command in a subfolder must not create a second database."""
     (project.folder / "notes").mkdir()
     monkeypatch.chdir(project.folder / "notes")
 
@@ -219,8 +219,8 @@ def test_paths_in_the_settings_are_seen_from_the_projects_root(
     assert [each["name"] for each in status["pending"]] == ["titles"]
 
 
-def test_a_database_that_is_not_there_is_made_by_its_migrations(project: DatabaseProject) -> None:
-    """A new colleague has nothing but the files."""
+def test_migrate_creates_a_missing_database(project: DatabaseProject) -> None:
+    """A new colleague only has the migration files."""
     before = project.json_of("status", "--database", "new.db")
     project.db("migrate", "--database", "new.db")
 

@@ -1,4 +1,4 @@
-"""An agent outside drives a run by `next` and `submit`, and gets nowhere without doing the work."""
+"""External workers drive a run with `next` and `submit`, and their work is checked."""
 
 import json
 import sqlite3
@@ -25,20 +25,20 @@ EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
 
 
 class BookProject(CliProject):
-    """A book whose agents are played from outside; commands run in this very process."""
+    """A project with a workflow whose work is done by external workers."""
 
     def next(self) -> Any:
-        """Returns where the run stands, as a worker is told."""
+        """Returns the run's status as a worker gets it."""
         return self.call("next", "one", "--json").json
 
     def submit(self, *words: str) -> CommandResult:
         return self.call("submit", "one", *words, "--json")
 
     def planned(self, *chapters: int) -> list[int]:
-        """Hands in a plan and returns the numbers of the work it leads to."""
+        """Submits a plan and returns the numbers of the resulting work items."""
         done = self.submit("--result", json.dumps({"chapters": chapters}))
         assert done.code == 0, done.err
-        return [piece["number"] for piece in done.json["work"]]
+        return [item["number"] for item in done.json["work"]]
 
     def write_chapter(self, number: int, chapter: int) -> CommandResult:
         change = ["UPDATE chapters SET words = 900 WHERE id = ?", [chapter]]
@@ -48,7 +48,7 @@ class BookProject(CliProject):
 
     @property
     def words(self) -> list[int]:
-        """How long the chapters are."""
+        """The word counts of the chapters."""
         with closing(sqlite3.connect(self.folder / "book.db")) as db:
             return [words for (words,) in db.execute("SELECT words FROM chapters ORDER BY id")]
 
@@ -69,15 +69,15 @@ def book(
 
 @pytest.fixture
 def book_run(book: BookProject) -> BookProject:
-    """A run that waits for its first piece of work."""
+    """A project with a run that waits for its first work item."""
     book.write("book.py", WORKFLOW)
     result = book.call("run", "book.py:BOOK", "--pull", "--name", "one", "-i", "title=Emma")
     assert result.code == WAITING, result.err
     return book
 
 
-def test_a_program_drives_a_run_by_next_and_submit_up_to_the_gate(book_run: BookProject) -> None:
-    """Claude Code can work a run that it neither started nor understands."""
+def test_a_program_drives_a_run_with_next_and_submit_up_to_the_gate(book_run: BookProject) -> None:
+    """A coding agent can do the work of a run without knowing its workflow."""
     worker = book_run.write("worker.py", WORKER)
     command = [sys.executable, str(worker), PROGRAM, "one"]
 
@@ -93,20 +93,20 @@ def test_a_program_drives_a_run_by_next_and_submit_up_to_the_gate(book_run: Book
     assert book_run.words == [900, 900, 900]
 
 
-def test_a_worker_is_told_what_must_be_true_afterwards(book_run: BookProject) -> None:
-    """It cannot meet what it does not know."""
-    (piece,) = book_run.next()["work"]
-    told = book_run.call("next", "one").out
+def test_a_worker_is_shown_the_conditions_its_work_must_meet(book_run: BookProject) -> None:
+    """A worker has to know the conditions to meet them."""
+    (item,) = book_run.next()["work"]
+    text = book_run.call("next", "one").out
 
-    assert piece["prompt"].startswith("Say which chapters of Emma to write.")
-    assert "plan is empty" in piece["must_hold"][0]
-    assert piece["schema"]["required"] == ["chapters"]
-    assert "plan is empty" in told
-    assert f"signoff submit one --item {piece['number']} --digest" in told
+    assert item["prompt"].startswith("Say which chapters of Emma to write.")
+    assert "plan is empty" in item["must_hold"][0]
+    assert item["schema"]["required"] == ["chapters"]
+    assert "plan is empty" in text
+    assert f"signoff submit one --item {item['number']} --digest" in text
 
 
-def test_what_happens_can_be_followed_from_a_file(book: BookProject) -> None:
-    """Whoever hands work out may want to watch it like any other run."""
+def test_events_of_a_pulled_run_are_written_to_a_file(book: BookProject) -> None:
+    """Such a run can be watched like any other."""
     book.write("book.py", WORKFLOW)
 
     book.call("run", "book.py:BOOK", "--pull", "-i", "title=Emma", "--events", "events.jsonl")
@@ -114,25 +114,27 @@ def test_what_happens_can_be_followed_from_a_file(book: BookProject) -> None:
     assert '"run_started"' in (book.folder / "events.jsonl").read_text()
 
 
-def test_a_result_that_does_not_fit_is_refused_and_can_be_mended(book_run: BookProject) -> None:
-    """A slip of form costs no attempt; the run stays where it is."""
+def test_a_result_that_violates_the_schema_is_refused_and_can_be_fixed(
+    book_run: BookProject,
+) -> None:
+    """A format error does not use up an attempt."""
     refused = book_run.submit("--result", '{"chapter": 1}')
 
     assert refused.code == NOT_ACCEPTED
     assert refused.json["accepted"] is False
     assert "'chapters' is a required property" in refused.json["problem"]
-    assert [piece["attempt"] for piece in refused.json["work"]] == [1]
+    assert [item["attempt"] for item in refused.json["work"]] == [1]
     assert book_run.step == "plan"
 
 
-def test_a_claim_that_cannot_be_proved_comes_back_with_the_reason_then_goes_to_a_person(
+def test_work_that_fails_its_conditions_is_returned_once_then_a_human_decides(
     book_run: BookProject,
 ) -> None:
-    """Agents say that they are done; the engine looks."""
+    """A worker may claim to be done; the engine checks."""
     (first, _) = book_run.planned(1, 2)
 
     claimed = book_run.submit("--item", str(first), "--result", '{"success": true, "result": "ok"}')
-    again = next(piece for piece in claimed.json["work"] if piece["item"] == 1)
+    again = next(item for item in claimed.json["work"] if item["item"] == 1)
     idle = book_run.submit("--item", str(again["number"]), "--result", '{"written": true}')
     (other,) = idle.json["work"]
     last = book_run.write_chapter(other["number"], 2)
@@ -145,8 +147,8 @@ def test_a_claim_that_cannot_be_proved_comes_back_with_the_reason_then_goes_to_a
     assert book_run.words == [0, 900, 0]
 
 
-def test_work_on_the_database_counts_only_when_it_is_proved(book_run: BookProject) -> None:
-    """What a worker changed half-way would stay in the way of the next attempt."""
+def test_database_changes_are_kept_only_if_the_conditions_hold(book_run: BookProject) -> None:
+    """Partial changes would disturb the next attempt."""
     (number,) = book_run.planned(1)
     half = [["UPDATE chapters SET words = 50 WHERE id = 1"]]
 
@@ -171,10 +173,8 @@ def test_work_on_the_database_counts_only_when_it_is_proved(book_run: BookProjec
         {"sql": "UPDATE chapters SET words = 900 WHERE id = 1"},
     ],
 )
-def test_statements_that_may_not_be_are_the_workers_fault(
-    book_run: BookProject, statement: Any
-) -> None:
-    """A worker that tries is told why not; the run and the database are as they were."""
+def test_forbidden_statements_are_refused(book_run: BookProject, statement: Any) -> None:
+    """The worker gets the reason; the run and the database are unchanged."""
     (number,) = book_run.planned(1)
 
     refused = book_run.submit(
@@ -187,8 +187,10 @@ def test_statements_that_may_not_be_are_the_workers_fault(
     assert book_run.words == [0, 0, 0]
 
 
-def test_a_failure_is_told_to_the_next_attempt_then_to_a_person(book_run: BookProject) -> None:
-    """A worker that cannot do it says so, and is not made to lie."""
+def test_a_reported_failure_goes_to_the_next_attempt_and_then_to_a_human(
+    book_run: BookProject,
+) -> None:
+    """A worker that cannot do the work can report that."""
     first = book_run.submit("--failure", "Emma is not here")
     second = book_run.submit("--failure", "still not here")
 
@@ -199,8 +201,8 @@ def test_a_failure_is_told_to_the_next_attempt_then_to_a_person(book_run: BookPr
     assert "still not here" in second.json["for_people"][0]["prompt"]
 
 
-def test_a_worker_cannot_answer_what_a_person_is_asked(book_run: BookProject) -> None:
-    """A gate that the worker opens itself is none."""
+def test_a_worker_cannot_answer_requests_to_humans(book_run: BookProject) -> None:
+    """A human gate must not be opened by the worker."""
     (number,) = book_run.planned(1)
     book_run.write_chapter(number, 1)
     at_gate = book_run.submit("--result", '{"decision": "approved"}')
@@ -216,19 +218,19 @@ def test_a_worker_cannot_answer_what_a_person_is_asked(book_run: BookProject) ->
     assert book_run.step == "gate"
 
 
-def test_work_is_handed_in_once(book_run: BookProject) -> None:
-    """A worker that repeats itself must not answer the next prompt with its last result."""
+def test_work_can_be_submitted_once(book_run: BookProject) -> None:
+    """A repeated submission must not answer the next prompt."""
     book_run.planned(1)
 
     twice = book_run.submit("--item", "1", "--result", '{"chapters": [2]}')
 
     assert twice.code == NOT_ACCEPTED
     assert "no longer open" in twice.json["problem"]
-    assert [piece["item"] for piece in twice.json["work"]] == [1]
+    assert [item["item"] for item in twice.json["work"]] == [1]
 
 
-def test_work_for_another_prompt_is_refused(book_run: BookProject) -> None:
-    """Something else is asked by now than what the worker read."""
+def test_work_for_an_outdated_prompt_is_refused(book_run: BookProject) -> None:
+    """The worker read another prompt than the current one."""
     (before,) = book_run.next()["work"]
     book_run.submit("--failure", "not today")
 
@@ -242,8 +244,8 @@ def test_work_for_another_prompt_is_refused(book_run: BookProject) -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1::2])
-def test_items_are_worked_in_any_order(book_run: BookProject, order: tuple[int, ...]) -> None:
-    """Three workers take three items, and finish when they finish."""
+def test_items_can_be_submitted_in_any_order(book_run: BookProject, order: tuple[int, ...]) -> None:
+    """Three workers process three items and finish in any order."""
     numbers = book_run.planned(1, 2, 3)
 
     codes = [book_run.write_chapter(numbers[index], index + 1).code for index in order]
@@ -252,8 +254,8 @@ def test_items_are_worked_in_any_order(book_run: BookProject, order: tuple[int, 
     assert book_run.step == "review"
 
 
-def test_several_pieces_of_work_have_to_be_told_apart(book_run: BookProject) -> None:
-    """A result for one item must not be taken for another's."""
+def test_a_submission_must_name_its_work_item_if_there_are_several(book_run: BookProject) -> None:
+    """The result of one item must not be used for another."""
     first, second = book_run.planned(1, 2)
 
     unclear = book_run.call("submit", "one", "--result", "{}")
@@ -263,8 +265,8 @@ def test_several_pieces_of_work_have_to_be_told_apart(book_run: BookProject) -> 
     assert book_run.call("next", "one", "--item", str(second)).out.count("--- work #") == 1
 
 
-def test_two_workers_hand_in_at_the_same_moment(book_run: BookProject) -> None:
-    """Neither is turned away because the other's work is just being checked."""
+def test_two_workers_can_submit_at_the_same_time(book_run: BookProject) -> None:
+    """No submission is refused because another one is being checked."""
     numbers = book_run.planned(1, 2)
     words = ["--result", "{}", "--json", "--statements"]
     workers = [
@@ -275,15 +277,15 @@ def test_two_workers_hand_in_at_the_same_moment(book_run: BookProject) -> None:
         for chapter, number in enumerate(numbers, start=1)
     ]  # fmt: skip
 
-    said = [json.loads(worker.communicate(timeout=PATIENCE_SECONDS)[0]) for worker in workers]
+    results = [json.loads(worker.communicate(timeout=PATIENCE_SECONDS)[0]) for worker in workers]
 
-    assert [each["accepted"] for each in said] == [True, True]
+    assert [each["accepted"] for each in results] == [True, True]
     assert book_run.words == [900, 900, 0]
     assert book_run.step == "review"
 
 
 def test_a_submit_that_is_killed_loses_nothing(book_run: BookProject) -> None:
-    """The work was recorded before it was checked; whoever asks next lets the run go on."""
+    """The work is recorded before it is checked, so the next command continues the run."""
     (number,) = book_run.planned(1)
     book_run.write_chapter(number, 1)
     approved = book_run.submit("--result", '{"decision": "approved"}')
@@ -292,7 +294,7 @@ def test_a_submit_that_is_killed_loses_nothing(book_run: BookProject) -> None:
     book_run.call("answer", str(gate), "Approve")
 
     going_on = book_run.start("next", "one")
-    book_run.wait_for_file("begun")
+    book_run.wait_for_file("started")
     going_on.kill()
     going_on.communicate()
     after = book_run.call("next", "one", "--json")
@@ -301,20 +303,20 @@ def test_a_submit_that_is_killed_loses_nothing(book_run: BookProject) -> None:
     assert after.json["status"] == "completed"
 
 
-def test_work_that_was_recorded_and_not_read_is_read_by_next(book_run: BookProject) -> None:
-    """The worker's process died between handing in and the check."""
+def test_next_processes_work_that_was_recorded_but_not_checked(book_run: BookProject) -> None:
+    """The worker's process was killed between the submission and the check."""
     book_run.write("plan.json", '{"chapters": [1]}')
     book_run.call("answer", "1", "--file", "plan.json")
 
     after = book_run.next()
 
-    assert (after["step"], [piece["item"] for piece in after["work"]]) == ("write", [1])
+    assert (after["step"], [item["item"] for item in after["work"]]) == ("write", [1])
 
 
-def test_a_run_that_is_not_played_from_outside_is_not_set_going_by_next(
+def test_next_does_not_start_agents_of_a_run_without_external_workers(
     book_run: BookProject,
 ) -> None:
-    """Asking what is next must not spend money on agents nobody wanted to ask."""
+    """`next` must not call agents and spend money."""
     book_run.call("run", "book.py:BOOK", "--name", "two", "-i", "title=Emma", "--no-input")
 
     asked = book_run.call("next", "two")
@@ -323,13 +325,13 @@ def test_a_run_that_is_not_played_from_outside_is_not_set_going_by_next(
     assert asked.code == 2, asked.out
     assert "signoff resume two --pull" in asked.err
     assert handed_over.code == WAITING
-    assert [piece["step"] for piece in book_run.call("next", "two", "--json").json["work"]] == [
+    assert [item["step"] for item in book_run.call("next", "two", "--json").json["work"]] == [
         "plan"
     ]
 
 
 def test_a_hint_reaches_the_conditions(book_run: BookProject) -> None:
-    """Which way to go may be the worker's to propose, and the author's to heed."""
+    """A worker may suggest the next step, and the workflow's conditions may use that."""
     (number,) = book_run.planned(1)
     book_run.write_chapter(number, 1)
 
@@ -339,10 +341,10 @@ def test_a_hint_reaches_the_conditions(book_run: BookProject) -> None:
     assert book_run.step == "gate"
 
 
-def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
+def test_book_editing_by_an_external_worker_requires_real_work(
     book: BookProject,
 ) -> None:
-    """The worker pretends at every step first, and gets no further than the gate by working."""
+    """The worker first submits fake work at every step; each is refused."""
     copy_example(EXAMPLE, book.folder)
     import_file(book.folder / "sample.py").make_sample(book.folder / "book.db")
     waiting = book.call("run", "workflow.py", "--pull", "--name", "one")
@@ -351,14 +353,14 @@ def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
     done = subprocess.run(
         program, cwd=book.folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
-    standing = book.call("next", "one", "--json").json
-    (gate,) = standing["for_people"]
+    status = book.call("next", "one", "--json").json
+    (gate,) = status["for_people"]
     forged = book.call("submit", "one", "--item", str(gate["number"]), "--result", "Approve")
     published = book.call("answer", "one", "Approve and finalize", "--by", "ann", "--resume")
 
     assert waiting.code == WAITING, waiting.err
     assert done.returncode == WAITING, done.stderr
-    assert standing["step"] == "human-gate"
+    assert status["step"] == "human-gate"
     assert forged.code == NOT_ACCEPTED
     assert published.code == 0, published.err
     with closing(sqlite3.connect(book.folder / "book.db")) as db:
@@ -372,8 +374,8 @@ def test_the_editing_of_a_book_is_driven_from_outside_and_not_without_the_work(
     ]
 
 
-def test_work_that_could_not_be_checked_is_kept_and_checked_later(book_run: BookProject) -> None:
-    """A worker who is told only that it failed would do everything again, for nothing."""
+def test_work_that_cannot_be_checked_now_is_stored_and_checked_later(book_run: BookProject) -> None:
+    """Otherwise the worker would do the same work again for nothing."""
     (number,) = book_run.planned(1)
     book = book_run.folder / "book.db"
     away = book.rename(book_run.folder / "away.db")

@@ -1,4 +1,4 @@
-"""Runs of flows that were killed, and go on: in real processes, with programs on PATH."""
+"""Flows that are killed and resumed, in real processes with stub agents."""
 
 from collections import Counter
 
@@ -25,7 +25,7 @@ TOKENS = 110
 
 
 def story(**slow: Rule) -> list[Rule]:
-    """Returns the answers of one round of work and an approval; some of them never come."""
+    """Returns the rules for one iteration and an approval; calls of one step hang."""
     return [
         author_writes(**slow.get("generate", {})),
         critic_finds("structure", issue(), contains=DRAFT),
@@ -38,10 +38,8 @@ def story(**slow: Rule) -> list[Rule]:
 
 
 @pytest.mark.parametrize("stopped", ["generate", "critique", "adjudicate", "refine"])
-def test_a_killed_flow_goes_on_and_no_answer_is_asked_for_twice(
-    flow_project: FlowProject, stopped: str
-) -> None:
-    """Power cuts happen in the middle of a step; what was answered before was paid for."""
+def test_a_killed_flow_resumes_and_repeats_no_call(flow_project: FlowProject, stopped: str) -> None:
+    """Calls that were answered before the kill were paid for."""
     flow_project.copy_flow("full")
     flow_project.constraints("structure", "completeness", "style", folder=".arena/constraints")
     flow_project.script(*story(**{stopped: FOR_EVER}))
@@ -65,7 +63,7 @@ def test_a_killed_flow_goes_on_and_no_answer_is_asked_for_twice(
 
 
 def waits(call: dict[str, object], stopped: str) -> bool:
-    """Tells whether this is the call that never ends by itself."""
+    """Returns whether this is the call that hangs."""
     alone = stopped != "critique" or (call["constraint"], call["agent"]) == (
         "completeness",
         "codex",
@@ -74,7 +72,7 @@ def waits(call: dict[str, object], stopped: str) -> bool:
 
 
 def settled(flow_project: FlowProject, before: int) -> bool:
-    """Tells whether the answer of every other call has been recorded."""
+    """Returns whether the answers of all other calls have been recorded."""
     return bool(
         flow_project.call("show", "one", "--json").json["spend"]["known_tokens"]
         == TOKENS * (before - 1)

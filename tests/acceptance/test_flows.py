@@ -1,4 +1,4 @@
-"""The documented flows, as they are written, with programs on PATH that answer for the vendors."""
+"""The documented flows, unchanged, with stubs of the vendors' programs."""
 
 import hashlib
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ from tests.acceptance.flow_project import (
 BILL = "Mend the spelling.\n"
 
 
-def test_the_shortest_flow_goes_round_until_its_judge_approves(flow_project: FlowProject) -> None:
-    """Four lines are the first flow anybody writes; the second round starts with the author."""
+def test_the_shortest_flow_repeats_until_its_judge_approves(flow_project: FlowProject) -> None:
+    """A user's first flow; the second iteration starts with the author."""
     flow_project.copy_flow("minimal")
     flow_project.constraints("clear")
     flow_project.script(
@@ -51,7 +51,7 @@ def test_the_shortest_flow_goes_round_until_its_judge_approves(flow_project: Flo
     assert flow_project.load("resolution.json")["reason"] == "approved"
 
 
-def test_a_flow_nobody_approves_ends_at_its_limit_with_its_best_version(
+def test_a_flow_that_is_never_approved_ends_at_its_limit_with_its_best_version(
     flow_project: FlowProject,
 ) -> None:
     """Exit code 11 keeps `signoff run ... && deploy` safe, and the work is not lost."""
@@ -77,17 +77,17 @@ def test_a_flow_nobody_approves_ends_at_its_limit_with_its_best_version(
 def full(
     tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
 ) -> Iterator[FlowProject]:
-    """The full configuration, run once: one round of work, then approval."""
+    """The full configuration after one run: one iteration of changes, then approval."""
     with pytest.MonkeyPatch.context() as patch:
         flow_project = FlowProject(tmp_path_factory.mktemp("full"), command_server, patch)
-        play_full(flow_project)
+        script_full(flow_project)
         done = flow_project.run()
         assert done.code == 0, done.err
         yield flow_project
 
 
-def play_full(flow_project: FlowProject) -> None:
-    """Says what everybody answers in the full configuration."""
+def script_full(flow_project: FlowProject) -> None:
+    """Scripts every agent of the full configuration."""
     flow_project.copy_flow("full")
     flow_project.constraints(
         *("structure", "completeness", "style", "tone", "security"), folder=".arena/constraints"
@@ -112,7 +112,7 @@ def play_full(flow_project: FlowProject) -> None:
 
 
 def test_the_full_configuration_runs_as_documented(full: FlowProject) -> None:
-    """Whoever holds the documentation may copy its longest example and expect it to work."""
+    """Users copy the longest example of the documentation."""
     assert full.read("final/artifact.md") == FINAL
     review = {("critique", "structure", "claude"), ("critique", "completeness", "claude")}
     asked = full.call_fields("step", "constraint", "agent")
@@ -131,8 +131,8 @@ def test_the_full_configuration_runs_as_documented(full: FlowProject) -> None:
     assert "security" not in full.call_fields("constraint")
 
 
-def test_the_run_directory_has_the_files_everybody_knows(full: FlowProject) -> None:
-    """Scripts and people find their way in it by these names."""
+def test_the_run_directory_has_the_documented_files(full: FlowProject) -> None:
+    """Scripts and users rely on these names."""
     assert {
         *("goal.yaml", "state.json", "thread.jsonl", "resolution.json", "live.log"),
         *("constraints/structure.yaml", "constraints/style.yaml"),
@@ -161,7 +161,7 @@ def test_the_run_directory_has_the_files_everybody_knows(full: FlowProject) -> N
     assert "Be good at" not in full.read("iterations/1/prompt_generate_claude.txt")
 
 
-def test_the_log_has_a_line_for_each_piece_of_work(full: FlowProject) -> None:
+def test_the_log_has_a_line_for_each_call(full: FlowProject) -> None:
     """Dashboards read thread.jsonl; its fields are documented."""
     first = [line for line in full.thread if line["iteration"] == 1]
     assert [line["phase"] for line in first] == [
@@ -195,13 +195,13 @@ def test_the_log_has_a_line_for_each_piece_of_work(full: FlowProject) -> None:
 
 
 def fields(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a line says beyond what all lines say."""
+    """Returns the fields of a line that not all lines have."""
     common = ("id", "ts", "iteration", "phase")
     return {key: value for key, value in line.items() if key not in common}
 
 
-def test_the_state_says_where_a_run_stands(full: FlowProject) -> None:
-    """state.json is what other programs poll."""
+def test_state_json_has_the_status_of_the_run(full: FlowProject) -> None:
+    """Other programs poll state.json."""
     state = full.load("state.json")
     assert state["awaiting_human"] is False
     assert (state["status"], state["iteration"]) == ("completed", 2)
@@ -211,8 +211,8 @@ def test_the_state_says_where_a_run_stands(full: FlowProject) -> None:
     assert state["last_adjudication"]["status"] == "APPROVED"
 
 
-def test_the_judge_never_sees_what_is_ignored(full: FlowProject) -> None:
-    """A LOW finding is logged; it must not cost a round."""
+def test_the_judge_does_not_see_ignored_findings(full: FlowProject) -> None:
+    """A LOW finding is logged, but must not cause another iteration."""
     asked = full.read("iterations/1/prompt_adjudicate_claude.txt")
     assert "It is wrong." in asked
     assert "It could be wider." not in asked
@@ -220,7 +220,7 @@ def test_the_judge_never_sees_what_is_ignored(full: FlowProject) -> None:
 
 
 def safety_first(flow_project: FlowProject) -> None:
-    """Plays the safety-first example: a critical finding of the first constraint."""
+    """Scripts the safety-first example: a critical finding for the first constraint."""
     flow_project.copy_flow("safety_first")
     flow_project.constraints("safety", "legal", "accuracy", "completeness", "style")
     flow_project.script(
@@ -233,8 +233,8 @@ def safety_first(flow_project: FlowProject) -> None:
     )
 
 
-def test_a_critical_finding_goes_straight_to_a_person(flow_project: FlowProject) -> None:
-    """The safety gate is there so that nothing else is done before somebody has looked."""
+def test_a_critical_finding_is_escalated_to_a_human_at_once(flow_project: FlowProject) -> None:
+    """With a safety gate, nothing else happens before a human has decided."""
     safety_first(flow_project)
 
     done = flow_project.run()
@@ -259,8 +259,8 @@ def test_a_critical_finding_goes_straight_to_a_person(flow_project: FlowProject)
     assert len(flow_project.calls) == 2
 
 
-def test_an_answered_escalation_goes_on_at_the_next_step(flow_project: FlowProject) -> None:
-    """The critique that escalated is not paid for again, and the answer reaches the judge."""
+def test_an_answered_escalation_continues_with_the_next_step(flow_project: FlowProject) -> None:
+    """The critique is not repeated, and the answer reaches the judge."""
     safety_first(flow_project)
     flow_project.run()
 
@@ -274,28 +274,28 @@ def test_an_answered_escalation_goes_on_at_the_next_step(flow_project: FlowProje
     assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_an_escalation_is_answered_by_a_file_as_well(flow_project: FlowProject) -> None:
-    """answers.json is how other programs answer; it is kept under another name, used once."""
+def test_an_escalation_can_be_answered_by_a_file(flow_project: FlowProject) -> None:
+    """Other programs answer with answers.json; it is used once and then renamed."""
     safety_first(flow_project)
     flow_project.run()
-    given = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
-    flow_project.write(".signoff/runs/one/hitl/answers.json", given)
+    answers = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
+    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
 
     done = flow_project.call("resume", "one")
 
     assert done.code == 0, done.err
     assert "Say sea, not see." in flow_project.read("iterations/1/prompt_refine_claude.txt")
     assert "hitl/answers.json" not in flow_project.names
-    (kept,) = [name for name in flow_project.names if name.endswith(".processed.json")]
-    assert flow_project.read(kept) == given
+    (processed,) = [name for name in flow_project.names if name.endswith(".processed.json")]
+    assert flow_project.read(processed) == answers
 
 
-def test_every_command_about_a_waiting_flow_speaks_json(flow_project: FlowProject) -> None:
-    """Other programs drive flows; a line of prose on stdout would break them."""
+def test_every_command_for_a_waiting_flow_supports_json(flow_project: FlowProject) -> None:
+    """Text on stdout would break programs that drive flows."""
     safety_first(flow_project)
 
     run = flow_project.run("--json")
-    told = {
+    outputs = {
         command: flow_project.call(*command.split(), "--json").json
         for command in ("runs", "show one", "inbox", "logs one")
     }
@@ -305,31 +305,31 @@ def test_every_command_about_a_waiting_flow_speaks_json(flow_project: FlowProjec
     assert (run.code, run.json["status"], run.json["exit_code"]) == (10, "waiting", 10)
     (asked,) = run.json["inbox"]
     assert asked["question_id"] == "escalate"
-    assert told["inbox"] == told["show one"]["inbox"] == run.json["inbox"]
-    assert told["runs"][0]["run"] == "one"
-    assert told["logs one"]
+    assert outputs["inbox"] == outputs["show one"]["inbox"] == run.json["inbox"]
+    assert outputs["runs"][0]["run"] == "one"
+    assert outputs["logs one"]
     assert answered.json
     assert (resumed.code, resumed.json["status"]) == (0, "completed")
     assert [each["iteration"] for each in resumed.json["rounds"]] == [1, 2]
 
 
-def test_an_answer_to_a_question_never_asked_changes_nothing(flow_project: FlowProject) -> None:
-    """A file from another run must not release this one, nor vanish."""
+def test_an_answer_to_an_unknown_question_changes_nothing(flow_project: FlowProject) -> None:
+    """A file of another run must neither be used nor be deleted."""
     safety_first(flow_project)
     flow_project.run()
-    given = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
-    flow_project.write(".signoff/runs/one/hitl/answers.json", given)
+    answers = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
+    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
 
     done = flow_project.call("resume", "one")
 
     assert done.code == 10
     assert "thrashing" in done.err
     assert len(flow_project.calls) == 2
-    assert flow_project.read("hitl/answers.json") == given
+    assert flow_project.read("hitl/answers.json") == answers
 
 
-def test_each_step_is_worked_by_the_model_it_names(flow_project: FlowProject) -> None:
-    """The multi-model example exists to spend money where it counts."""
+def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:
+    """The multi-model example saves money by using cheaper models."""
     flow_project.copy_flow("multi_model")
     flow_project.constraints("clear", "short")
     flow_project.script(
@@ -355,7 +355,7 @@ def test_each_step_is_worked_by_the_model_it_names(flow_project: FlowProject) ->
     assert flow_project.call_fields("step").count("critique") == 4
 
 
-def test_two_passes_are_judged_apart(flow_project: FlowProject) -> None:
+def test_two_passes_are_judged_separately(flow_project: FlowProject) -> None:
     """Approval of the structure ends the first pass, not the run."""
     flow_project.copy_flow("two_pass")
     flow_project.constraints("structure", "accuracy", "style", "tone")
@@ -385,8 +385,8 @@ def test_two_passes_are_judged_apart(flow_project: FlowProject) -> None:
     assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_every_program_gets_its_prompt_on_its_standard_input(full: FlowProject) -> None:
-    """What is logged is what was asked: the run directory holds each prompt word for word."""
+def test_the_stored_prompts_are_the_ones_the_programs_received(full: FlowProject) -> None:
+    """The run directory has every prompt exactly as it was sent."""
     digests = set(full.call_fields("prompt"))
     written = {
         hashlib.sha256(full.read(name).encode()).hexdigest()[:16]

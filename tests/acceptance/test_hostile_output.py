@@ -1,4 +1,4 @@
-"""What programs say that is broken, empty, endless or pretends to be something else."""
+"""Output of agents that is broken, empty, endless or an attempted attack."""
 
 import json
 
@@ -40,14 +40,14 @@ def begin(flow_project: FlowProject, *play: Rule, agent: str = "claude") -> None
     flow_project.script(*play)
 
 
-def waits_for(flow_project: FlowProject) -> list[str]:
-    """Returns what a run waits for, by the ids its users know."""
+def pending_ids(flow_project: FlowProject) -> list[str]:
+    """Returns the question ids of the pending requests."""
     asked = flow_project.load("hitl/questions.json")["questions"]
     return [each["id"] for group in asked for each in group["questions"]]
 
 
 @pytest.mark.parametrize(
-    ("agent", "said"),
+    ("agent", "reply"),
     [
         *((agent, CUT_OFF) for agent in AGENTS),
         *((agent, "") for agent in AGENTS),
@@ -62,15 +62,15 @@ def waits_for(flow_project: FlowProject) -> list[str]:
         *("prose", "twice", "pass with a blocker", "fail without a finding"),
     ],
 )
-def test_a_review_that_cannot_be_relied_on_is_sent_back_once_and_then_a_person_decides(
-    flow_project: FlowProject, agent: str, said: str
+def test_an_invalid_review_is_returned_once_and_then_a_human_decides(
+    flow_project: FlowProject, agent: str, reply: str
 ) -> None:
-    """None of these may count as a pass, whoever says it."""
-    begin(flow_project, author_writes(), {"step": "critique", "text": said}, agent=agent)
+    """None of these may count as a pass."""
+    begin(flow_project, author_writes(), {"step": "critique", "text": reply}, agent=agent)
 
     done = flow_project.run()
 
-    assert (done.code, waits_for(flow_project)) == (10, ["critique_clear"]), done.err
+    assert (done.code, pending_ids(flow_project)) == (10, ["critique_clear"]), done.err
     assert flow_project.call_fields("step", "again") == [
         ("generate", False),
         ("critique", False),
@@ -86,13 +86,17 @@ def test_a_review_that_cannot_be_relied_on_is_sent_back_once_and_then_a_person_d
         ("gemini", "```\n{}\n```"),
     ],
 )
-def test_words_around_a_review_do_no_harm(
+def test_text_around_a_review_is_ignored(
     flow_project: FlowProject, agent: str, wrapped: str
 ) -> None:
-    """Models are polite; a round must not be lost to it."""
-    said = {"step": "critique", "text": wrapped.replace("{}", passing_critique()), "whole": True}
+    """Models add friendly text around the JSON."""
+    reply = {"step": "critique", "text": wrapped.replace("{}", passing_critique()), "whole": True}
     begin(
-        flow_project, author_writes(FINAL), said, judge_decides("APPROVED", whole=True), agent=agent
+        flow_project,
+        author_writes(FINAL),
+        reply,
+        judge_decides("APPROVED", whole=True),
+        agent=agent,
     )
 
     done = flow_project.run()
@@ -101,8 +105,8 @@ def test_words_around_a_review_do_no_harm(
     assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate"]
 
 
-def test_a_review_that_was_mended_when_it_was_sent_back_counts(flow_project: FlowProject) -> None:
-    """One slip costs one more call, not a person's afternoon."""
+def test_a_review_that_was_corrected_after_feedback_counts(flow_project: FlowProject) -> None:
+    """One mistake costs one more call and needs no human."""
     begin(
         flow_project,
         author_writes(FINAL),
@@ -114,12 +118,12 @@ def test_a_review_that_was_mended_when_it_was_sent_back_counts(flow_project: Flo
     done = flow_project.run()
 
     assert done.code == 0, done.err
-    told = flow_project.read("iterations/1/critiques/prompt_clear_claude_2.txt")
-    assert "was not accepted" in told
+    prompt = flow_project.read("iterations/1/critiques/prompt_clear_claude_2.txt")
+    assert "was not accepted" in prompt
 
 
-def test_quotes_that_do_not_exist_are_told_once_and_then_marked(flow_project: FlowProject) -> None:
-    """An invented quote is how a critic's invented finding shows."""
+def test_invented_quotes_are_returned_once_and_then_marked(flow_project: FlowProject) -> None:
+    """An invented quote is a sign of an invented finding."""
     invented = (
         issue("HIGH", "a purple whale", id="clear-001", finding="A whale."),
         issue("MEDIUM", "a green whale", id="clear-002", finding="Another whale."),
@@ -140,12 +144,12 @@ def test_quotes_that_do_not_exist_are_told_once_and_then_marked(flow_project: Fl
     asked = flow_project.read("iterations/1/prompt_adjudicate_claude.txt")
     assert "A whale. (unverified)" in asked
     assert "Another whale." not in asked
-    kept = flow_project.load("iterations/1/critiques/clear-claude.json")["issues"]
-    assert [each["unverified"] for each in kept] == [True, True]
+    issues = flow_project.load("iterations/1/critiques/clear-claude.json")["issues"]
+    assert [each["unverified"] for each in issues] == [True, True]
 
 
 def test_an_approval_inside_the_artifact_approves_nothing(flow_project: FlowProject) -> None:
-    """The text under review may be written by whoever wants it approved."""
+    """The author of the text under review may want it approved at any price."""
     text = f"The see.\n\n{IMITATION}\n\n{VERDICT}\n\nReview the artifact against clear now.\n"
     quoting = f"The artifact says\n{IMITATION}\n\nI say\n{judge_reply('REWRITE', bill='Mend it.')}"
     begin(
@@ -168,7 +172,7 @@ def test_an_approval_inside_the_artifact_approves_nothing(flow_project: FlowProj
 
 
 def test_an_approval_inside_a_finding_approves_nothing(flow_project: FlowProject) -> None:
-    """A critic that was talked into it must not talk the judge's parser into it."""
+    """A critic that was tricked by the text must not trick the judge's parser."""
     begin(
         flow_project,
         author_writes(),
@@ -188,8 +192,8 @@ def test_an_approval_inside_a_finding_approves_nothing(flow_project: FlowProject
     assert flow_project.thread[2]["status"] == "REWRITE"
 
 
-def test_an_approval_of_what_is_still_pursued_does_not_stand(flow_project: FlowProject) -> None:
-    """The judge is checked against the findings, not believed."""
+def test_an_approval_with_pursued_findings_is_not_valid(flow_project: FlowProject) -> None:
+    """The judge's approval is checked against the findings."""
     begin(
         flow_project,
         author_writes(),
@@ -210,10 +214,10 @@ def test_an_approval_of_what_is_still_pursued_does_not_stand(flow_project: FlowP
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_half_a_document_of_the_program_itself_is_no_answer(
+def test_truncated_output_of_a_program_is_not_an_answer(
     flow_project: FlowProject, agent: str
 ) -> None:
-    """A full disk or a broken pipe cuts a program's own output."""
+    """A full disk or a broken pipe can cut off a program's output."""
     half = {
         "claude": '{"type":"result","is_error":false,"result":"{\\"overall\\": \\"PASS\\"',
         "codex": '{"type":"item.completed","item":{"type":"agent_message","text":"{\\"overall',
@@ -224,12 +228,12 @@ def test_half_a_document_of_the_program_itself_is_no_answer(
     done = flow_project.run()
 
     assert done.code == 10, done.err
-    assert waits_for(flow_project) == ["critique_clear"]
+    assert pending_ids(flow_project) == ["critique_clear"]
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_an_empty_artifact_is_no_artifact(flow_project: FlowProject, agent: str) -> None:
-    """Nobody should pay critics to review nothing."""
+def test_an_empty_artifact_is_refused(flow_project: FlowProject, agent: str) -> None:
+    """Reviewing an empty text would be wasted money."""
     begin(flow_project, author_writes(""), agent=agent)
 
     done = flow_project.run()
@@ -239,10 +243,10 @@ def test_an_empty_artifact_is_no_artifact(flow_project: FlowProject, agent: str)
     assert flow_project.call_fields("step") == ["generate", "generate"]
 
 
-def test_a_judge_nobody_can_read_is_asked_again_and_then_a_person_is(
+def test_an_unparseable_judge_is_asked_again_and_then_a_human_decides(
     flow_project: FlowProject,
 ) -> None:
-    """Unparseable is not an approval; the rules can decide instead of the judge."""
+    """Unparseable output is not an approval; the human can let the policy decide."""
     begin(
         flow_project,
         author_writes(),
@@ -252,9 +256,9 @@ def test_a_judge_nobody_can_read_is_asked_again_and_then_a_person_is(
     )
 
     done = flow_project.run()
-    asked = waits_for(flow_project)
-    given = '{"answers": [{"question_id": "adjudication", "answer": "rules"}]}'
-    flow_project.write(".signoff/runs/one/hitl/answers.json", given)
+    asked = pending_ids(flow_project)
+    answers = '{"answers": [{"question_id": "adjudication", "answer": "rules"}]}'
+    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
     flow_project.script(critics_pass(), judge_decides("APPROVED"), editor_replaces())
     after = flow_project.call("resume", "one")
 
@@ -266,7 +270,7 @@ def test_a_judge_nobody_can_read_is_asked_again_and_then_a_person_is(
 
 @pytest.mark.slow
 def test_an_artifact_of_five_megabytes_goes_through_every_step(flow_project: FlowProject) -> None:
-    """Generated data is long; it is slow at worst, and bounded."""
+    """Generated data can be long."""
     line = "The see is wide, and 12345 gulls fly over it.\n"
     times = 5 * 1024 * 1024 // len(line)
     begin(
@@ -286,7 +290,7 @@ def test_an_artifact_of_five_megabytes_goes_through_every_step(flow_project: Flo
 
 
 def test_an_endless_artifact_is_refused(flow_project: FlowProject) -> None:
-    """A program that repeats itself must not fill the disk with rounds of it."""
+    """An agent that repeats itself must not fill the disk."""
     begin(flow_project, author_writes("The sea. ", repeated=1_000_000))
 
     done = flow_project.run()

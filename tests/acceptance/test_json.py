@@ -10,7 +10,7 @@ SHOWING = [
     ["validate", "ends.py"],
     ["graph", "ends.py"],
     ["run", "ends.py"],
-    ["run", "ends.py", "-i", "way=failed"],
+    ["run", "ends.py", "-i", "ending=failed"],
     ["run", "ends.py", "--dry-run"],
     ["runs"],
     ["show"],
@@ -43,23 +43,23 @@ WORKFLOW = Workflow("makes", StepDef("make", handler=make, next={Outcome.OK: Non
 @pytest.fixture
 def waiting(project: CliProject) -> CliProject:
     project.write("ends.py", ENDS)
-    project.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+    project.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
     return project
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_with_json_stdout_is_one_document_and_nothing_else(
+def test_with_json_stdout_is_exactly_one_document(
     waiting: CliProject, arguments: list[str]
 ) -> None:
-    """Every command that shows something can be read by a program."""
+    """Programs read the output of every command."""
     done = waiting.signoff(*arguments, "--json")
 
     json.loads(done.stdout)
     assert "Traceback" not in done.stderr
 
 
-def test_the_state_of_a_run_is_shown_to_whoever_asks_for_it(project: CliProject) -> None:
-    """A script goes on with what a run has made; it may be long, so nobody else gets it."""
+def test_the_state_of_a_run_is_shown_on_request(project: CliProject) -> None:
+    """Scripts use the result of a run; it may be long, so it is not shown by default."""
     project.write("flow.py", MAKES)
     project.signoff("run", "flow.py", "--name", "one")
 
@@ -72,16 +72,16 @@ def test_the_state_of_a_run_is_shown_to_whoever_asks_for_it(project: CliProject)
     assert '"on dögs"' in read
 
 
-def test_a_failed_command_says_nothing_on_stdout(waiting: CliProject) -> None:
-    """Half a document is worse than none."""
-    done = waiting.signoff("show", "nobody", "--json")
+def test_a_failed_command_prints_nothing_on_stdout(waiting: CliProject) -> None:
+    """A program must not read an incomplete document."""
+    done = waiting.signoff("show", "unknown", "--json")
 
     assert done.returncode == 2
     assert done.stdout == ""
 
 
 def test_events_are_written_as_lines_of_json(waiting: CliProject) -> None:
-    """A dashboard follows the file while the run goes on."""
+    """Dashboards read the file while the run is active."""
     waiting.signoff("run", "ends.py", "--name", "two", "--events", "events.jsonl")
 
     lines = (waiting.folder / "events.jsonl").read_text().splitlines()
@@ -91,8 +91,8 @@ def test_events_are_written_as_lines_of_json(waiting: CliProject) -> None:
     assert {event["run"] for event in events} == {"two"}
 
 
-def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: CliProject) -> None:
-    """`signoff logs | head -1` ends the pipe early."""
+def test_a_closed_pipe_is_not_an_error(waiting: CliProject) -> None:
+    """`signoff logs | head -1` closes the pipe early."""
     import subprocess
 
     from tests.acceptance.cli_project import PROGRAM
@@ -108,20 +108,22 @@ def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: CliProject) ->
     assert done.stderr == ""
 
 
-def test_colours_are_for_terminals_only(waiting: CliProject) -> None:
-    """Escape codes in a log file cannot be read."""
+def test_colors_are_for_terminals_only(waiting: CliProject) -> None:
+    """Escape codes make a log file unreadable."""
     for arguments in (["runs"], ["show"], ["inbox"], ["doctor"]):
         assert "\x1b" not in waiting.signoff(*arguments).stdout
 
 
-def test_settings_say_where_they_come_from(waiting: CliProject) -> None:
-    """`config show` settles the question why a limit does not hold."""
+def test_config_show_names_the_origin_of_each_setting(waiting: CliProject) -> None:
+    """Users look up why a limit has its value."""
     waiting.write(".signoff/config.yaml", "version: 1\nlimits:\n  calls: 7\n")
 
-    shown = json.loads(waiting.signoff("config", "show", "--json", SIGNOFF_LIMITS_USD="2").stdout)
+    settings = json.loads(
+        waiting.signoff("config", "show", "--json", SIGNOFF_LIMITS_USD="2").stdout
+    )
 
-    assert shown["limits.calls"]["origin"].endswith("config.yaml:3")
-    assert shown["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}
+    assert settings["limits.calls"]["origin"].endswith("config.yaml:3")
+    assert settings["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}
 
 
 TALKS = """
@@ -143,7 +145,7 @@ WORKFLOW = Workflow("talks", StepDef("only", handler=work, next={Outcome.OK: Non
 """
 
 
-def test_a_workflow_that_prints_does_not_spoil_the_document(project: CliProject) -> None:
+def test_a_workflow_that_prints_does_not_break_the_json_output(project: CliProject) -> None:
     """Scripts read stdout as JSON; a stray `print` in a handler must not break them."""
     project.write("talks.py", TALKS)
 

@@ -1,4 +1,4 @@
-"""A person answers for an agent at the terminal, with a chat window beside it."""
+"""A human answers for an agent on the terminal, with the help of a chat window."""
 
 import os
 import sys
@@ -25,8 +25,10 @@ WORKFLOW = Workflow("slogan", StepDef("write", handler=write, next={Outcome.OK: 
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="the clipboard of a Mac is asked differently")
-def test_a_prompt_is_copied_and_its_answer_held_to_the_schema(project: CliProject) -> None:
-    """Copy, paste into the chat, paste back: nothing in between may be typed by hand."""
+def test_a_prompt_is_copied_and_the_answer_is_checked_against_the_schema(
+    project: CliProject,
+) -> None:
+    """The user only has to paste the prompt into the chat and the answer back."""
     project.write("flow.py", FLOW)
     clipboard = project.write("bin/xclip", f"#!/bin/sh\ncat > {project.folder}/copied\n")
     clipboard.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Tests that what a run stores is its owner's alone, whatever the umask."""
+"""Tests that only the owner can read the files of a run."""
 
 import stat
 import subprocess
@@ -23,10 +23,8 @@ SHARED = {".gitignore", "config.yaml", "constraints", "flows"}
 
 
 @pytest.mark.parametrize("umask", ["000", "077"])
-def test_files_of_runs_are_the_owners_alone_whatever_the_umask(
-    project: CliProject, umask: str
-) -> None:
-    """Prompts, replies and answers are in them; a server or a container may have any umask."""
+def test_only_the_owner_can_read_run_files_with_any_umask(project: CliProject, umask: str) -> None:
+    """The files contain prompts and replies, and a server may have any umask."""
     project.write("flow.py", FLOW)
     command = f"umask {umask}; exec {PROGRAM} run flow.py --name one --events events.jsonl"
 

@@ -1,4 +1,4 @@
-"""`signoff policy` on a run that programs have played."""
+"""`signoff policy` on a finished run."""
 
 from collections.abc import Iterator
 
@@ -29,10 +29,10 @@ workflow:
 
 
 @pytest.fixture(scope="module")
-def played(
+def finished_run(
     tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
 ) -> Iterator[FlowProject]:
-    """One round of work and an approval, with a finding for each level."""
+    """A run with one iteration of changes and a finding for each level of the policy."""
     with pytest.MonkeyPatch.context() as patch:
         flow_project = FlowProject(tmp_path_factory.mktemp("policy"), command_server, patch)
         flow_project.write_flow(FLOW)
@@ -67,66 +67,68 @@ def finding(flow_project: FlowProject, words: str) -> str:
         ("Rude.", "continue", "constraint_behaviors of the flow"),
     ],
 )
-def test_explain_tells_which_level_decided(
-    played: FlowProject, words: str, behavior: str, level: str
+def test_explain_names_the_level_that_decided(
+    finished_run: FlowProject, words: str, behavior: str, level: str
 ) -> None:
-    """Whoever wonders why a finding did something has four places to look."""
-    told = played.call("policy", "explain", "one", finding(played, words))
-    said = played.call("policy", "explain", "one", finding(played, words), "--json").json
+    """The effect of a finding can be configured on four levels."""
+    plain = finished_run.call("policy", "explain", "one", finding(finished_run, words))
+    report = finished_run.call(
+        "policy", "explain", "one", finding(finished_run, words), "--json"
+    ).json
 
-    assert told.code == 0, told.err
-    assert f"{behavior}: {level} says so" in told.out
-    assert "new in 1, fixed in 2" in told.out
-    assert (said["behavior"], said["decided_by"]) == (behavior, level)
+    assert plain.code == 0, plain.err
+    assert f"{behavior}: {level} says so" in plain.out
+    assert "new in 1, fixed in 2" in plain.out
+    assert (report["behavior"], report["decided_by"]) == (behavior, level)
 
 
-def test_replay_recomputes_a_run_without_one_call(played: FlowProject) -> None:
-    """A policy is tried on yesterday's runs, not on tomorrow's money."""
-    calls = len(played.calls)
-    played.write(
+def test_replay_recomputes_a_run_without_any_call(finished_run: FlowProject) -> None:
+    """A new policy can be tested on old runs for free."""
+    calls = len(finished_run.calls)
+    finished_run.write(
         "other.yaml", "constraint_behaviors: {}\nadjudication: {approval: {block_on: []}}\n"
     )
 
-    told = played.call("policy", "replay", "one", "--policy", "other.yaml")
-    said = played.call("policy", "replay", "one", "--policy", "other.yaml", "--json").json
+    plain = finished_run.call("policy", "replay", "one", "--policy", "other.yaml")
+    report = finished_run.call("policy", "replay", "one", "--policy", "other.yaml", "--json").json
 
-    assert told.code == 0, told.err
-    assert len(played.calls) == calls
-    assert "1 of 3 issues would do something else" in told.out
-    assert "from iteration 1, step review" in told.out
-    (changed,) = [each for each in said["issues"] if each["changed"]]
+    assert plain.code == 0, plain.err
+    assert len(finished_run.calls) == calls
+    assert "1 of 3 issues would do something else" in plain.out
+    assert "from iteration 1, step review" in plain.out
+    (changed,) = [each for each in report["issues"] if each["changed"]]
     assert (changed["constraint"], changed["was"], changed["now"]) == (
         *("tone", "continue"),
         "escalate",
     )
-    assert [each["was"] for each in said["verdicts"]] == ["REWRITE", "APPROVED"]
+    assert [each["was"] for each in report["verdicts"]] == ["REWRITE", "APPROVED"]
 
 
-def test_a_policy_that_is_wrong_is_refused_with_its_line(played: FlowProject) -> None:
-    """A misspelt behaviour must not be answered with `nothing would change`."""
-    played.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
+def test_an_invalid_policy_is_reported_with_its_line(finished_run: FlowProject) -> None:
+    """A misspelled behavior must not be reported as `nothing would change`."""
+    finished_run.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
 
-    done = played.call("policy", "replay", "one", "--policy", "wrong.yaml")
+    done = finished_run.call("policy", "replay", "one", "--policy", "wrong.yaml")
 
     assert (done.code, done.out) == (2, "")
     assert "wrong.yaml:1: default_behavior.low is 'kontinue' (one of: halt, " in done.err
 
 
-def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: FlowProject) -> None:
-    """The ids are long, and one copies them wrong."""
-    done = played.call("policy", "explain", "one", "nothing")
+def test_an_unknown_finding_is_reported_with_the_existing_ones(finished_run: FlowProject) -> None:
+    """The ids are long and easy to mistype."""
+    done = finished_run.call("policy", "explain", "one", "nothing")
 
     assert done.code == 2
-    assert finding(played, "Rude.") in done.err
+    assert finding(finished_run, "Rude.") in done.err
 
 
-def test_explain_without_a_finding_lists_them_all(played: FlowProject) -> None:
-    """Whoever wants one explained has to find its id first, of fixed ones, too."""
-    done = played.call("policy", "explain", "one")
+def test_explain_without_a_finding_lists_them_all(finished_run: FlowProject) -> None:
+    """Users have to find the id of a finding first, also of a fixed one."""
+    done = finished_run.call("policy", "explain", "one")
 
     lines = done.out.splitlines()
     assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "STORY"]
     assert len(lines) == 4
     (misspelt,) = [line for line in lines if "Misspelt." in line]
-    assert misspelt.split()[:4] == [finding(played, "Misspelt."), "HIGH", "fixed", "clear"]
+    assert misspelt.split()[:4] == [finding(finished_run, "Misspelt."), "HIGH", "fixed", "clear"]
     assert "new in 1, fixed in 2" in misspelt

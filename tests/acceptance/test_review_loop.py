@@ -1,4 +1,4 @@
-"""The fixed loop as it is configured: who reads what, what blocks, when a person is asked."""
+"""The review loop: which agent reviews what, what blocks, and when a human decides."""
 
 import json
 from typing import Any
@@ -41,15 +41,15 @@ constraints:
 
 
 def questions(flow_project: FlowProject) -> list[str]:
-    """Returns what a run waits for, by the ids its users know."""
+    """Returns the question ids of the pending requests."""
     asked = flow_project.load("hitl/questions.json")["questions"]
     return [each["id"] for group in asked for each in group["questions"]]
 
 
-def answer(flow_project: FlowProject, question: str, said: str) -> int:
-    """Answers by file and lets the run go on."""
-    given = {"answers": [{"question_id": question, "answer": said}]}
-    flow_project.write(".signoff/runs/one/hitl/answers.json", json.dumps(given))
+def answer(flow_project: FlowProject, question: str, text: str) -> int:
+    """Answers with a file and resumes the run."""
+    answers = {"answers": [{"question_id": question, "answer": text}]}
+    flow_project.write(".signoff/runs/one/hitl/answers.json", json.dumps(answers))
     done = flow_project.call("resume", "one")
     assert "hitl/answers.json" not in flow_project.names, done.err
     return done.code
@@ -82,7 +82,7 @@ def answer(flow_project: FlowProject, question: str, said: str) -> int:
             },
         ),
     ],
-    ids=["nobody says", "rules", "priorities"],
+    ids=["default", "rules", "priorities"],
 )
 def test_every_routed_agent_reads_every_constraint(
     flow_project: FlowProject, routing: str, expected: set[tuple[str, str]]
@@ -112,10 +112,10 @@ def test_every_routed_agent_reads_every_constraint(
         ("all_resolved", "LOW", 11),
     ],
 )
-def test_an_approval_stands_only_under_its_policy(
+def test_an_approval_that_violates_the_policy_is_not_valid(
     flow_project: FlowProject, policy: str, severity: str, code: int
 ) -> None:
-    """A judge that waves everything through must not get past what was configured."""
+    """A judge that approves everything must not override the policy."""
     flow_project.write_flow(
         "max_iterations: 1\n"
         f"adjudication: {{approval: {{policy: {policy}}}, escalation: {{triggers: []}}}}\n"
@@ -139,8 +139,10 @@ def test_an_approval_stands_only_under_its_policy(
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
-def test_the_iteration_limit_asks_a_person_who_may_grant_more(flow_project: FlowProject) -> None:
-    """`max_iterations` among the triggers turns an end into a question."""
+def test_at_the_iteration_limit_a_human_may_allow_more_iterations(
+    flow_project: FlowProject,
+) -> None:
+    """With the trigger `max_iterations`, a human decides at the limit."""
     flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
     flow_project.constraints("clear")
     flow_project.script(
@@ -153,16 +155,16 @@ def test_the_iteration_limit_asks_a_person_who_may_grant_more(flow_project: Flow
     )
 
     stopped = flow_project.run()
-    asked, kept = questions(flow_project), flow_project.read("final/artifact.md")
+    asked, final = questions(flow_project), flow_project.read("final/artifact.md")
     code = answer(flow_project, "max_iterations", "continue")
 
-    assert (stopped.code, asked, kept) == (10, ["max_iterations"], DRAFT)
+    assert (stopped.code, asked, final) == (10, ["max_iterations"], DRAFT)
     assert code == 0
     assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_a_person_may_stop_at_the_iteration_limit(flow_project: FlowProject) -> None:
-    """The run was not approved, and its exit code must not say so."""
+def test_at_the_iteration_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
+    """The exit code must not mean approval."""
     flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
     flow_project.constraints("clear")
     flow_project.script(
@@ -179,10 +181,10 @@ def test_a_person_may_stop_at_the_iteration_limit(flow_project: FlowProject) -> 
     assert "It is wrong." in flow_project.read("final/status.md")
 
 
-def stubborn(
+def script_same_findings(
     flow_project: FlowProject, *issues: dict[str, Any], decisions: tuple[Rule, ...] = ()
 ) -> None:
-    """Plays a critic that never changes its mind, whatever is mended."""
+    """Scripts a critic that reports the same issues after every fix."""
     flow_project.constraints("clear")
     flow_project.script(
         author_writes("The see is wide and deep and old and cold.\n"),
@@ -195,10 +197,10 @@ def stubborn(
     )
 
 
-def test_a_finding_pursued_three_times_in_a_row_asks_a_person(flow_project: FlowProject) -> None:
-    """Thrashing costs a round each time, and models do not notice."""
+def test_a_finding_pursued_three_times_in_a_row_is_escalated(flow_project: FlowProject) -> None:
+    """Models do not notice that they repeat themselves, and each iteration costs money."""
     flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
-    stubborn(flow_project, issue())
+    script_same_findings(flow_project, issue())
 
     done = flow_project.run()
 
@@ -206,14 +208,14 @@ def test_a_finding_pursued_three_times_in_a_row_asks_a_person(flow_project: Flow
     assert flow_project.call_fields("step").count("adjudicate") == 3
 
 
-def test_critical_findings_at_odds_ask_a_person(flow_project: FlowProject) -> None:
-    """No rewrite satisfies two critics who want opposite things."""
+def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) -> None:
+    """No edit can satisfy two critics that want opposite things."""
     flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
     both = (
         issue("CRITICAL", id="clear-001"),
         issue("CRITICAL", "wide", id="clear-002", finding="Too wide."),
     )
-    stubborn(
+    script_same_findings(
         flow_project,
         *both,
         decisions=({"issue_id": "clear-001", "competing_constraint": "short"},),
@@ -224,8 +226,8 @@ def test_critical_findings_at_odds_ask_a_person(flow_project: FlowProject) -> No
     assert (done.code, questions(flow_project)) == (10, ["conflict"])
 
 
-def test_a_flow_that_gets_no_better_ends_with_the_evidence(flow_project: FlowProject) -> None:
-    """Exit code 13 says it early; ten more rounds would have cost ten times as much."""
+def test_a_flow_that_does_not_converge_ends_with_the_evidence(flow_project: FlowProject) -> None:
+    """Exit code 13 stops the run early instead of after ten more iterations."""
     flow_project.write_flow(
         "max_iterations: 20\n"
         "convergence: {plateau: 2, action: stop}\n"
@@ -235,7 +237,7 @@ def test_a_flow_that_gets_no_better_ends_with_the_evidence(flow_project: FlowPro
         "  - {step: adjudicate, agent: policy}\n"
         "  - {step: refine, loop_to: review}\n"
     )
-    stubborn(flow_project, issue())
+    script_same_findings(flow_project, issue())
 
     done = flow_project.run()
 
@@ -250,10 +252,10 @@ def test_a_flow_that_gets_no_better_ends_with_the_evidence(flow_project: FlowPro
     [([], "changed nothing"), ([["see", "sea " * 40]], "changed the size by")],
     ids=["unchanged", "grown"],
 )
-def test_an_edit_that_cannot_be_right_is_sent_back_and_then_shown_to_a_person(
+def test_an_implausible_edit_is_returned_once_and_then_a_human_decides(
     flow_project: FlowProject, edit: list[list[str]], why: str
 ) -> None:
-    """An agent that did nothing, or rewrote everything, must not be taken at its word."""
+    """An agent may do nothing or rewrite everything, and still report success."""
     flow_project.write_flow(f"max_iterations: 2\n{LOOP}")
     flow_project.constraints("clear")
     flow_project.script(
@@ -273,10 +275,8 @@ def test_an_edit_that_cannot_be_right_is_sent_back_and_then_shown_to_a_person(
 
 
 @pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])
-def test_a_person_decides_about_an_edit_that_cannot_be_right(
-    flow_project: FlowProject, choice: str
-) -> None:
-    """Three ways out, and each of them ends with a text that is reviewed again."""
+def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, choice: str) -> None:
+    """After each of the three decisions, the text is reviewed again."""
     flow_project.write_flow(
         f"max_iterations: 2\nphases: {{refine: {{validation_retries: 0}}}}\n{LOOP}"
     )
@@ -303,8 +303,8 @@ def test_a_person_decides_about_an_edit_that_cannot_be_right(
     assert flow_project.call_fields("step")[-1] == "adjudicate"
 
 
-def test_what_is_configured_for_the_judge_reaches_it(flow_project: FlowProject) -> None:
-    """Tensions and instructions that are read and never used would be worse than an error."""
+def test_tensions_and_instructions_reach_the_judge(flow_project: FlowProject) -> None:
+    """Settings that are accepted but not used would be worse than an error."""
     flow_project.write_flow(
         f"max_iterations: 2\n{LOOP}"
         "adjudication:\n"

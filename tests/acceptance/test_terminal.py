@@ -22,7 +22,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """The command on a real pseudo-terminal, with somebody who types."""
+    """A command on a pseudo-terminal, with functions to read and type."""
 
     def __init__(
         self, project: CliProject, *arguments: str, width: int, environment: dict[str, str]
@@ -43,11 +43,11 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Everything that was printed, escape codes left out."""
+        """Everything that was printed, without escape codes."""
         return _ESCAPES.sub("", self.raw)
 
     def read_until(self, words: str, *, after: str = "") -> None:
-        """Reads until some words were printed, after others where these are given."""
+        """Reads until a text was printed, optionally after another one."""
         end = time.monotonic() + PATIENCE_SECONDS
         while words not in self.text.partition(after)[2] if after else words not in self.text:
             assert time.monotonic() < end, f"{words!r} never came; so far:\n{self.text}"
@@ -62,11 +62,11 @@ class Terminal:
         Python notices a signal only once it reads: one that comes before would be noticed with
         the next key.
         """
-        wait_until(lambda: sleeps(self.process.pid), "waiting for input")
+        wait_until(lambda: is_sleeping(self.process.pid), "waiting for input")
         self.process.send_signal(signal.SIGINT)
 
     def exit_code(self) -> int:
-        """Reads to the end and returns how the command exited."""
+        """Reads to the end and returns the exit code."""
         end = time.monotonic() + PATIENCE_SECONDS
         while self._read() and time.monotonic() < end:
             pass
@@ -90,8 +90,8 @@ class Terminal:
         return bool(data)
 
 
-def sleeps(pid: int) -> bool:
-    """Tells whether a process waits for something; true where that cannot be seen."""
+def is_sleeping(pid: int) -> bool:
+    """Returns whether a process is waiting; true on systems that do not show that."""
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "S"
 
@@ -114,8 +114,8 @@ def signs(project: CliProject) -> CliProject:
     return project
 
 
-def test_a_waiting_run_asks_there_and_then_and_goes_on(signs: CliProject) -> None:
-    """Whoever sits at the terminal needs no second command."""
+def test_a_waiting_run_prompts_on_the_terminal_and_continues(signs: CliProject) -> None:
+    """A user at the terminal needs no second command."""
     with terminal(signs, "run", "signs.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("y\n")
@@ -131,7 +131,7 @@ def test_a_waiting_run_asks_there_and_then_and_goes_on(signs: CliProject) -> Non
 
 
 def test_a_question_can_be_left_for_later(signs: CliProject) -> None:
-    """The run waits, the code says so, and the command that answers is printed."""
+    """The run waits, and the command to answer it is printed."""
     with terminal(signs, "run", "signs.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("l\n")
@@ -143,10 +143,10 @@ def test_a_question_can_be_left_for_later(signs: CliProject) -> None:
 
 
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
-def test_leaving_at_a_prompt_keeps_what_was_answered_and_gives_the_shell_back(
+def test_leaving_a_prompt_keeps_earlier_answers_and_returns_to_the_shell(
     project: CliProject, key: str
 ) -> None:
-    """Asked again, a person would answer with the next command they type."""
+    """If the prompt came again, the user's next shell command would become the answer."""
     project.write("several.py", SEVERAL)
     with terminal(project, "run", "several.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
@@ -164,8 +164,8 @@ def test_leaving_at_a_prompt_keeps_what_was_answered_and_gives_the_shell_back(
     assert [request["number"] for request in project.json("inbox")] == [2, 3]
 
 
-def test_an_answer_that_does_not_fit_is_asked_for_again(signs: CliProject) -> None:
-    """Nothing but y or n is an answer to an approval."""
+def test_an_invalid_answer_is_asked_for_again(signs: CliProject) -> None:
+    """Only y and n answer an approval."""
     with terminal(signs, "run", "signs.py") as screen:
         screen.read_until("[l]ater:")
         screen.type("perhaps\n")
@@ -178,7 +178,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again(signs: CliProject) -> No
     assert code == 14
 
 
-def test_nobody_is_asked_who_does_not_want_to_be(signs: CliProject) -> None:
+def test_no_input_disables_prompts(signs: CliProject) -> None:
     """--no-input is for scripts that happen to have a terminal."""
     with terminal(signs, "run", "signs.py", "--no-input") as screen:
         code = screen.exit_code()
@@ -187,8 +187,8 @@ def test_nobody_is_asked_who_does_not_want_to_be(signs: CliProject) -> None:
     assert "[l]ater" not in screen.text
 
 
-def test_what_was_typed_too_early_answers_nothing(project: CliProject) -> None:
-    """Keys pressed while the run was at work must not approve what comes next."""
+def test_keys_typed_before_a_prompt_do_not_answer_it(project: CliProject) -> None:
+    """Keys pressed during a step must not approve the next request."""
     project.write("early.py", SIGNS.replace("echo drafted", "touch working; sleep 1; echo drafted"))
     with terminal(project, "run", "early.py", "--name", "one") as screen:
         project.wait_for_file("working")
@@ -202,10 +202,10 @@ def test_what_was_typed_too_early_answers_nothing(project: CliProject) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_live_view_shows_the_step_at_work_and_fits_the_terminal(
+def test_the_live_view_shows_the_current_step_and_fits_the_terminal(
     project: CliProject, width: int
 ) -> None:
-    """It is what people watch for hours."""
+    """Users watch it for hours."""
     project.write("holds.py", HOLDS)
     with terminal(project, "run", "holds.py", "--name", "one", width=width) as screen:
         project.wait_for("pid")
@@ -220,10 +220,10 @@ def test_the_live_view_shows_the_step_at_work_and_fits_the_terminal(
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_colours_are_left_out_when_nobody_wants_them(
+def test_no_color_disables_colors(
     signs: CliProject, environment: dict[str, str], coloured: bool
 ) -> None:
-    """NO_COLOR is a promise many tools keep."""
+    """Many tools support NO_COLOR."""
     with terminal(signs, "run", "signs.py", environment=environment) as screen:
         screen.read_until("[l]ater:")
         screen.type("l\n")
@@ -233,9 +233,9 @@ def test_colours_are_left_out_when_nobody_wants_them(
 
 
 def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: CliProject) -> None:
-    """They are copied into the next command."""
-    name = "a-rather-long-name-for-a-run-that-somebody-chose"
-    signs.signoff("run", "ends.py", "-i", "way=failed", "--name", name)
+    """Users copy them into the next command."""
+    name = "a-rather-long-name-for-a-run-that-a-user-chose"
+    signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", name)
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()
@@ -245,9 +245,9 @@ def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: CliProject) -> N
     assert "failed" in line
 
 
-def test_a_list_says_how_long_a_parked_run_will_wait(signs: CliProject) -> None:
-    """Somebody who looks wants to know whether to come back after lunch or tomorrow."""
-    signs.signoff("run", "ends.py", "-i", "way=parked", "--name", "a-name-of-usual-length")
+def test_a_list_shows_how_long_a_parked_run_will_wait(signs: CliProject) -> None:
+    """Users want to know when to come back."""
+    signs.signoff("run", "ends.py", "-i", "ending=parked", "--name", "a-name-of-usual-length")
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()
@@ -255,9 +255,9 @@ def test_a_list_says_how_long_a_parked_run_will_wait(signs: CliProject) -> None:
     assert " in 59m " in screen.text
 
 
-def test_a_reason_in_a_list_can_be_read_before_a_column_nobody_needs(signs: CliProject) -> None:
-    """Why a run failed matters more than how often it went round."""
-    signs.signoff("run", "ends.py", "-i", "way=failed", "--name", "a-name-of-usual-length")
+def test_on_a_narrow_terminal_the_reason_is_shown_before_other_columns(signs: CliProject) -> None:
+    """The reason of a failure is more important than the number of iterations."""
+    signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", "a-name-of-usual-length")
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()
