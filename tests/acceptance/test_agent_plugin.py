@@ -1,4 +1,4 @@
-"""An agent of another package: installed, it is as good as a built-in one."""
+"""An agent kind of another package works like a built-in one once it is installed."""
 
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_plugin"
@@ -17,7 +17,7 @@ from signoff import Outcome, StepDef, Workflow
 
 
 async def greet(ctx):
-    return Outcome.OK, {"said": (await ctx.ask("writer", "hello")).text}
+    return Outcome.OK, {"reply": (await ctx.ask("writer", "hello")).text}
 
 
 WORKFLOW = Workflow("greet", StepDef("greet", handler=greet, next={Outcome.OK: None}))
@@ -26,21 +26,30 @@ WORKFLOW = Workflow("greet", StepDef("greet", handler=greet, next={Outcome.OK: N
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def site(site: Site, tmp_path: Path) -> Site:
-    """A project beside which the example package is installed, for it alone."""
-    source, packages = tmp_path / "source", tmp_path / "packages"
-    shutil.copytree(EXAMPLE, source)
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the example in `source`, installed into `packages`."""
+    folder = tmp_path_factory.mktemp("agent_plugin")
+    shutil.copytree(EXAMPLE, folder / "source")
     constraints = str(ROOT / "constraints" / "dev.txt")
-    install("--target", str(packages), "--build-constraints", constraints, str(source))
-    site.environment["PYTHONPATH"] = str(packages)
-    site.write("flow.py", FLOW)
-    site.signoff("init")
-    return site
+    install(
+        *("--target", str(folder / "packages"), "--build-constraints", constraints),
+        str(folder / "source"),
+    )
+    return folder
+
+
+@pytest.fixture
+def project(project: CliProject, installed: Path) -> CliProject:
+    """A project that sees the installed example."""
+    project.environment["PYTHONPATH"] = str(installed / "packages")
+    project.write("flow.py", FLOW)
+    project.signoff("init")
+    return project
 
 
 def install(*arguments: str) -> None:
-    """Installs from uv's cache, and over the network only what the cache does not hold."""
+    """Installs from uv's cache; uses the network only if something is not in the cache."""
     command = [sys.executable, "-m", "uv", "pip", "install", "--no-deps", *arguments]
     cached = subprocess.run([*command, "--offline"], capture_output=True)
     if cached.returncode != 0:
@@ -48,15 +57,15 @@ def install(*arguments: str) -> None:
         assert fetched.returncode == 0, fetched.stderr
 
 
-def test_a_kind_of_another_package_is_used_by_name(site: Site) -> None:
-    """Nobody should have to wait for us to support their model."""
-    site.write(".signoff/config.yaml", "agents:\n  writer: {kind: shout, mark: '?'}\n")
+def test_a_kind_of_another_package_is_used_by_name(project: CliProject) -> None:
+    """Users can add support for a model without waiting for a release of signoff."""
+    project.write(".signoff/config.yaml", "agents:\n  writer: {kind: shout, mark: '?'}\n")
 
-    done = site.signoff("run", "flow.py", "--name", "one")
-    doctor = site.json("doctor")
+    done = project.signoff("run", "flow.py", "--name", "one")
+    doctor = project.json("doctor")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    reply = site.folder / ".signoff/runs/one/iterations/1/reply_greet_writer.txt"
+    reply = project.folder / ".signoff/runs/one/iterations/1/reply_greet_writer.txt"
     assert reply.read_text().strip() == "HELLO?"
     assert ("writer", "has a voice") in [(c["name"], c["detail"]) for c in doctor["checks"]]
 
@@ -78,47 +87,47 @@ QUIET = """
 """
 
 
-def test_an_agent_that_declares_it_edits_files_gets_a_file_to_edit(site: Site) -> None:
-    """It was only ever asked to write the whole text again, whatever it could do."""
-    site.write(
+def test_an_agent_that_declares_it_edits_files_gets_a_file_to_edit(project: CliProject) -> None:
+    """Otherwise it would have to write the whole text again for every edit."""
+    project.write(
         ".signoff/config.yaml",
         "agents:\n"
         "  author: {kind: scripted, file: author.yaml}\n"
         "  critic: {kind: scripted, file: critic.yaml}\n"
         "  editor: {kind: shout}\n",
     )
-    site.write("flow.yaml", EDITING)
-    site.write("author.yaml", "rules: [{text: The sea is blue.}]\n")
+    project.write("flow.yaml", EDITING)
+    project.write("author.yaml", "rules: [{text: The sea is blue.}]\n")
     passes = '{"overall": "PASS", "issues": [], "summary": "fine"}'
-    site.write("critic.yaml", f"rules: [{{times: 1, text: '{QUIET}'}}, {{text: '{passes}'}}]\n")
+    project.write("critic.yaml", f"rules: [{{times: 1, text: '{QUIET}'}}, {{text: '{passes}'}}]\n")
 
-    done = site.signoff("run", "flow.yaml", "--name", "one")
-    doctor = {check["name"]: check for check in site.json("doctor")["checks"]}
+    done = project.signoff("run", "flow.yaml", "--name", "one")
+    doctor = {check["name"]: check for check in project.json("doctor")["checks"]}
 
     assert done.returncode == 0, done.stdout + done.stderr
-    final = site.folder / ".signoff/runs/one/final/artifact.md"
+    final = project.folder / ".signoff/runs/one/final/artifact.md"
     assert final.read_text().strip() == "THE SEA IS BLUE."
     assert doctor["editor"]["capabilities"]["edits_files"] is True
 
 
-def test_a_wrong_option_of_it_is_told_with_its_name(site: Site) -> None:
-    """The mistake is in the settings, and that is where the message points."""
-    site.write(".signoff/config.yaml", "agents:\n  writer: {kind: shout, marck: '?'}\n")
+def test_an_unknown_option_is_reported_with_the_agent_and_the_option(project: CliProject) -> None:
+    """The message points to the line in the settings that has to be fixed."""
+    project.write(".signoff/config.yaml", "agents:\n  writer: {kind: shout, marck: '?'}\n")
 
-    done = site.signoff("run", "flow.py", "--name", "one")
+    done = project.signoff("run", "flow.py", "--name", "one")
 
     assert done.returncode == 1
     assert "agents.writer" in done.stdout
     assert "marck" in done.stdout
 
 
-def test_the_examples_own_tests_pass(site: Site) -> None:
-    """Its readers copy them."""
+def test_the_examples_own_tests_pass(project: CliProject, installed: Path) -> None:
+    """Plug-in authors copy them."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio",
          "tests"],
-        cwd=site.folder / "source",
-        env=site.environment,
+        cwd=installed / "source",
+        env=project.environment,
         capture_output=True,
         text=True,
     )  # fmt: skip

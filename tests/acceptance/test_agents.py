@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 
 FLOW = """
 from signoff import Outcome, StepDef, Workflow
@@ -39,101 +39,103 @@ agents:
 
 
 @pytest.fixture
-def site(site: Site) -> Site:
-    site.write("flow.py", FLOW)
-    site.signoff("init")
-    return site
+def project(project: CliProject) -> CliProject:
+    project.write("flow.py", FLOW)
+    project.signoff("init")
+    return project
 
 
-def verdict(site: Site) -> str:
-    return (site.folder / ".signoff/runs/one/final/verdict.txt").read_text()
+def judge_reply(project: CliProject) -> str:
+    return (project.folder / ".signoff/runs/one/final/verdict.txt").read_text()
 
 
-def test_a_whole_review_needs_neither_a_model_nor_python(site: Site) -> None:
-    """The first thing somebody tries, and what runs in a pipeline without keys."""
-    site.write(".signoff/config.yaml", SETTINGS)
-    site.write("script.yaml", "rules:\n- {step: draft, agent: writer, text: A draft.}\n")
+def test_a_whole_review_needs_neither_a_model_nor_python(project: CliProject) -> None:
+    """Users try this first, and pipelines without keys run it."""
+    project.write(".signoff/config.yaml", SETTINGS)
+    project.write("script.yaml", "rules:\n- {step: draft, agent: writer, text: A draft.}\n")
 
-    done = site.signoff("run", "flow.py", "--name", "one")
+    done = project.signoff("run", "flow.py", "--name", "one")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert verdict(site) == "PASS"
+    assert judge_reply(project) == "PASS"
 
 
-def test_a_run_whose_agent_fails_goes_on_by_hand(site: Site) -> None:
-    """The quota is used up, the deadline is not: a chat window will do."""
-    site.write(".signoff/config.yaml", SETTINGS)
-    site.write("script.yaml", "rules:\n- fault: {quota: in 5 h}\n")
+def test_a_run_whose_agent_fails_can_be_continued_by_hand(project: CliProject) -> None:
+    """If the quota is used up, the user can answer from a chat window."""
+    project.write(".signoff/config.yaml", SETTINGS)
+    project.write("script.yaml", "rules:\n- fault: {quota: in 5 h}\n")
 
-    parked = site.signoff("run", "flow.py", "--name", "one")
-    waiting = site.signoff("resume", "one", "--agent", "writer=manual", "--agent", "critic=manual")
-    site.signoff("answer", "one", "By hand.", "--resume")
-    refused = site.signoff("answer", "one", "It passes.")
-    done = site.signoff("answer", "one", '{"overall": "FAIL"}', "--resume")
+    parked = project.signoff("run", "flow.py", "--name", "one")
+    waiting = project.signoff(
+        "resume", "one", "--agent", "writer=manual", "--agent", "critic=manual"
+    )
+    project.signoff("answer", "one", "By hand.", "--resume")
+    refused = project.signoff("answer", "one", "It passes.")
+    done = project.signoff("answer", "one", '{"overall": "FAIL"}', "--resume")
 
     assert (parked.returncode, waiting.returncode) == (75, 10), waiting.stderr
     assert refused.returncode == 2
     assert "JSON" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
-    assert verdict(site) == "FAIL"
+    assert judge_reply(project) == "FAIL"
 
 
-def test_a_prompt_for_a_person_tells_the_form_of_the_answer(site: Site) -> None:
-    """Whoever pastes it into a chat window pastes the schema with it."""
-    site.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
+def test_a_prompt_for_a_human_contains_the_schema_of_the_answer(project: CliProject) -> None:
+    """The user pastes the prompt into a chat window, and the schema with it."""
+    project.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
 
-    site.signoff("run", "flow.py", "--name", "one")
-    site.signoff("answer", "one", "A draft.", "--resume")
+    project.signoff("run", "flow.py", "--name", "one")
+    project.signoff("answer", "one", "A draft.", "--resume")
 
-    prompt = (site.folder / ".signoff/runs/one/hitl/2-prompt.md").read_text()
+    prompt = (project.folder / ".signoff/runs/one/hitl/2-prompt.md").read_text()
     assert prompt.startswith("Review.")
     assert '"overall"' in prompt
 
 
-def test_an_answer_file_that_does_not_fit_stays_and_is_told_about(site: Site) -> None:
-    """Somebody's work must not vanish because a brace is missing."""
-    site.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
-    site.signoff("run", "flow.py", "--name", "one")
-    site.signoff("answer", "one", "A draft.", "--resume")
-    file = site.write(".signoff/runs/one/hitl/2-response.md", '{"overall": "MAYBE"}')
+def test_an_invalid_answer_file_is_kept_and_reported(project: CliProject) -> None:
+    """An answer must not be lost because a brace is missing."""
+    project.write(".signoff/config.yaml", "roles: {writer: manual, critic: manual}\n")
+    project.signoff("run", "flow.py", "--name", "one")
+    project.signoff("answer", "one", "A draft.", "--resume")
+    file = project.write(".signoff/runs/one/hitl/2-response.md", '{"overall": "MAYBE"}')
 
-    refused = site.signoff("resume", "one")
-    kept = file.exists()
+    refused = project.signoff("resume", "one")
+    still_there = file.exists()
     file.write_text('```json\n{"overall": "PASS"}\n```\n')
-    done = site.signoff("resume", "one")
+    done = project.signoff("resume", "one")
 
-    assert (refused.returncode, kept) == (10, True)
+    assert (refused.returncode, still_there) == (10, True)
     assert "MAYBE" in refused.stderr
     assert done.returncode == 0, done.stdout + done.stderr
-    assert verdict(site) == "PASS"
+    assert judge_reply(project) == "PASS"
 
 
-def test_an_agent_nobody_knows_is_answered_with_the_right_names(site: Site) -> None:
-    """Typing errors happen when something else is on fire."""
-    site.write(".signoff/config.yaml", SETTINGS)
-    site.write("script.yaml", "rules:\n- fault: quota\n")
-    site.signoff("run", "flow.py", "--name", "one")
+def test_an_unknown_agent_is_reported_with_the_valid_names(project: CliProject) -> None:
+    """Users mistype names."""
+    project.write(".signoff/config.yaml", SETTINGS)
+    project.write("script.yaml", "rules:\n- fault: quota\n")
+    project.signoff("run", "flow.py", "--name", "one")
 
-    done = site.signoff("resume", "one", "--agent", "writer=manuel")
+    done = project.signoff("resume", "one", "--agent", "writer=manuel")
 
     assert done.returncode == 2
     assert "unknown agent 'manuel'; valid names: manual, writer, critic, claude" in done.stderr
 
 
-def test_a_newcomer_is_told_what_to_do_in_three_lines(site: Site) -> None:
-    """On a machine with none of the agents, the doctor is the first page of the manual."""
-    done = site.signoff("doctor", PATH="/nowhere")
+def test_doctor_prints_three_lines_of_setup_help_if_there_is_no_agent(project: CliProject) -> None:
+    """`signoff doctor` is the first thing to run on a machine without agents."""
+    done = project.signoff("doctor", PATH="/nowhere")
 
     _, _, advice = done.stdout.partition("no agent is ready; set up any one of these:\n")
     assert done.returncode == 0, done.stdout
     assert [line.strip()[:2] for line in advice.splitlines()[:3]] == ["1.", "2.", "3."]
 
 
-def test_recorded_answers_replay_without_the_agent(site: Site) -> None:
-    """A demonstration that works on a train."""
-    site.write("script.yaml", "rules:\n- {text: A draft., times: 1}\n")
+def test_recorded_answers_replay_without_the_agent(project: CliProject) -> None:
+    """A demo has to work without a network."""
+    project.write("script.yaml", "rules:\n- {text: A draft., times: 1}\n")
     for mode, name in (("record", "one"), ("replay", "two")):
-        site.write(
+        project.write(
             ".signoff/config.yaml",
             f"""
 agents:
@@ -142,9 +144,9 @@ agents:
   critic: {{kind: check, argv: [grep, -q, draft]}}
 """,
         )
-        done = site.signoff("run", "flow.py", "--name", name)
-        site.write("script.yaml", "rules: []\n")
+        done = project.signoff("run", "flow.py", "--name", name)
+        project.write("script.yaml", "rules: []\n")
 
         assert done.returncode == 0, done.stdout + done.stderr
 
-    assert "A draft." in (site.folder / "tape.yaml").read_text()
+    assert "A draft." in (project.folder / "tape.yaml").read_text()

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.desk import Desk
-from tests.acceptance.examples import take_example
+from tests.acceptance.command_server import CommandServer
+from tests.acceptance.examples import copy_example
+from tests.acceptance.flow_project import FlowProject
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONFIG = """
@@ -23,14 +24,14 @@ PLAN = "{step: strategic-planning, json: {goal: G, areas: [{id: m, chapter: 3, i
 SAME = '"The sea was calm. The light still burned. He put it out and slept.\\n"'
 
 
-class Shop(Desk):
-    """A project that begins as a copy of an example."""
+class ExampleProject(FlowProject):
+    """A project that starts as a copy of an example."""
 
-    def take(self, example: str) -> None:
-        take_example(EXAMPLES / example, self.folder)
+    def copy(self, example: str) -> None:
+        copy_example(EXAMPLES / example, self.folder)
         self.write(".signoff/config.yaml", CONFIG)
 
-    def script(self, *rules: str) -> None:
+    def write_script(self, *rules: str) -> None:
         listed = "\n".join(f"  - {rule}" for rule in rules)
         self.write("script.yaml", f"version: 1\nrules:\n{listed}\n")
 
@@ -40,40 +41,41 @@ class Shop(Desk):
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
-    here = Shop(tmp_path, monkeypatch)
-    yield here
-    here.end_everything()
+def example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+) -> Iterator[ExampleProject]:
+    with closing(ExampleProject(tmp_path, command_server, monkeypatch)) as project:
+        yield project
 
 
 @pytest.fixture
-def editing(shop: Shop) -> Shop:
-    """The editing of a book, with the book in place."""
+def editing(example: ExampleProject) -> ExampleProject:
+    """The book editing example with its sample book."""
     from signoff.app.loading import import_file
 
-    shop.take("book_editing")
-    import_file(shop.folder / "sample.py").make_sample(shop.folder / "book.db")
-    return shop
+    example.copy("book_editing")
+    import_file(example.folder / "sample.py").make_sample(example.folder / "book.db")
+    return example
 
 
-def edit(shop: Shop, *more: str) -> Any:
-    return shop.here("run", "workflow.py", "--name", "one", "--no-input", "--json", *more)
+def edit(example: ExampleProject, *more: str) -> Any:
+    return example.call("run", "workflow.py", "--name", "one", "--no-input", "--json", *more)
 
 
-def answer(shop: Shop, *words: str) -> Any:
-    return shop.here("answer", "one", *words, "--resume", "--json")
+def answer(example: ExampleProject, *words: str) -> Any:
+    return example.call("answer", "one", *words, "--resume", "--json")
 
 
-def test_a_book_is_edited_reviewed_measured_and_published(editing: Shop) -> None:
-    """The whole job: a review sends work back, a person asks for more, then lets it go out."""
+def test_a_book_is_edited_reviewed_measured_and_published(editing: ExampleProject) -> None:
+    """The whole example: the editor requests changes, the human does too, then approves."""
     waiting = edit(editing)
-    shown = editing.here("inbox", "--json").json
+    inbox = editing.call("inbox", "--json").json
     refused = answer(editing, "Request more improvements")
     again = answer(editing, "Request more improvements", "--text", "a finer morning")
     done = answer(editing, "Approve and finalize")
 
     assert [waiting.code, refused.code, again.code, done.code] == [10, 2, 10, 0]
-    assert "modifiedChapters" in str(shown)
+    assert "modifiedChapters" in str(inbox)
     assert "needs an explanation" in refused.err
     state = editing.load("state.json")["state"]
     assert [each["step"] for each in state["_completed"]].count("editor-review") == 3
@@ -87,8 +89,8 @@ def test_a_book_is_edited_reviewed_measured_and_published(editing: Shop) -> None
     assert len(list((editing.folder / "backups").glob("*.db"))) == 1
 
 
-def test_a_person_who_rejects_ends_the_run_and_the_book_stays(editing: Shop) -> None:
-    """`signoff run ... && publish` must not publish what somebody refused."""
+def test_a_rejection_ends_the_run_and_leaves_the_book_unchanged(editing: ExampleProject) -> None:
+    """`signoff run ... && publish` must not publish rejected work."""
     edit(editing)
 
     done = answer(editing, "Reject and stop")
@@ -98,9 +100,9 @@ def test_a_person_who_rejects_ends_the_run_and_the_book_stays(editing: Shop) -> 
     assert editing.rows(published) == [("lighthouse-v1",)]
 
 
-def test_an_editor_who_never_approves_leads_to_a_person(editing: Shop) -> None:
-    """Three rounds are allowed; a fourth would be paid for by nobody's decision."""
-    editing.script(
+def test_an_editor_that_never_approves_leads_to_a_human_decision(editing: ExampleProject) -> None:
+    """Three rounds are allowed; only a human may allow a fourth."""
+    editing.write_script(
         PLAN,
         "{step: writer, json: {text: The sea was calm. He slept.}}",
         "{step: editor-review, json: {decision: changes, notes: no}}",
@@ -114,9 +116,11 @@ def test_an_editor_who_never_approves_leads_to_a_person(editing: Shop) -> None:
     assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(4,)]
 
 
-def test_a_writer_who_changes_nothing_is_told_once_and_leaves_no_trace(editing: Shop) -> None:
-    """An agent that says it is done, and is not, must not move the work on."""
-    editing.script(PLAN, f"{{step: writer, json: {{text: {SAME}}}}}")
+def test_a_writer_that_changes_nothing_gets_feedback_and_is_not_accepted(
+    editing: ExampleProject,
+) -> None:
+    """A step is not done because an agent says so."""
+    editing.write_script(PLAN, f"{{step: writer, json: {{text: {SAME}}}}}")
 
     waiting = edit(editing)
 
@@ -124,46 +128,50 @@ def test_a_writer_who_changes_nothing_is_told_once_and_leaves_no_trace(editing: 
     (item,) = waiting.json["inbox"]
     assert "The chapter reads as it did" in item["prompt"]
     assert editing.rows("SELECT count(*) FROM signoff_steps WHERE step = 'writer'") == [(0,)]
-    asked = editing.here("show", "one", "--json").json
+    asked = editing.call("show", "one", "--json").json
     assert asked["spend"]["calls"] == 3
 
 
-def test_a_book_that_is_not_there_is_told_before_anybody_is_asked(editing: Shop) -> None:
-    """A plan for a book that does not exist would be money for nothing."""
-    failed = edit(editing, "-i", "book=nobody")
+def test_a_missing_book_is_reported_before_any_agent_call(editing: ExampleProject) -> None:
+    """A plan for a book that does not exist would be wasted money."""
+    failed = edit(editing, "-i", "book=unknown")
 
     assert failed.code == 1
     assert "Book not found" in failed.json["reason"]
     assert failed.json["spend"]["calls"] == 0
 
 
-def test_a_step_that_falls_short_twice_waits_for_a_person_who_can_retry(editing: Shop) -> None:
-    """A plan without areas is no plan; once it is mended, the run goes on."""
-    editing.script("{step: strategic-planning, json: {goal: G, areas: []}}")
+def test_a_step_that_fails_twice_waits_for_a_human_who_can_retry_it(
+    editing: ExampleProject,
+) -> None:
+    """Once the plan is fixed, the run continues."""
+    editing.write_script("{step: strategic-planning, json: {goal: G, areas: []}}")
     waiting = edit(editing)
-    kept = editing.rows("SELECT count(*) FROM strategic_plans")
+    plans = editing.rows("SELECT count(*) FROM strategic_plans")
     shutil.copy(EXAMPLES / "book_editing/script.yaml", editing.folder / "script.yaml")
 
     again = answer(editing, "retry")
 
     assert waiting.code == 10
     assert "names no areas" in waiting.json["inbox"][0]["prompt"]
-    assert kept == [(0,)]
+    assert plans == [(0,)]
     assert again.code == 10
     assert "Review the changes" in again.json["inbox"][0]["prompt"]
 
 
-def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(shop: Shop) -> None:
-    """A file is as good as a module."""
-    shop.take("release_notes")
-    text = (shop.folder / "release_notes.yaml").read_text("utf-8")
-    shop.write(".signoff/flows/notes.yaml", text)
+def test_a_yaml_contract_can_be_validated_drawn_and_run_by_name(example: ExampleProject) -> None:
+    """A YAML contract supports the same commands as a Python module."""
+    example.copy("release_notes")
+    text = (example.folder / "release_notes.yaml").read_text("utf-8")
+    example.write(".signoff/flows/notes.yaml", text)
 
-    checked = shop.here("validate")
-    drawn = shop.here("graph", "release_notes")
-    planned = shop.here("run", "release_notes", "--dry-run", "-i", "version=2.0")
-    waiting = shop.here("run", "release_notes", "--name", "one", "-i", "version=2.0", "--no-input")
-    rejected = answer(shop, "Reject")
+    checked = example.call("validate")
+    drawn = example.call("graph", "release_notes")
+    planned = example.call("run", "release_notes", "--dry-run", "-i", "version=2.0")
+    waiting = example.call(
+        "run", "release_notes", "--name", "one", "-i", "version=2.0", "--no-input"
+    )
+    rejected = answer(example, "Reject")
 
     assert checked.code == drawn.code == planned.code == 0
     assert "release_notes" in checked.out
@@ -171,44 +179,44 @@ def test_a_contract_in_yaml_can_be_looked_at_run_and_found_by_name(shop: Shop) -
     assert "Nothing was started" in planned.out + planned.err
     assert waiting.code == 10
     assert rejected.code == 14
-    assert not (shop.folder / "RELEASE_NOTES.md").exists()
+    assert not (example.folder / "RELEASE_NOTES.md").exists()
 
 
-def test_a_project_gets_the_schema_of_contract_files(shop: Shop) -> None:
-    """The first line of the example leads an editor to it."""
-    shop.take("release_notes")
+def test_a_project_gets_the_schema_of_contract_files(example: ExampleProject) -> None:
+    """Editors find it by the first line of the example."""
+    example.copy("release_notes")
 
-    shop.here("init")
+    example.call("init")
 
-    first = (shop.folder / "release_notes.yaml").read_text("utf-8").partition("\n")[0]
-    assert (shop.folder / first.partition("$schema=")[2]).is_file()
+    first = (example.folder / "release_notes.yaml").read_text("utf-8").partition("\n")[0]
+    assert (example.folder / first.partition("$schema=")[2]).is_file()
 
 
-def test_a_broken_file_is_one_clear_problem(shop: Shop) -> None:
-    """Whether it was to be a flow or a contract cannot be told, and need not be."""
-    shop.write("broken.yaml", "type: x\nsteps: [{name: a\n")
+def test_a_broken_file_is_reported_as_one_problem(example: ExampleProject) -> None:
+    """A file that does not parse could be a flow or a contract; one message is enough."""
+    example.write("broken.yaml", "type: x\nsteps: [{name: a\n")
 
-    done = shop.here("validate", "broken.yaml")
+    done = example.call("validate", "broken.yaml")
 
     assert done.code == 2
     assert len(done.out.splitlines()) == 1
     assert "broken.yaml:" in done.out
 
 
-def test_options_of_review_flows_are_refused_for_contracts(shop: Shop) -> None:
-    """A goal that nobody reads would be believed to be worked on."""
-    shop.take("release_notes")
+def test_options_of_review_flows_are_refused_for_contracts(example: ExampleProject) -> None:
+    """A user would believe that the agents work on a goal that they never see."""
+    example.copy("release_notes")
 
-    done = shop.here("run", "release_notes.yaml", "--goal", "goal.yaml")
+    done = example.call("run", "release_notes.yaml", "--goal", "goal.yaml")
 
     assert done.code == 2
     assert "contract workflow" in done.err
 
 
-def test_a_sample_that_is_there_is_left_alone(
-    editing: Shop, monkeypatch: pytest.MonkeyPatch
+def test_an_existing_sample_is_not_overwritten(
+    editing: ExampleProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A book that was edited meanwhile is not lost, and nobody has to read a traceback."""
+    """An edited book must not be lost, and the message is not a traceback."""
     monkeypatch.setattr("sys.argv", ["sample.py"])
 
     with pytest.raises(SystemExit, match=r"book\.db is there already; remove it"):

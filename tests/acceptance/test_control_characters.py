@@ -1,9 +1,9 @@
-"""Tests that no text from outside can steer the terminal of whoever looks at a run."""
+"""Tests that no text of an agent can control the user's terminal."""
 
 import json
 
 from signoff.documents.control_characters import CONTROL
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 
 HOSTILE = "ok\x1b[2J\x9b31m\x7f\u202e\u2066 done"
 FLOW = f"""
@@ -29,11 +29,11 @@ WORKFLOW = Workflow(
 """
 
 
-def test_json_and_files_of_a_run_hold_no_raw_control_characters(site: Site) -> None:
-    """A reply could otherwise rewrite what a person believes to be approving."""
-    site.write("flow.py", FLOW)
+def test_json_and_files_of_a_run_hold_no_raw_control_characters(project: CliProject) -> None:
+    """Otherwise a reply could change what the approver sees on the screen."""
+    project.write("flow.py", FLOW)
 
-    ran = site.signoff("run", "flow.py", "--name", "one", "--json", "--events", "events.jsonl")
+    ran = project.signoff("run", "flow.py", "--name", "one", "--json", "--events", "events.jsonl")
     commands = [
         ("show",),
         ("show", "--state"),
@@ -41,10 +41,10 @@ def test_json_and_files_of_a_run_hold_no_raw_control_characters(site: Site) -> N
         ("logs",),
         ("show", "--json", "--state"),
     ]
-    printed = [ran.stdout, ran.stderr, *(site.signoff(*each).stdout for each in commands)]
-    folder = site.folder / ".signoff" / "runs" / "one"
+    printed = [ran.stdout, ran.stderr, *(project.signoff(*each).stdout for each in commands)]
+    folder = project.folder / ".signoff" / "runs" / "one"
     names = ["state.json", "thread.jsonl", "live.log", "definition.json", "hitl/questions.json"]
-    files = [folder / name for name in names] + [site.folder / "events.jsonl"]
+    files = [folder / name for name in names] + [project.folder / "events.jsonl"]
 
     assert ran.returncode == 10, ran.stderr
     for text in (*printed, *(path.read_text() for path in files)):

@@ -3,19 +3,19 @@ import signal
 
 import pytest
 
-from tests.acceptance.conftest import Site, is_alive
+from tests.acceptance.cli_project import CliProject, is_alive
 from tests.acceptance.workflows import HOLDS
 from tests.patience import wait_until
 
 
 @pytest.fixture
-def holding(site: Site) -> Site:
-    site.write("holds.py", HOLDS)
-    return site
+def holding(project: CliProject) -> CliProject:
+    project.write("holds.py", HOLDS)
+    return project
 
 
-def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: Site) -> None:
-    """This is what the product is for."""
+def test_a_killed_run_resumes_without_repeating_finished_work(holding: CliProject) -> None:
+    """This is the main promise of signoff."""
     process = holding.start("run", "holds.py", "--name", "one")
     orphan = int(holding.wait_for("pid"))
     process.kill()
@@ -31,20 +31,20 @@ def test_a_run_that_was_killed_goes_on_without_repeating_what_was_done(holding: 
     assert (holding.folder / "calls.txt").read_text() == "first\n"
 
 
-def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
-    """It would be called running for ever, and nobody would think of resuming it."""
+def test_a_run_whose_process_died_is_shown_as_interrupted(holding: CliProject) -> None:
+    """If it were shown as running, no user would think of resuming it."""
     process = holding.start("run", "holds.py", "--name", "one")
     holding.wait_for("pid")
     process.kill()
     process.wait()
 
-    shown = holding.signoff("show").stdout
+    text = holding.signoff("show").stdout
     report = holding.json("show")
     listed = holding.signoff("runs", "--status", "interrupted").stdout
     followed = holding.signoff("logs", "-f", "one")
 
-    assert shown.splitlines()[0] == "● interrupted  one: its process stopped"
-    assert "to continue it, run: signoff resume one" in shown
+    assert text.splitlines()[0] == "● interrupted  one: its process stopped"
+    assert "to continue it, run: signoff resume one" in text
     assert (report["status"], report["exit_code"]) == ("interrupted", 130)
     assert "its process stopped" in listed
     assert followed.returncode == 0, followed.stderr
@@ -53,8 +53,8 @@ def test_a_run_whose_process_died_says_so_everywhere(holding: Site) -> None:
     )
 
 
-def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> None:
-    """Nothing of it may be left running, and the next command is printed."""
+def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: CliProject) -> None:
+    """No program keeps running, and the command to resume is printed."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
 
@@ -70,8 +70,8 @@ def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: Site) -> No
     assert (holding.folder / "calls.txt").read_text() == "first\n"
 
 
-def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> None:
-    """The program that is being run ignores polite requests; the person is out of patience."""
+def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: CliProject) -> None:
+    """The program ignores SIGTERM, and the user does not want to wait for it."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
 
@@ -87,10 +87,10 @@ def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: Site) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])
-def test_the_system_asking_to_stop_is_heard_like_a_person(
-    holding: Site, number: signal.Signals
+def test_a_termination_signal_stops_a_run_like_ctrl_c(
+    holding: CliProject, number: signal.Signals
 ) -> None:
-    """A container that is shut down sends SIGTERM, some of them SIGQUIT."""
+    """Containers send SIGTERM or SIGQUIT when they are shut down."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
 
@@ -102,8 +102,8 @@ def test_the_system_asking_to_stop_is_heard_like_a_person(
     assert holding.json("show", "one")["status"] == "interrupted"
 
 
-def test_a_run_that_is_being_driven_is_not_driven_twice(holding: Site) -> None:
-    """Two owners would do and pay everything twice."""
+def test_a_running_run_cannot_be_resumed_a_second_time(holding: CliProject) -> None:
+    """Two owners would do and pay for everything twice."""
     holding.start("run", "holds.py", "--name", "one")
     holding.wait_for("pid")
 
@@ -114,8 +114,8 @@ def test_a_run_that_is_being_driven_is_not_driven_twice(holding: Site) -> None:
     holding.write("go", "")
 
 
-def test_a_run_is_cancelled_from_another_process(holding: Site) -> None:
-    """When `cancel` returns, nothing of the run is under way any more."""
+def test_a_run_is_cancelled_from_another_process(holding: CliProject) -> None:
+    """When `cancel` returns, no program of the run is running."""
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
 
@@ -127,8 +127,8 @@ def test_a_run_is_cancelled_from_another_process(holding: Site) -> None:
     assert process.returncode == 15
 
 
-def test_a_followed_log_ends_with_the_run(holding: Site) -> None:
-    """`logs -f` in a second window comes back by itself."""
+def test_a_followed_log_ends_with_the_run(holding: CliProject) -> None:
+    """`logs -f` in a second terminal exits by itself."""
     process = holding.start("run", "holds.py", "--name", "one")
     holding.wait_for("pid")
     follower = holding.start("logs", "-f", "one")
@@ -141,7 +141,7 @@ def test_a_followed_log_ends_with_the_run(holding: Site) -> None:
 
 
 def read_some(stream: object) -> str:
-    """Returns what a program has said so far, without waiting for more."""
+    """Returns the output of a program so far, without waiting for more."""
     assert hasattr(stream, "fileno")
     os.set_blocking(stream.fileno(), False)
     try:

@@ -1,9 +1,9 @@
-"""`signoff db` looks after the user's own database."""
+"""`signoff db` migrates and backs up the user's own database."""
 
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import closing, contextmanager, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from signoff.cli import main
-from tests.acceptance.conftest import Site
-from tests.acceptance.desk import Done
+from tests.acceptance.cli_project import CliProject, CommandResult
+from tests.acceptance.command_server import CommandServer
 
 TABLES = "CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER NOT NULL);\n"
 TITLES = (
@@ -20,16 +20,13 @@ TITLES = (
 )
 
 
-class Library(Site):
-    """A project with a database of its own; commands run in this very process."""
+class DatabaseProject(CliProject):
+    """A project with a database."""
 
-    def db(self, *arguments: str) -> Done:
-        out, err = StringIO(), StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main(["db", *arguments])
-        return Done(code, out.getvalue(), err.getvalue())
+    def db(self, *arguments: str) -> CommandResult:
+        return self.call("db", *arguments)
 
-    def told(self, *arguments: str) -> Any:
+    def json_of(self, *arguments: str) -> Any:
         done = self.db(*arguments, "--json")
         assert done.code == 0, done.err
         return done.json
@@ -51,159 +48,157 @@ class Library(Site):
 
 
 @pytest.fixture
-def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
-    """A database with one migration applied and one chapter; the next migration is written."""
-    here = Library(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    for name, value in here.environment.items():
-        monkeypatch.setenv(name, value)
-    for name in ("SIGNOFF_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    here.write(
+def project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+) -> DatabaseProject:
+    """A database with one applied migration, one pending migration and one chapter."""
+    project = DatabaseProject(tmp_path, command_server)
+    project.enter(monkeypatch)
+    project.write(
         ".signoff/config.yaml", "version: 1\ndata: {url: book.db, migrations: changes, keep: 3}\n"
     )
-    here.write("changes/001_tables.sql", TABLES)
-    assert here.db("migrate").code == 0
-    with here.open() as db:
+    project.write("changes/001_tables.sql", TABLES)
+    assert project.db("migrate").code == 0
+    with project.open() as db:
         db.execute("INSERT INTO chapters VALUES (1, 10)")
-    here.write("changes/002_titles.sql", TITLES)
-    return here
+    project.write("changes/002_titles.sql", TITLES)
+    return project
 
 
-def test_status_tells_what_was_applied_and_what_is_pending(library: Library) -> None:
-    """Before a release somebody asks exactly that."""
-    status = library.told("status")
+def test_status_lists_applied_and_pending_migrations(project: DatabaseProject) -> None:
+    """Users check this before a release."""
+    status = project.json_of("status")
 
     assert [each["name"] for each in status["applied"]] == ["tables"]
     assert [each["name"] for each in status["pending"]] == ["titles"]
     assert status["exists"] is True
-    assert "002_titles  pending" in library.db("status").out
+    assert "002_titles  pending" in project.db("status").out
 
 
-def test_migrations_are_rehearsed_then_applied_after_a_backup(library: Library) -> None:
-    """A dry run changes nothing; a real one can be taken back."""
-    rehearsed = library.told("migrate", "--dry-run")
-    before = library.columns
-    done = library.told("migrate")
+def test_migrations_are_rehearsed_then_applied_after_a_backup(project: DatabaseProject) -> None:
+    """A dry run changes nothing; a real one can be undone with the backup."""
+    rehearsed = project.json_of("migrate", "--dry-run")
+    before = project.columns
+    done = project.json_of("migrate")
 
     assert [each["name"] for each in rehearsed["applied"]] == ["titles"]
     assert before == ["id", "words"]
-    assert library.columns == ["id", "words", "title"]
+    assert project.columns == ["id", "words", "title"]
     assert done["backup"]["reason"] == "before a migration"
-    assert library.db("migrate").out == "nothing is pending\n"
+    assert project.db("migrate").out == "nothing is pending\n"
 
 
-def test_a_migration_that_was_edited_is_refused(library: Library) -> None:
+def test_a_migration_that_was_edited_is_refused(project: DatabaseProject) -> None:
     """Two machines would have two schemas under one number."""
-    library.write("changes/001_tables.sql", TABLES + "-- and more\n")
+    project.write("changes/001_tables.sql", TABLES + "-- and more\n")
 
-    refused = [library.db("migrate"), library.db("status")]
+    refused = [project.db("migrate"), project.db("status")]
 
     assert [done.code for done in refused] == [2, 2]
     assert "001_tables.sql was changed after it was applied" in refused[0].err
 
 
-def test_a_migration_that_fails_half_way_is_undone(library: Library) -> None:
-    """Half a migration can neither be repeated nor taken back."""
-    library.write("changes/002_titles.sql", TITLES + "UPDATE nowhere SET x = 1 WHERE id = 1;\n")
+def test_a_migration_that_fails_halfway_is_rolled_back(project: DatabaseProject) -> None:
+    """A half-applied migration can neither be repeated nor undone."""
+    project.write("changes/002_titles.sql", TITLES + "UPDATE nowhere SET x = 1 WHERE id = 1;\n")
 
-    failed = library.db("migrate")
+    failed = project.db("migrate")
 
     assert failed.code == 1
     assert "002_titles.sql failed and was undone" in failed.err
-    assert library.columns == ["id", "words"]
-    assert len(library.told("backups")) == 1
+    assert project.columns == ["id", "words"]
+    assert len(project.json_of("backups")) == 1
 
 
-def test_a_backup_is_restored_and_what_was_there_is_kept(library: Library) -> None:
-    """Whoever restores the wrong one can restore once more."""
-    taken = library.told("backup", "--reason", "before the edit")
-    with library.open() as db:
+def test_a_restore_keeps_the_replaced_database(project: DatabaseProject) -> None:
+    """A user who restored the wrong backup can undo that."""
+    taken = project.json_of("backup", "--reason", "before the edit")
+    with project.open() as db:
         db.execute("UPDATE chapters SET words = 99")
 
-    done = library.told("restore", taken["id"], "--yes")
-    restored = library.words
-    library.db("restore", done["saved"]["id"], "--yes")
+    done = project.json_of("restore", taken["id"], "--yes")
+    restored = project.words
+    project.db("restore", done["saved"]["id"], "--yes")
 
     assert restored == [10]
-    assert library.words == [99]
-    assert "before the edit" in library.db("backups").out
+    assert project.words == [99]
+    assert "before the edit" in project.db("backups").out
 
 
-def test_a_restore_asks_first_or_wants_to_be_told(library: Library) -> None:
+def test_a_restore_needs_a_confirmation(project: DatabaseProject) -> None:
     """A script that restores by accident destroys a day's work."""
-    taken = library.told("backup")
+    taken = project.json_of("backup")
 
-    refused = library.db("restore", taken["id"])
+    refused = project.db("restore", taken["id"])
 
     assert refused.code == 2
     assert "--yes" in refused.err
-    assert len(library.told("backups")) == 1
+    assert len(project.json_of("backups")) == 1
 
 
-def test_only_so_many_backups_are_kept(library: Library) -> None:
+def test_old_backups_are_removed(project: DatabaseProject) -> None:
     """Disks fill up."""
-    taken = [library.told("backup")["id"] for _ in range(5)]
+    taken = [project.json_of("backup")["id"] for _ in range(5)]
 
-    assert [each["id"] for each in library.told("backups")] == taken[:1:-1]
+    assert [each["id"] for each in project.json_of("backups")] == taken[:1:-1]
 
 
-def test_a_backup_that_was_changed_is_not_restored(library: Library) -> None:
-    """What is there now is better than something nobody can vouch for."""
-    taken = library.told("backup")
+def test_a_backup_that_was_changed_is_not_restored(project: DatabaseProject) -> None:
+    """A damaged backup must not replace a working database."""
+    taken = project.json_of("backup")
     with Path(taken["path"]).open("r+b") as file:
         file.seek(100)
         file.write(b"\0" * 50)
 
-    refused = library.db("restore", taken["id"], "--yes")
+    refused = project.db("restore", taken["id"], "--yes")
 
     assert refused.code == 1
     assert "damaged or was changed" in refused.err
-    assert library.words == [10]
+    assert project.words == [10]
 
 
-def test_a_backup_of_another_database_is_not_restored(library: Library) -> None:
-    """Its tables may even look alike."""
-    with library.open("other.db") as db:
+def test_a_backup_of_another_database_is_not_restored(project: DatabaseProject) -> None:
+    """It may have the same tables."""
+    with project.open("other.db") as db:
         db.execute("CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER)")
-    foreign = library.told("backup", "--database", "other.db")
+    foreign = project.json_of("backup", "--database", "other.db")
 
-    refused = library.db("restore", foreign["id"], "--yes")
+    refused = project.db("restore", foreign["id"], "--yes")
 
     assert refused.code == 1
     assert "is of another database" in refused.err
-    assert library.words == [10]
+    assert project.words == [10]
 
 
-def test_a_file_that_is_no_database_is_named(library: Library) -> None:
-    """The path was mistyped, or the disk is going."""
-    library.write("notes.db", "these are notes, no database\n" * 100)
+def test_a_file_that_is_not_a_database_is_named_in_the_error(project: DatabaseProject) -> None:
+    """The path may be mistyped, or the file damaged."""
+    project.write("notes.db", "these are notes, no database\n" * 100)
 
-    refused = [library.db(name, "--database", "notes.db") for name in ("status", "backup")]
+    refused = [project.db(name, "--database", "notes.db") for name in ("status", "backup")]
 
     assert [done.code for done in refused] == [1, 1]
     assert all("notes.db" in done.err for done in refused)
 
 
-def test_readers_go_on_while_a_backup_is_taken(library: Library) -> None:
-    """A backup before every run must not stop whoever uses the database."""
-    with library.open() as reader:
+def test_a_backup_does_not_block_readers(project: DatabaseProject) -> None:
+    """A backup before every run must not disturb other users of the database."""
+    with project.open() as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT words FROM chapters").fetchall()
-        taken = library.db("backup")
+        taken = project.db("backup")
         seen = reader.execute("SELECT words FROM chapters").fetchall()
 
     assert taken.code == 0, taken.err
     assert seen == [(10,)]
 
 
-def test_without_a_name_or_a_setting_nothing_is_guessed(library: Library) -> None:
+def test_the_database_has_to_be_named(project: DatabaseProject) -> None:
     """The wrong database would be migrated."""
-    library.write(".signoff/config.yaml", "version: 1\n")
+    project.write(".signoff/config.yaml", "version: 1\n")
 
-    unnamed = library.db("status")
-    unknown = library.db("migrate", "--database", "book.db")
-    bare = library.told("status", "--database", "book.db")
+    unnamed = project.db("status")
+    unknown = project.db("migrate", "--database", "book.db")
+    bare = project.json_of("status", "--database", "book.db")
 
     assert (unnamed.code, unknown.code) == (2, 2)
     assert "data: {url: book.db}" in unnamed.err
@@ -211,34 +206,34 @@ def test_without_a_name_or_a_setting_nothing_is_guessed(library: Library) -> Non
     assert [each["name"] for each in bare["applied"]] == ["tables"]
 
 
-def test_paths_in_the_settings_are_seen_from_the_projects_root(
-    library: Library, monkeypatch: pytest.MonkeyPatch
+def test_paths_in_the_settings_are_relative_to_the_projects_root(
+    project: DatabaseProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same command in a sub-folder must not make a second database."""
-    (library.folder / "notes").mkdir()
-    monkeypatch.chdir(library.folder / "notes")
+    """The same command in a subfolder must not create a second database."""
+    (project.folder / "notes").mkdir()
+    monkeypatch.chdir(project.folder / "notes")
 
-    status = library.told("status")
+    status = project.json_of("status")
 
-    assert Path(status["database"]) == library.folder / "book.db"
+    assert Path(status["database"]) == project.folder / "book.db"
     assert [each["name"] for each in status["pending"]] == ["titles"]
 
 
-def test_a_database_that_is_not_there_is_made_by_its_migrations(library: Library) -> None:
-    """A new colleague has nothing but the files."""
-    before = library.told("status", "--database", "new.db")
-    library.db("migrate", "--database", "new.db")
+def test_migrate_creates_a_missing_database(project: DatabaseProject) -> None:
+    """A new colleague only has the migration files."""
+    before = project.json_of("status", "--database", "new.db")
+    project.db("migrate", "--database", "new.db")
 
-    after = library.told("status", "--database", "new.db")
+    after = project.json_of("status", "--database", "new.db")
 
     assert (before["exists"], len(before["pending"])) == (False, 2)
     assert (after["exists"], after["pending"]) == (True, [])
 
 
-def test_a_password_in_an_address_is_not_shown(library: Library) -> None:
+def test_a_password_in_an_address_is_not_shown(project: DatabaseProject) -> None:
     """Settings are pasted into tickets."""
     out = StringIO()
-    library.write(
+    project.write(
         ".signoff/config.yaml", 'version: 1\ndata: {url: "postgresql://ann:hunter2@db/book"}\n'
     )
 

@@ -1,4 +1,4 @@
-"""Documentation is true: what it shows is run, and what it links to is there."""
+"""Runs every code block of the documentation and checks its links and lists."""
 
 import re
 import subprocess
@@ -35,47 +35,47 @@ from signoff.flows.model import ConvergenceConfig, Tension
 from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSection
 from signoff.flows.step import WorkflowStep
 from signoff.store.schema import shipped_migrations
-from tests.acceptance.pages import KNOWN, Section, anchors, links, sections
-from tests.acceptance.reader import Reader
+from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
+from tests.acceptance.doc_runner import DocRunner
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINKING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("examples/*/*.md")]
 
 SECTIONS = [section for page in PAGES for section in sections(page)]
-TRIED = [section for section in SECTIONS if section.can_be_tried]
+TRIED = [section for section in SECTIONS if section.is_runnable]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("section", TRIED, ids=str)
-def test_what_a_page_shows_works_as_shown(section: Section, tmp_path: Path) -> None:
-    """A reader copies a block, and it has to do for them what the page says it does."""
-    reader = Reader(tmp_path)
+def test_the_code_blocks_of_a_section_work_as_documented(section: Section, tmp_path: Path) -> None:
+    """Users copy these blocks."""
+    runner = DocRunner(tmp_path)
 
     for block in section.blocks:
-        problem = reader.tries(block)
+        problem = runner.run(block)
 
         assert not problem, f"{section.page.name}:{block.line}: {problem}"
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=str)
-def test_every_block_is_of_a_kind_that_is_tried_or_meant_to_be_read(section: Section) -> None:
-    """A misspelt language would quietly take its block out of the tests."""
+def test_every_block_has_a_known_language(section: Section) -> None:
+    """A block with a misspelled language would not be tested."""
     unknown = [f"line {b.line}: {b.language}" for b in section.blocks if b.language not in KNOWN]
 
     assert unknown == []
 
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    """A dead link is where a reader gives up."""
-    dead = [link for link in links(page) if "://" not in link and not _leads_somewhere(page, link)]
+def test_links_between_pages_are_not_dead(page: Path) -> None:
+    """Readers give up at dead links."""
+    dead = [link for link in links(page) if "://" not in link and not _target_exists(page, link)]
 
     assert dead == []
 
 
 def test_the_command_reference_is_up_to_date() -> None:
-    """An option that is not on the page does not exist for its readers."""
+    """Users do not find an option that is missing on the page."""
     written = subprocess.run(
         [sys.executable, ROOT / "docs" / "generate.py", "--check"], capture_output=True, text=True
     )
@@ -84,14 +84,14 @@ def test_the_command_reference_is_up_to_date() -> None:
 
 
 def test_make_docs_writes_the_command_reference() -> None:
-    """It is what the complaint about an old page tells people to run."""
+    """The error message about an outdated page says to run it."""
     planned = subprocess.run(["make", "-n", "docs"], cwd=ROOT, capture_output=True, text=True)
 
     assert "python docs/generate.py\n" in planned.stdout
 
 
-def test_every_command_setting_variable_and_exit_code_has_its_place() -> None:
-    """The page says it lists all of them."""
+def test_every_command_setting_variable_and_exit_code_is_documented() -> None:
+    """The page claims to be complete."""
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")
     settings = [
         *ConfigFile.model_fields,
@@ -108,8 +108,8 @@ def test_every_command_setting_variable_and_exit_code_has_its_place() -> None:
     assert [text for text in wanted if text not in page] == []
 
 
-def test_every_key_of_a_flow_and_a_constraint_has_its_place() -> None:
-    """A key that is read and stands on no page is one only we know of."""
+def test_every_key_of_a_flow_and_a_constraint_is_documented() -> None:
+    """Users do not find a key that is not on the page."""
     page = (ROOT / "docs" / "flows.md").read_text("utf-8")
     read = (
         *(FlowFile, WorkflowStep, ConstraintFile),
@@ -121,8 +121,8 @@ def test_every_key_of_a_flow_and_a_constraint_has_its_place() -> None:
     assert {key for key in keys if not re.search(rf"\b{key}\b", page)} == set()
 
 
-def test_every_key_of_a_contract_has_its_place() -> None:
-    """A key that is read and stands on no page is one only we know of."""
+def test_every_key_of_a_contract_is_documented() -> None:
+    """Users do not find a key that is not on the page."""
     page = (ROOT / "docs" / "contracts.md").read_text("utf-8")
     read = (ContractFile, StepSection, ConditionSection, NextSection, GateSection)
     keys = {
@@ -134,8 +134,8 @@ def test_every_key_of_a_contract_has_its_place() -> None:
     assert {key for key in keys if not re.search(rf"\b{key}\b", page)} == set()
 
 
-def test_every_public_name_is_explained() -> None:
-    """A name that can be imported and is explained nowhere cannot be used."""
+def test_every_public_name_is_documented() -> None:
+    """Users cannot use a name that is not documented."""
     pages = "\n".join(page.read_text("utf-8") for page in PAGES)
 
     unexplained = [name for name in signoff.__all__ if f"`{name}" not in pages]
@@ -143,8 +143,8 @@ def test_every_public_name_is_explained() -> None:
     assert [name for name in unexplained if name != "__version__"] == []
 
 
-def test_the_architecture_page_names_parts_that_are_there() -> None:
-    """Whoever looks for a part by this page must find it."""
+def test_the_architecture_page_names_existing_files() -> None:
+    """Readers look for these files."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     named = re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page)
 
@@ -154,8 +154,8 @@ def test_the_architecture_page_names_parts_that_are_there() -> None:
     assert gone == []
 
 
-def test_the_architecture_page_lists_the_tables_there_are() -> None:
-    """A table that is missing from the page is one nobody knows the use of."""
+def test_the_architecture_page_lists_every_table() -> None:
+    """The page explains what each table is for."""
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     sql = "\n".join(migration.sql for migration in shipped_migrations())
     tables = {*re.findall(r"CREATE TABLE (\w+)", sql), "schema_migrations"}
@@ -164,7 +164,7 @@ def test_the_architecture_page_lists_the_tables_there_are() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)) == tables
 
 
-def _leads_somewhere(page: Path, link: str) -> bool:
+def _target_exists(page: Path, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = (page.parent / path).resolve() if path else page
     if not target.exists():

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import ENDS
 
 AGENTS = """
@@ -13,15 +13,15 @@ class Echo:
 
 
 @pytest.fixture
-def ends(site: Site) -> Site:
-    site.write("ends.py", ENDS)
-    site.write("my_agents.py", AGENTS)
-    site.write(".signoff/config.yaml", "agents: {echo: {kind: 'my_agents:Echo'}}\n")
-    return site
+def ends(project: CliProject) -> CliProject:
+    project.write("ends.py", ENDS)
+    project.write("my_agents.py", AGENTS)
+    project.write(".signoff/config.yaml", "agents: {echo: {kind: 'my_agents:Echo'}}\n")
+    return project
 
 
 @pytest.mark.parametrize(
-    ("way", "code"),
+    ("ending", "code"),
     [
         ("completed", 0),
         ("failed", 1),
@@ -32,19 +32,21 @@ def ends(site: Site) -> Site:
         ("parked", 75),
     ],
 )
-def test_each_end_of_a_run_has_its_exit_code(ends: Site, way: str, code: int) -> None:
-    """Scripts tell a wait from a failure by nothing else."""
-    done = ends.signoff("run", "ends.py", "-i", f"way={way}", "--name", "one")
+def test_each_end_of_a_run_has_its_exit_code(ends: CliProject, ending: str, code: int) -> None:
+    """Scripts rely on exit codes to tell waiting from failure."""
+    done = ends.signoff("run", "ends.py", "-i", f"ending={ending}", "--name", "one")
 
     assert done.returncode == code, done.stderr
     report = ends.json("show", "one")
-    assert (report["status"], report["exit_code"]) == (way, code)
+    assert (report["status"], report["exit_code"]) == (ending, code)
     assert "Traceback" not in done.stderr
 
 
-def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(ends: Site) -> None:
-    """The ceiling survives a resume, and a higher one lets the run go on."""
-    stopped = ends.signoff("run", "ends.py", "-i", "way=budget", "--limit", "calls=0")
+def test_a_run_that_reaches_a_limit_exits_with_12_and_can_get_a_higher_one(
+    ends: CliProject,
+) -> None:
+    """The limit still holds after a resume, and a higher one lets the run continue."""
+    stopped = ends.signoff("run", "ends.py", "-i", "ending=budget", "--limit", "calls=0")
     again = ends.signoff("resume")
     more = ends.signoff("resume", "--limit", "calls=1")
 
@@ -53,9 +55,9 @@ def test_a_run_that_reaches_its_ceiling_exits_with_12_and_can_be_given_more(ends
     assert ends.json("show")["spend"]["usd"] is None
 
 
-def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: Site) -> None:
-    """Cancelled is for good."""
-    ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: CliProject) -> None:
+    """A cancelled run cannot be resumed."""
+    ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
 
     cancelled = ends.signoff("cancel", "one", "--why", "wrong input")
 
@@ -70,13 +72,13 @@ def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: Site) -> None:
         ["run"],
         ["run", "nope.py"],
         ["run", "nope.yaml"],
-        ["run", "nobody"],
+        ["run", "unknown"],
         ["run", "ends.py", "-i", "nonsense"],
         ["run", "ends.py", "-i", "unknown=1"],
         ["run", "ends.py", "--limit", "euro=1"],
         ["run", "ends.py", "--name", "../escape"],
         ["run", "broken.py"],
-        ["show", "nobody"],
+        ["show", "unknown"],
         ["answer", "99", "x"],
         ["runs", "--status", "stuck"],
         ["frobnicate"],
@@ -84,10 +86,10 @@ def test_a_cancelled_run_exits_with_15_when_it_is_resumed(ends: Site) -> None:
     ],
     ids=" ".join,
 )
-def test_a_request_that_makes_no_sense_is_one_line_and_exits_with_2(
-    ends: Site, arguments: list[str]
+def test_an_invalid_command_line_is_one_line_of_error_and_exits_with_2(
+    ends: CliProject, arguments: list[str]
 ) -> None:
-    """A traceback, or a code that means failure, would send people looking in the wrong place."""
+    """A traceback, or the exit code of a failed run, would mislead the user."""
     ends.write("broken.py", "raise ValueError('oops')\n")
 
     done = ends.signoff(*arguments)
@@ -99,8 +101,8 @@ def test_a_request_that_makes_no_sense_is_one_line_and_exits_with_2(
     assert ends.json("runs") == []
 
 
-def test_a_traceback_is_shown_when_it_is_asked_for(ends: Site) -> None:
-    """Whoever mends a broken workflow needs more than a line."""
+def test_debug_shows_the_traceback(ends: CliProject) -> None:
+    """A developer who fixes a broken workflow needs the traceback."""
     ends.write("broken.py", "raise ValueError('oops')\n")
 
     done = ends.signoff("run", "broken.py", "--debug")
@@ -110,9 +112,9 @@ def test_a_traceback_is_shown_when_it_is_asked_for(ends: Site) -> None:
     assert "broken.py:1: ValueError: oops" in done.stderr
 
 
-def test_a_name_that_is_taken_is_refused_with_the_way_to_go_on(ends: Site) -> None:
+def test_an_existing_run_name_is_refused_with_the_command_to_resume_it(ends: CliProject) -> None:
     """`run` never continues a run, and never replaces one."""
-    ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+    ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
 
     again = ends.signoff("run", "ends.py", "--name", "one")
 
@@ -121,8 +123,8 @@ def test_a_name_that_is_taken_is_refused_with_the_way_to_go_on(ends: Site) -> No
     assert ends.json("show", "one")["status"] == "waiting"
 
 
-def test_several_problems_are_reported_together(ends: Site) -> None:
-    """One try, all mistakes."""
+def test_several_problems_are_reported_together(ends: CliProject) -> None:
+    """Users want to fix all mistakes at once."""
     ends.write(
         "bad.py",
         "from signoff import Outcome, StepDef, Workflow\n"
@@ -137,20 +139,20 @@ def test_several_problems_are_reported_together(ends: Site) -> None:
     assert ends.signoff("validate", "ends.py").returncode == 0
 
 
-def test_a_dry_run_starts_nothing(site: Site) -> None:
-    """Not even the project's folder is made."""
-    site.write("ends.py", ENDS)
+def test_a_dry_run_starts_nothing(project: CliProject) -> None:
+    """Not even the project's folder is created."""
+    project.write("ends.py", ENDS)
 
-    done = site.signoff("run", "ends.py", "-i", "way=failed", "--dry-run")
+    done = project.signoff("run", "ends.py", "-i", "ending=failed", "--dry-run")
 
     assert done.returncode == 0, done.stderr
-    assert "way = 'failed'" in done.stdout
-    assert not (site.folder / ".signoff").exists()
+    assert "ending = 'failed'" in done.stdout
+    assert not (project.folder / ".signoff").exists()
 
 
-def test_a_changed_workflow_is_not_silently_gone_on_with(ends: Site) -> None:
-    """The run was started under other rules."""
-    ends.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+def test_a_run_is_not_silently_resumed_with_a_changed_workflow(ends: CliProject) -> None:
+    """The run was started with other rules."""
+    ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
     # Another length too: Python tells source files apart by their size and the second of change.
     ends.write("ends.py", ENDS.replace("bound=2", "bound=30"))
 
@@ -163,17 +165,17 @@ def test_a_changed_workflow_is_not_silently_gone_on_with(ends: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "wrong", "right"),
+    ("ending", "wrong", "right"),
     [
         ("failed", 'raise RuntimeError("out of luck")', "return Outcome.OK, {}"),
         ("iteration_limit", 'Edge("only", bound=2)', "None"),
     ],
 )
-def test_a_run_whose_workflow_was_mended_goes_on_by_the_command_it_printed(
-    ends: Site, way: str, wrong: str, right: str
+def test_a_run_with_a_fixed_workflow_resumes_by_the_printed_command(
+    ends: CliProject, ending: str, wrong: str, right: str
 ) -> None:
-    """The hint once led to a refusal, just when somebody had done what it said."""
-    stopped = ends.signoff("run", "ends.py", "-i", f"way={way}", "--name", "one")
+    """The printed command must not be refused after the user has fixed the workflow."""
+    stopped = ends.signoff("run", "ends.py", "-i", f"ending={ending}", "--name", "one")
     ends.write("ends.py", ENDS.replace(wrong, right))
     (hint,) = [line for line in stopped.stdout.splitlines() if line.endswith("--adopt")]
 
@@ -182,23 +184,23 @@ def test_a_run_whose_workflow_was_mended_goes_on_by_the_command_it_printed(
     assert resumed.returncode == 0, resumed.stderr
 
 
-@pytest.mark.parametrize(("way", "code"), [("completed", 0), ("waiting", 10)])
-def test_a_file_of_events_that_cannot_be_written_does_not_change_how_a_run_ends(
-    ends: Site, way: str, code: int
+@pytest.mark.parametrize(("ending", "code"), [("completed", 0), ("waiting", 10)])
+def test_an_events_file_that_cannot_be_written_does_not_change_the_result(
+    ends: CliProject, ending: str, code: int
 ) -> None:
-    """Whoever watches a run must not be able to break it."""
-    done = ends.signoff("run", "ends.py", "-i", f"way={way}", "-q", "--events", "/dev/full")
+    """Watching a run must not be able to break it."""
+    done = ends.signoff("run", "ends.py", "-i", f"ending={ending}", "-q", "--events", "/dev/full")
 
     assert done.returncode == code
     assert done.stderr == (
         "warning: /dev/full cannot be written, so events are missing in it: "
         "No space left on device\n"
     )
-    assert way in done.stdout
+    assert ending in done.stdout
 
 
-def test_a_file_of_events_in_no_folder_is_refused_before_the_run_starts(ends: Site) -> None:
-    """A mistyped path is found now, and not when somebody looks for the events."""
+def test_an_events_file_in_a_missing_folder_is_refused_before_the_start(ends: CliProject) -> None:
+    """A mistyped path is reported at once, not when the events are needed."""
     done = ends.signoff("run", "ends.py", "--events", "mistyped/events.jsonl")
 
     assert done.returncode == 2

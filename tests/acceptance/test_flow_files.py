@@ -1,19 +1,19 @@
-"""Flow, goal and constraint files that are wrong, or that ask for what is not allowed."""
+"""Flow, goal and constraint files that are invalid or request something forbidden."""
 
 import json
 
 import pytest
 
-from tests.acceptance.desk import (
+from tests.acceptance.flow_project import (
     DRAFT,
     FINAL,
-    Desk,
-    finds,
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
     issue,
-    mends,
-    passes,
-    rules,
-    writes,
+    judge_decides,
 )
 
 FLOW = """\
@@ -24,34 +24,34 @@ workflow:
   - {step: adjudicate, name: judge}
   - {step: refine, name: fix, loop_to: review}
 """
-GOOD = (writes(FINAL), passes(), rules("APPROVED"))
+GOOD = (author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
 
 
-def begin(desk: Desk, flow: str = FLOW) -> None:
-    """Sets up a flow that would be approved at once."""
-    desk.flow(flow)
-    desk.constraints("clear")
-    desk.play(*GOOD)
+def begin(flow_project: FlowProject, flow: str = FLOW) -> None:
+    """Sets up a flow that is approved in its first iteration."""
+    flow_project.write_flow(flow)
+    flow_project.constraints("clear")
+    flow_project.script(*GOOD)
 
 
-def test_one_constraint_that_does_not_parse_refuses_the_run_beside_nine_that_do(
-    desk: Desk,
+def test_one_broken_constraint_among_ten_refuses_the_run(
+    flow_project: FlowProject,
 ) -> None:
     """A review against nine of ten requirements must not look like a review against ten."""
-    desk.flow(FLOW)
-    desk.constraints(*(f"c{n}" for n in range(9)))
-    desk.write(".signoff/constraints/broken.yaml", "id: broken\nrules: [\n  {id: x\n")
+    flow_project.write_flow(FLOW)
+    flow_project.constraints(*(f"c{n}" for n in range(9)))
+    flow_project.write(".signoff/constraints/broken.yaml", "id: broken\nrules: [\n  {id: x\n")
 
-    done = desk.run()
+    done = flow_project.run()
 
-    assert (done.code, desk.calls) == (2, [])
+    assert (done.code, flow_project.calls) == (2, [])
     assert ".signoff/constraints/broken.yaml:4: " in done.err
     assert "has 1 problem" in done.err
-    assert not desk.place.exists()
+    assert not flow_project.run_dir.exists()
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "message"),
     [
         ("flow.yaml", "frobnicate: 1\n", "flow.yaml:7: unknown key 'frobnicate' (valid: "),
         ("flow.yaml", "max_iteration: 1\n", "flow.yaml:7: unknown key 'max_iteration' (did you"),
@@ -78,23 +78,26 @@ def test_one_constraint_that_does_not_parse_refuses_the_run_beside_nine_that_do(
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
-    desk: Desk, file: str, text: str, told: str
+def test_a_mistake_is_reported_with_its_line_and_a_suggestion(
+    flow_project: FlowProject, file: str, text: str, message: str
 ) -> None:
-    """Whoever mistypes a key should mend it without opening the manual."""
-    begin(desk)
-    path = desk.folder / file
+    """Users can fix a mistyped key without looking it up."""
+    begin(flow_project)
+    path = flow_project.folder / file
     path.write_text(path.read_text() + text)
 
-    run, checked = desk.run(), desk.here("validate", "flow.yaml", "--goal", "goal.yaml")
+    run, checked = (
+        flow_project.run(),
+        flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml"),
+    )
 
-    assert (run.code, checked.code, desk.calls) == (2, 2, [])
-    assert told in run.err
-    assert told in checked.out
+    assert (run.code, checked.code, flow_project.calls) == (2, 2, [])
+    assert message in run.err
+    assert message in checked.out
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "message"),
     [
         ("{step: critique, execution: sideways}", ":4: workflow[1].execution is 'sideways' (one"),
         ("{step: critique, order: random}", ":4: workflow[1].order is 'random' (one of: priority"),
@@ -106,214 +109,229 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
         ("{step: critique, name: draft}", ":4: 'draft' is the name of workflow[0] and of"),
     ],
 )
-def test_a_wrong_step_is_told_with_the_valid_choices(desk: Desk, step: str, told: str) -> None:
-    """Nothing is started, and nothing wrong is taken for a default."""
-    begin(desk, f"max_iterations: 1\nworkflow:\n  - {{step: generate, name: draft}}\n  - {step}\n")
+def test_a_wrong_step_is_reported_with_the_valid_choices(
+    flow_project: FlowProject, step: str, message: str
+) -> None:
+    """Nothing is started, and no default replaces a wrong value."""
+    begin(
+        flow_project,
+        f"max_iterations: 1\nworkflow:\n  - {{step: generate, name: draft}}\n  - {step}\n",
+    )
 
-    done = desk.run()
+    done = flow_project.run()
 
-    assert (done.code, desk.calls) == (2, [])
-    assert f"flow.yaml{told}" in done.err
+    assert (done.code, flow_project.calls) == (2, [])
+    assert f"flow.yaml{message}" in done.err
 
 
-def test_a_flow_without_a_goal_says_where_to_put_one(desk: Desk) -> None:
-    """The first thing a newcomer forgets."""
-    begin(desk)
+def test_the_error_for_a_missing_goal_says_where_to_put_one(flow_project: FlowProject) -> None:
+    """New users often forget it."""
+    begin(flow_project)
 
-    done = desk.here("run", "flow.yaml", "--name", "one")
+    done = flow_project.call("run", "flow.yaml", "--name", "one")
 
-    assert (done.code, desk.calls) == (2, [])
+    assert (done.code, flow_project.calls) == (2, [])
     assert "--goal" in done.err
 
 
-def test_sources_outside_the_project_are_never_read(desk: Desk) -> None:
-    """A flow from somebody else must not send private files to a vendor."""
-    begin(desk)
-    outside = desk.folder.parent / f"{desk.folder.name}.md"
+def test_sources_outside_the_project_are_never_read(flow_project: FlowProject) -> None:
+    """A flow written by someone else must not send private files to a vendor."""
+    begin(flow_project)
+    outside = flow_project.folder.parent / f"{flow_project.folder.name}.md"
     outside.write_text("TOP SECRET")
-    (desk.folder / "link.md").symlink_to(outside)
+    (flow_project.folder / "link.md").symlink_to(outside)
     paths = ["notes.txt", f"../{outside.name}", "link.md", str(outside)]
     source = {"files": paths, "globs": [f"../{outside.name}", "*.md"], "inline": "It is blue."}
-    desk.write("notes.txt", "It is salty.")
-    desk.write("goal.yaml", json.dumps({"goal": "Write about the sea.", "source": source}))
+    flow_project.write("notes.txt", "It is salty.")
+    flow_project.write("goal.yaml", json.dumps({"goal": "Write about the sea.", "source": source}))
 
-    done = desk.run()
+    done = flow_project.run()
 
-    asked = desk.read("iterations/1/prompt_generate_claude.txt")
+    asked = flow_project.read("iterations/1/prompt_generate_claude.txt")
     assert done.code == 0, done.err
     assert "It is salty." in asked
     assert "It is blue." in asked
-    assert not any("TOP SECRET" in desk.read(name) for name in desk.names)
+    assert not any("TOP SECRET" in flow_project.read(name) for name in flow_project.names)
     for path in paths[1:]:
         assert f"warning: sources of the goal: {path}: " in done.err
 
 
-def test_scripts_run_only_when_they_are_allowed(desk: Desk) -> None:
-    """Running a flow of somebody else's must not run his programs."""
-    begin(desk)
-    desk.write("goal.yaml", "goal: Write.\nsource: {scripts: [sh facts.sh]}\n")
-    desk.write("facts.sh", "echo ran >> ran.txt\necho It is salty.\n")
-    desk.constraints("clear", clear="script: sh check.sh\n")
-    desk.write("check.sh", "echo ran >> ran.txt\nwc -w\n")
+def test_scripts_run_only_when_they_are_allowed(flow_project: FlowProject) -> None:
+    """A flow written by someone else must not run programs without permission."""
+    begin(flow_project)
+    flow_project.write("goal.yaml", "goal: Write.\nsource: {scripts: [sh facts.sh]}\n")
+    flow_project.write("facts.sh", "echo ran >> ran.txt\necho It is salty.\n")
+    flow_project.constraints("clear", clear="script: sh check.sh\n")
+    flow_project.write("check.sh", "echo ran >> ran.txt\nwc -w\n")
 
-    refused = desk.run()
-    ran = (desk.folder / "ran.txt").exists()
-    told = desk.read("iterations/1/prompt_generate_claude.txt")
+    refused = flow_project.run()
+    ran = (flow_project.folder / "ran.txt").exists()
+    message = flow_project.read("iterations/1/prompt_generate_claude.txt")
     again = ("run", "flow.yaml", "--goal", "goal.yaml", "--name", "two", "--allow-scripts")
-    allowed = desk.here(*again)
+    allowed = flow_project.call(*again)
 
     assert (refused.code, ran) == (0, False), refused.err
     assert "scripts run only if the run allows them (allow_scripts)" in refused.err
-    assert "It is salty." not in told
+    assert "It is salty." not in message
     assert allowed.code == 0, allowed.err
-    two = desk.folder / ".signoff/runs/two/iterations/1"
+    two = flow_project.folder / ".signoff/runs/two/iterations/1"
     assert "It is salty." in (two / "prompt_generate_claude.txt").read_text()
     analysis = (two / "critiques/prompt_clear_claude.txt").read_text()
     assert "exit code 0" in analysis
-    assert (desk.folder / "ran.txt").read_text() == "ran\nran\n"
+    assert (flow_project.folder / "ran.txt").read_text() == "ran\nran\n"
 
 
-def test_critics_of_the_authors_family_are_refused_where_that_is_asked_for(desk: Desk) -> None:
-    """A model that reviews its own sister shares her blind spots."""
-    begin(desk, f"{FLOW}independence: different_family\n")
+def test_critics_of_the_authors_model_family_can_be_refused(
+    flow_project: FlowProject,
+) -> None:
+    """A model of the same family has the same blind spots."""
+    begin(flow_project, f"{FLOW}independence: different_family\n")
 
-    refused = desk.run()
-    desk.flow(
+    refused = flow_project.run()
+    flow_project.write_flow(
         f"{FLOW}independence: different_family\n".replace("critique,", "critique, agent: gemini,")
     )
-    kept = desk.run()
+    accepted = flow_project.run()
 
     assert refused.code == 2
     assert "of the author's family anthropic: claude" in refused.err
-    assert kept.code == 0, kept.err
-    assert "independence" not in kept.err
+    assert accepted.code == 0, accepted.err
+    assert "independence" not in accepted.err
 
 
-def test_critics_of_the_authors_family_are_reported_where_that_is_enough(desk: Desk) -> None:
-    """Who reads the report must know how much the approval is worth."""
-    begin(desk, f"{FLOW}independence: {{rule: different_family, otherwise: report}}\n")
+def test_critics_of_the_authors_model_family_can_be_reported(
+    flow_project: FlowProject,
+) -> None:
+    """The report must show that the reviewers were not independent."""
+    begin(flow_project, f"{FLOW}independence: {{rule: different_family, otherwise: report}}\n")
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 0, done.err
     assert "critics are not independent: of the author's family anthropic: claude" in done.err
 
 
-def test_a_dry_run_tells_what_would_happen_and_starts_nothing(desk: Desk) -> None:
+def test_a_dry_run_tells_what_would_happen_and_starts_nothing(flow_project: FlowProject) -> None:
     """What it costs at most, and who would read what, is known before anything is paid."""
-    begin(desk)
-    desk.constraints("clear", "short")
+    begin(flow_project)
+    flow_project.constraints("clear", "short")
 
-    shown = desk.run("--dry-run")
-    said = desk.run("--dry-run", "--json").json
+    plain = flow_project.run("--dry-run")
+    report = flow_project.run("--dry-run", "--json").json
 
-    assert shown.code == 0, shown.err
-    assert "at most 10 calls: 5 a round, 2 rounds" in shown.out
-    assert "constraints clear, short" in shown.out
-    assert said["calls"] == {"per_round": 5, "rounds": 2, "at_most": 10, "again_at_most": 6}
-    (review,) = [step for step in said["plan"] if step["step"] == "review"]
+    assert plain.code == 0, plain.err
+    assert "at most 10 calls: 5 a round, 2 rounds" in plain.out
+    assert "constraints clear, short" in plain.out
+    assert report["calls"] == {"per_round": 5, "rounds": 2, "at_most": 10, "again_at_most": 6}
+    (review,) = [step for step in report["plan"] if step["step"] == "review"]
     assert [each["constraint"] for each in review["asks"]] == ["clear", "short"]
     assert all(each["prompt_chars"] > 500 for each in review["asks"])
-    assert desk.calls == []
-    assert not desk.place.exists()
+    assert flow_project.calls == []
+    assert not flow_project.run_dir.exists()
 
 
-def test_no_run_takes_more_calls_than_its_dry_run_said(desk: Desk) -> None:
+def test_no_run_takes_more_calls_than_its_dry_run_said(flow_project: FlowProject) -> None:
     """An upper bound that is passed once is none."""
-    desk.flow(FLOW)
-    desk.constraints("clear", "short")
-    desk.play(writes(), finds("clear", issue()), passes(), rules("REWRITE", bill="x"), mends("e"))
-    bound = desk.run("--dry-run", "--json").json["calls"]["at_most"]
+    flow_project.write_flow(FLOW)
+    flow_project.constraints("clear", "short")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue()),
+        critics_pass(),
+        judge_decides("REWRITE", bill="x"),
+        editor_replaces("e"),
+    )
+    bound = flow_project.run("--dry-run", "--json").json["calls"]["at_most"]
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 11, done.err
-    assert len(desk.calls) <= bound
+    assert len(flow_project.calls) <= bound
 
 
-def test_patterns_that_match_nothing_are_warned_about(desk: Desk) -> None:
-    """A misspelt pattern would else leave a constraint to nobody, silently."""
-    desk.flow(
+def test_patterns_that_match_nothing_are_warned_about(flow_project: FlowProject) -> None:
+    """Otherwise a misspelled pattern would leave a constraint without a reviewer."""
+    flow_project.write_flow(
         FLOW.replace("critique,", "critique, constraints: ['clear', 'legal*'],")
         + "constraints: {routing: {rules: [{match: 'secur*', agents: [claude]}]}}\n"
     )
-    desk.constraints("clear", "other")
+    flow_project.constraints("clear", "other")
 
-    shown = desk.here("validate", "flow.yaml", "--goal", "goal.yaml")
-    said = desk.here("validate", "flow.yaml", "--goal", "goal.yaml", "--json").json
+    plain = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml")
+    report = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml", "--json").json
 
-    assert shown.code == 0
-    assert "flow.yaml:4: workflow[1].constraints[1]: 'legal*' matches no constraint" in shown.err
-    assert [each["what"].partition(": ")[2] for each in said["warnings"]] == [
+    assert plain.code == 0
+    assert "flow.yaml:4: workflow[1].constraints[1]: 'legal*' matches no constraint" in plain.err
+    assert [each["what"].partition(": ")[2] for each in report["warnings"]] == [
         "workflow[1].constraints[1]: 'legal*' matches no constraint",
         "constraints.routing.rules[0].match: 'secur*' matches no constraint",
         "no critique step reviews the artifact against 'other'",
     ]
-    assert (said["valid"], said["problems"]) == (True, [])
+    assert (report["valid"], report["problems"]) == (True, [])
 
 
-def test_the_graph_shows_where_a_flow_goes_round(desk: Desk) -> None:
+def test_the_graph_shows_where_a_flow_goes_round(flow_project: FlowProject) -> None:
     """People check their loops with their eyes."""
-    begin(desk)
+    begin(flow_project)
 
-    drawn = desk.here("graph", "flow.yaml")
-    edges = desk.here("graph", "flow.yaml", "--json").json["edges"]
-    mermaid = desk.here("graph", "flow.yaml", "--format", "mermaid")
+    drawn = flow_project.call("graph", "flow.yaml")
+    edges = flow_project.call("graph", "flow.yaml", "--json").json["edges"]
+    mermaid = flow_project.call("graph", "flow.yaml", "--format", "mermaid")
 
     assert "ok  -> review  (loop, next iteration)" in drawn.out
     assert [edge["to"] for edge in edges if edge["starts_iteration"]] == ["review"]
     assert "review" in mermaid.out
 
 
-def test_show_tells_the_story_of_the_findings(desk: Desk) -> None:
+def test_show_tells_the_story_of_the_findings(flow_project: FlowProject) -> None:
     """Whether the rounds got anywhere is the first question about a run."""
-    desk.flow(FLOW)
-    desk.constraints("clear")
+    flow_project.write_flow(FLOW)
+    flow_project.constraints("clear")
     two = (issue(), issue("MEDIUM", "wide", finding="Too wide."))
-    desk.play(
-        writes(),
-        finds("clear", *two, contains=DRAFT),
-        finds("clear", two[1]),
-        rules("REWRITE", bill="x"),
-        mends(),
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", *two, contains=DRAFT),
+        critic_finds("clear", two[1]),
+        judge_decides("REWRITE", bill="x"),
+        editor_replaces(),
     )
 
-    run, shown = desk.run("--json").json, desk.here("show", "one").out
-    said = desk.here("show", "one", "--json").json
+    run, plain = flow_project.run("--json").json, flow_project.call("show", "one").out
+    report = flow_project.call("show", "one", "--json").json
 
-    assert run["exit_code"] == said["exit_code"] == 11
-    rows = [line.split() for line in shown.splitlines() if line.strip()[:1] in ("1", "2")]
+    assert run["exit_code"] == report["exit_code"] == 11
+    rows = [line.split() for line in plain.splitlines() if line.strip()[:1] in ("1", "2")]
     assert rows[0][:3] == ["1", "2", "HM"]
     assert rows[1][:3] == ["2", "1", "M"]
-    assert "Too wide." in shown
-    assert [(each["new"], each["persisting"], each["fixed"]) for each in said["rounds"]] == [
+    assert "Too wide." in plain
+    assert [(each["new"], each["persisting"], each["fixed"]) for each in report["rounds"]] == [
         (2, 0, 0),
         (0, 1, 1),
     ]
 
 
-def test_a_key_the_vendor_refuses_ends_the_run_with_what_to_do(desk: Desk) -> None:
-    """Exit code 1 is for what no retry and no person inside the run can mend."""
-    begin(desk)
+def test_a_key_the_vendor_refuses_ends_the_run_with_what_to_do(flow_project: FlowProject) -> None:
+    """Exit code 1 means that neither a retry nor an answer in the run can help."""
+    begin(flow_project)
     refused = {"type": "result", "is_error": True, "result": "Invalid API key"}
     raw = f"{json.dumps(refused | {'api_error_status': 401})}\n"
-    desk.play({"step": "generate", "raw": raw, "code": 1})
+    flow_project.script({"step": "generate", "raw": raw, "code": 1})
 
-    failed = desk.run()
-    desk.play(*GOOD)
-    mended = desk.here("resume", "one", "--json")
+    failed = flow_project.run()
+    flow_project.script(*GOOD)
+    resumed = flow_project.call("resume", "one", "--json")
 
     assert failed.code == 1
     assert "/login" in failed.out
-    assert (mended.code, mended.json["status"]) == (0, "completed"), mended.err
+    assert (resumed.code, resumed.json["status"]) == (0, "completed"), resumed.err
 
 
-def test_a_limit_on_calls_stops_a_flow_between_two_of_them(desk: Desk) -> None:
-    """What was paid for is kept, and a higher limit lets the run go on."""
-    begin(desk)
+def test_a_limit_on_calls_stops_a_flow_between_two_of_them(flow_project: FlowProject) -> None:
+    """Finished calls are kept, and a higher limit lets the run continue."""
+    begin(flow_project)
 
-    stopped = desk.run("--limit", "calls=2")
-    more = desk.here("resume", "one", "--limit", "calls=3")
+    stopped = flow_project.run("--limit", "calls=2")
+    more = flow_project.call("resume", "one", "--limit", "calls=3")
 
     assert (stopped.code, more.code) == (12, 0), more.err
-    assert desk.asked("step") == ["generate", "critique", "adjudicate"]
+    assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate"]

@@ -1,21 +1,21 @@
-"""Runs of flows that were killed, and go on: in real processes, with programs on PATH."""
+"""Flows that are killed and resumed, in real processes with stub agents."""
 
 from collections import Counter
 
 import pytest
 
-from tests.acceptance.conftest import is_alive
-from tests.acceptance.desk import (
+from tests.acceptance.cli_project import is_alive
+from tests.acceptance.flow_project import (
     DRAFT,
     FINAL,
-    Desk,
+    FlowProject,
     Rule,
-    finds,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
     issue,
-    mends,
-    passes,
-    rules,
-    writes,
+    judge_decides,
 )
 from tests.patience import wait_until
 
@@ -25,45 +25,45 @@ TOKENS = 110
 
 
 def story(**slow: Rule) -> list[Rule]:
-    """Returns the answers of one round of work and an approval; some of them never come."""
+    """Returns the rules for one iteration and an approval; calls of one step hang."""
     return [
-        writes(**slow.get("generate", {})),
-        finds("structure", issue(), contains=DRAFT),
-        passes("completeness", agent="codex", **slow.get("critique", {})),
-        passes(),
-        rules("REWRITE", bill="Mend it.", contains=DRAFT, **slow.get("adjudicate", {})),
-        rules("APPROVED"),
-        mends(**slow.get("refine", {})),
+        author_writes(**slow.get("generate", {})),
+        critic_finds("structure", issue(), contains=DRAFT),
+        critics_pass("completeness", agent="codex", **slow.get("critique", {})),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT, **slow.get("adjudicate", {})),
+        judge_decides("APPROVED"),
+        editor_replaces(**slow.get("refine", {})),
     ]
 
 
 @pytest.mark.parametrize("stopped", ["generate", "critique", "adjudicate", "refine"])
-def test_a_killed_flow_goes_on_and_no_answer_is_asked_for_twice(desk: Desk, stopped: str) -> None:
-    """Power cuts happen in the middle of a step; what was answered before was paid for."""
-    desk.example("full")
-    desk.constraints("structure", "completeness", "style", folder=".arena/constraints")
-    desk.play(*story(**{stopped: FOR_EVER}))
-    process = desk.start("run", "flow.yaml", "--goal", "goal.yaml", "--name", "one")
+def test_a_killed_flow_resumes_and_repeats_no_call(flow_project: FlowProject, stopped: str) -> None:
+    """Calls that were answered before the kill were paid for."""
+    flow_project.copy_flow("full")
+    flow_project.constraints("structure", "completeness", "style", folder=".arena/constraints")
+    flow_project.script(*story(**{stopped: FOR_EVER}))
+    process = flow_project.start("run", "flow.yaml", "--goal", "goal.yaml", "--name", "one")
     before = {"generate": 1, "critique": 7, "adjudicate": 9, "refine": 10}[stopped]
-    wait_until(lambda: len(desk.calls) == before)
-    wait_until(lambda: settled(desk, before))
+    wait_until(lambda: len(flow_project.calls) == before)
+    wait_until(lambda: settled(flow_project, before))
 
     process.kill()
     process.wait()
-    desk.play(*story())
-    done = desk.here("resume", "one")
+    flow_project.script(*story())
+    done = flow_project.call("resume", "one")
 
     assert done.code == 0, done.err
-    assert desk.read("final/artifact.md") == FINAL
-    times = Counter(desk.asked("step", "constraint", "agent", "prompt"))
+    assert flow_project.read("final/artifact.md") == FINAL
+    times = Counter(flow_project.call_fields("step", "constraint", "agent", "prompt"))
     twice = [call for call, number in times.items() if number > 1]
     assert [call[0] for call in twice] == [stopped]
-    (left,) = [call["pid"] for call in desk.calls[:before] if waits(call, stopped)]
+    (left,) = [call["pid"] for call in flow_project.calls[:before] if waits(call, stopped)]
     assert not is_alive(left)
 
 
 def waits(call: dict[str, object], stopped: str) -> bool:
-    """Tells whether this is the call that never ends by itself."""
+    """Returns whether this is the call that hangs."""
     alone = stopped != "critique" or (call["constraint"], call["agent"]) == (
         "completeness",
         "codex",
@@ -71,8 +71,9 @@ def waits(call: dict[str, object], stopped: str) -> bool:
     return call["step"] == stopped and alone
 
 
-def settled(desk: Desk, before: int) -> bool:
-    """Tells whether the answer of every other call has been recorded."""
+def settled(flow_project: FlowProject, before: int) -> bool:
+    """Returns whether the answers of all other calls have been recorded."""
     return bool(
-        desk.here("show", "one", "--json").json["spend"]["known_tokens"] == TOKENS * (before - 1)
+        flow_project.call("show", "one", "--json").json["spend"]["known_tokens"]
+        == TOKENS * (before - 1)
     )

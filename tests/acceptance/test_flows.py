@@ -1,4 +1,4 @@
-"""The documented flows, as they are written, with programs on PATH that answer for the vendors."""
+"""The documented flows, unchanged, with stubs of the vendors' programs."""
 
 import hashlib
 from collections.abc import Iterator
@@ -7,90 +7,98 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.acceptance.desk import (
+from tests.acceptance.command_server import CommandServer
+from tests.acceptance.flow_project import (
     DRAFT,
     FINAL,
-    Desk,
-    finds,
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
     issue,
-    mends,
-    passes,
-    rules,
-    writes,
+    judge_decides,
 )
 
 BILL = "Mend the spelling.\n"
 
 
-def test_the_shortest_flow_goes_round_until_its_judge_approves(desk: Desk) -> None:
-    """Four lines are the first flow anybody writes; the second round starts with the author."""
-    desk.example("minimal")
-    desk.constraints("clear")
-    desk.play(
-        writes(times=1),
-        writes(FINAL, contains="<<<BILL_OF_WORK"),
-        finds("clear", issue(), contains=DRAFT),
-        passes(),
-        rules("REWRITE", bill=BILL, contains=DRAFT),
-        rules("APPROVED"),
-        mends(),
+def test_the_shortest_flow_repeats_until_its_judge_approves(flow_project: FlowProject) -> None:
+    """A user's first flow; the second iteration starts with the author."""
+    flow_project.copy_flow("minimal")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(times=1),
+        author_writes(FINAL, contains="<<<BILL_OF_WORK"),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill=BILL, contains=DRAFT),
+        judge_decides("APPROVED"),
+        editor_replaces(),
     )
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 0, done.err
-    assert desk.asked("step", "agent", "model") == [
+    assert flow_project.call_fields("step", "agent", "model") == [
         (step, "claude", None)
         for step in (
             *("generate", "critique", "adjudicate", "refine"),
             *("generate", "critique", "adjudicate"),
         )
     ]
-    assert desk.read("final/artifact.md") == FINAL
-    assert desk.load("resolution.json")["reason"] == "approved"
+    assert flow_project.read("final/artifact.md") == FINAL
+    assert flow_project.load("resolution.json")["reason"] == "approved"
 
 
-def test_a_flow_nobody_approves_ends_at_its_limit_with_its_best_version(desk: Desk) -> None:
+def test_a_flow_that_is_never_approved_ends_at_its_limit_with_its_best_version(
+    flow_project: FlowProject,
+) -> None:
     """Exit code 11 keeps `signoff run ... && deploy` safe, and the work is not lost."""
-    desk.example("minimal")
-    desk.constraints("clear")
-    desk.play(
-        writes(), finds("clear", issue()), rules("REWRITE", bill=BILL), mends("wide", "wide, wide")
+    flow_project.copy_flow("minimal")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue()),
+        judge_decides("REWRITE", bill=BILL),
+        editor_replaces("wide", "wide, wide"),
     )
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 11, done.err
-    assert desk.asked("step").count("generate") == 3
-    assert desk.read("final/artifact.md") == DRAFT
-    assert "It is wrong." in desk.read("final/status.md")
-    assert desk.load("resolution.json")["reason"] == "max_iterations"
+    assert flow_project.call_fields("step").count("generate") == 3
+    assert flow_project.read("final/artifact.md") == DRAFT
+    assert "It is wrong." in flow_project.read("final/status.md")
+    assert flow_project.load("resolution.json")["reason"] == "max_iterations"
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """The full configuration, run once: one round of work, then approval."""
+def full(
+    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+) -> Iterator[FlowProject]:
+    """The full configuration after one run: one iteration of changes, then approval."""
     with pytest.MonkeyPatch.context() as patch:
-        desk = Desk(tmp_path_factory.mktemp("full"), patch)
-        play_full(desk)
-        done = desk.run()
+        flow_project = FlowProject(tmp_path_factory.mktemp("full"), command_server, patch)
+        script_full(flow_project)
+        done = flow_project.run()
         assert done.code == 0, done.err
-        yield desk
+        yield flow_project
 
 
-def play_full(desk: Desk) -> None:
-    """Says what everybody answers in the full configuration."""
-    desk.example("full")
-    desk.constraints(
+def script_full(flow_project: FlowProject) -> None:
+    """Scripts every agent of the full configuration."""
+    flow_project.copy_flow("full")
+    flow_project.constraints(
         *("structure", "completeness", "style", "tone", "security"), folder=".arena/constraints"
     )
     low = issue("LOW", "wide", finding="It could be wider.")
-    desk.play(
-        writes(model="opus"),
-        finds("structure", issue(id="structure-001"), contains=DRAFT),
-        finds("style", issue("MEDIUM"), low, contains=DRAFT),
-        passes(),
-        rules(
+    flow_project.script(
+        author_writes(model="opus"),
+        critic_finds("structure", issue(id="structure-001"), contains=DRAFT),
+        critic_finds("style", issue("MEDIUM"), low, contains=DRAFT),
+        critics_pass(),
+        judge_decides(
             "REWRITE",
             {"issue_id": "structure-001", "status": "pursuing", "guidance": "Spell it right."},
             {"issue_id": "style-001", "status": "dismissed", "rationale": "The same."},
@@ -98,16 +106,16 @@ def play_full(desk: Desk) -> None:
             model="opus",
             contains=DRAFT,
         ),
-        rules("APPROVED", model="opus"),
-        mends(agent="claude"),
+        judge_decides("APPROVED", model="opus"),
+        editor_replaces(agent="claude"),
     )
 
 
-def test_the_full_configuration_runs_as_documented(full: Desk) -> None:
-    """Whoever holds the documentation may copy its longest example and expect it to work."""
+def test_the_full_configuration_runs_as_documented(full: FlowProject) -> None:
+    """Users copy the longest example of the documentation."""
     assert full.read("final/artifact.md") == FINAL
     review = {("critique", "structure", "claude"), ("critique", "completeness", "claude")}
-    asked = full.asked("step", "constraint", "agent")
+    asked = full.call_fields("step", "constraint", "agent")
     assert asked[0] == ("generate", None, "claude")
     # Nobody named an agent for the structure, so routing decides: all three read it.
     structure = {(step, name, who) for step, name, who in asked[1:7] if step == "critique"}
@@ -120,11 +128,11 @@ def test_the_full_configuration_runs_as_documented(full: Desk) -> None:
         ("refine", None, "claude"),
     ]
     assert asked[-1] == ("adjudicate", None, "claude")
-    assert "security" not in full.asked("constraint")
+    assert "security" not in full.call_fields("constraint")
 
 
-def test_the_run_directory_has_the_files_everybody_knows(full: Desk) -> None:
-    """Scripts and people find their way in it by these names."""
+def test_the_run_directory_has_the_documented_files(full: FlowProject) -> None:
+    """Scripts and users rely on these names."""
     assert {
         *("goal.yaml", "state.json", "thread.jsonl", "resolution.json", "live.log"),
         *("constraints/structure.yaml", "constraints/style.yaml"),
@@ -153,7 +161,7 @@ def test_the_run_directory_has_the_files_everybody_knows(full: Desk) -> None:
     assert "Be good at" not in full.read("iterations/1/prompt_generate_claude.txt")
 
 
-def test_the_log_has_a_line_for_each_piece_of_work(full: Desk) -> None:
+def test_the_log_has_a_line_for_each_call(full: FlowProject) -> None:
     """Dashboards read thread.jsonl; its fields are documented."""
     first = [line for line in full.thread if line["iteration"] == 1]
     assert [line["phase"] for line in first] == [
@@ -187,13 +195,13 @@ def test_the_log_has_a_line_for_each_piece_of_work(full: Desk) -> None:
 
 
 def fields(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a line says beyond what all lines say."""
+    """Returns the fields of a line that not all lines have."""
     common = ("id", "ts", "iteration", "phase")
     return {key: value for key, value in line.items() if key not in common}
 
 
-def test_the_state_says_where_a_run_stands(full: Desk) -> None:
-    """state.json is what other programs poll."""
+def test_state_json_has_the_status_of_the_run(full: FlowProject) -> None:
+    """Other programs poll state.json."""
     state = full.load("state.json")
     assert state["awaiting_human"] is False
     assert (state["status"], state["iteration"]) == ("completed", 2)
@@ -203,175 +211,183 @@ def test_the_state_says_where_a_run_stands(full: Desk) -> None:
     assert state["last_adjudication"]["status"] == "APPROVED"
 
 
-def test_the_judge_never_sees_what_is_ignored(full: Desk) -> None:
-    """A LOW finding is logged; it must not cost a round."""
+def test_the_judge_does_not_see_ignored_findings(full: FlowProject) -> None:
+    """A LOW finding is logged, but must not cause another iteration."""
     asked = full.read("iterations/1/prompt_adjudicate_claude.txt")
     assert "It is wrong." in asked
     assert "It could be wider." not in asked
     assert "It could be wider." in full.read("iterations/1/critiques/style-gemini.json")
 
 
-def safety_first(desk: Desk) -> None:
-    """Plays the safety-first example: a critical finding of the first constraint."""
-    desk.example("safety_first")
-    desk.constraints("safety", "legal", "accuracy", "completeness", "style")
-    desk.play(
-        writes(model="opus"),
-        finds("safety", issue("CRITICAL"), contains=DRAFT),
-        passes(),
-        rules("REWRITE", bill=BILL, contains=DRAFT),
-        rules("APPROVED"),
-        mends(),
+def safety_first(flow_project: FlowProject) -> None:
+    """Scripts the safety-first example: a critical finding for the first constraint."""
+    flow_project.copy_flow("safety_first")
+    flow_project.constraints("safety", "legal", "accuracy", "completeness", "style")
+    flow_project.script(
+        author_writes(model="opus"),
+        critic_finds("safety", issue("CRITICAL"), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill=BILL, contains=DRAFT),
+        judge_decides("APPROVED"),
+        editor_replaces(),
     )
 
 
-def test_a_critical_finding_goes_straight_to_a_person(desk: Desk) -> None:
-    """The safety gate is there so that nothing else is done before somebody has looked."""
-    safety_first(desk)
+def test_a_critical_finding_is_escalated_to_a_human_at_once(flow_project: FlowProject) -> None:
+    """With a safety gate, nothing else happens before a human has decided."""
+    safety_first(flow_project)
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 10, done.err
     assert "signoff answer" in done.out + done.err
-    assert desk.asked("step", "constraint") == [("generate", None), ("critique", "safety")]
-    state = desk.load("state.json")
+    assert flow_project.call_fields("step", "constraint") == [
+        ("generate", None),
+        ("critique", "safety"),
+    ]
+    state = flow_project.load("state.json")
     assert (state["awaiting_human"], state["status"]) == (True, "waiting")
     assert (state["iteration"], state["step"], state["step_index"]) == (1, "safety_gate", 1)
-    read = desk.load("iterations/1/critiques/safety-claude.json")
+    read = flow_project.load("iterations/1/critiques/safety-claude.json")
     assert [each["behavior"] for each in read["issues"]] == ["escalate"]
-    asked = desk.load("hitl/questions.json")
+    asked = flow_project.load("hitl/questions.json")
     (question,) = [each for group in asked["questions"] for each in group["questions"]]
     assert question["id"] == "escalate"
     assert "It is wrong." in question["question"]
     assert "The see" in question["question"]
-    assert desk.here("resume", "one").code == 10
-    assert len(desk.calls) == 2
+    assert flow_project.call("resume", "one").code == 10
+    assert len(flow_project.calls) == 2
 
 
-def test_an_answered_escalation_goes_on_at_the_next_step(desk: Desk) -> None:
-    """The critique that escalated is not paid for again, and the answer reaches the judge."""
-    safety_first(desk)
-    desk.run()
+def test_an_answered_escalation_continues_with_the_next_step(flow_project: FlowProject) -> None:
+    """The critique is not repeated, and the answer reaches the judge."""
+    safety_first(flow_project)
+    flow_project.run()
 
-    done = desk.here("answer", "one", "Say sea, not see.", "--resume")
+    done = flow_project.call("answer", "one", "Say sea, not see.", "--resume")
 
     assert done.code == 0, done.err
-    assert set(desk.asked("constraint")[2:5]) == {"accuracy", "completeness", "style"}
-    assert desk.asked("step")[5:7] == ["adjudicate", "refine"]
+    assert set(flow_project.call_fields("constraint")[2:5]) == {"accuracy", "completeness", "style"}
+    assert flow_project.call_fields("step")[5:7] == ["adjudicate", "refine"]
     for prompt in ("prompt_adjudicate_claude.txt", "prompt_refine_claude.txt"):
-        assert "Say sea, not see." in desk.read(f"iterations/1/{prompt}")
-    assert desk.read("final/artifact.md") == FINAL
+        assert "Say sea, not see." in flow_project.read(f"iterations/1/{prompt}")
+    assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_an_escalation_is_answered_by_a_file_as_well(desk: Desk) -> None:
-    """answers.json is how other programs answer; it is kept under another name, used once."""
-    safety_first(desk)
-    desk.run()
-    given = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
-    desk.write(".signoff/runs/one/hitl/answers.json", given)
+def test_an_escalation_can_be_answered_by_a_file(flow_project: FlowProject) -> None:
+    """Other programs answer with answers.json; it is used once and then renamed."""
+    safety_first(flow_project)
+    flow_project.run()
+    answers = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
+    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
 
-    done = desk.here("resume", "one")
+    done = flow_project.call("resume", "one")
 
     assert done.code == 0, done.err
-    assert "Say sea, not see." in desk.read("iterations/1/prompt_refine_claude.txt")
-    assert "hitl/answers.json" not in desk.names
-    (kept,) = [name for name in desk.names if name.endswith(".processed.json")]
-    assert desk.read(kept) == given
+    assert "Say sea, not see." in flow_project.read("iterations/1/prompt_refine_claude.txt")
+    assert "hitl/answers.json" not in flow_project.names
+    (processed,) = [name for name in flow_project.names if name.endswith(".processed.json")]
+    assert flow_project.read(processed) == answers
 
 
-def test_every_command_about_a_waiting_flow_speaks_json(desk: Desk) -> None:
-    """Other programs drive flows; a line of prose on stdout would break them."""
-    safety_first(desk)
+def test_every_command_for_a_waiting_flow_supports_json(flow_project: FlowProject) -> None:
+    """Text on stdout would break programs that drive flows."""
+    safety_first(flow_project)
 
-    run = desk.run("--json")
-    told = {
-        command: desk.here(*command.split(), "--json").json
+    run = flow_project.run("--json")
+    outputs = {
+        command: flow_project.call(*command.split(), "--json").json
         for command in ("runs", "show one", "inbox", "logs one")
     }
-    answered = desk.here("answer", "one", "Say sea.", "--json")
-    resumed = desk.here("resume", "one", "--json")
+    answered = flow_project.call("answer", "one", "Say sea.", "--json")
+    resumed = flow_project.call("resume", "one", "--json")
 
     assert (run.code, run.json["status"], run.json["exit_code"]) == (10, "waiting", 10)
     (asked,) = run.json["inbox"]
     assert asked["question_id"] == "escalate"
-    assert told["inbox"] == told["show one"]["inbox"] == run.json["inbox"]
-    assert told["runs"][0]["run"] == "one"
-    assert told["logs one"]
+    assert outputs["inbox"] == outputs["show one"]["inbox"] == run.json["inbox"]
+    assert outputs["runs"][0]["run"] == "one"
+    assert outputs["logs one"]
     assert answered.json
     assert (resumed.code, resumed.json["status"]) == (0, "completed")
     assert [each["iteration"] for each in resumed.json["rounds"]] == [1, 2]
 
 
-def test_an_answer_to_a_question_never_asked_changes_nothing(desk: Desk) -> None:
-    """A file from another run must not release this one, nor vanish."""
-    safety_first(desk)
-    desk.run()
-    given = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
-    desk.write(".signoff/runs/one/hitl/answers.json", given)
+def test_an_answer_to_an_unknown_question_changes_nothing(flow_project: FlowProject) -> None:
+    """A file of another run must neither be used nor be deleted."""
+    safety_first(flow_project)
+    flow_project.run()
+    answers = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
+    flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
 
-    done = desk.here("resume", "one")
+    done = flow_project.call("resume", "one")
 
     assert done.code == 10
     assert "thrashing" in done.err
-    assert len(desk.calls) == 2
-    assert desk.read("hitl/answers.json") == given
+    assert len(flow_project.calls) == 2
+    assert flow_project.read("hitl/answers.json") == answers
 
 
-def test_each_step_is_worked_by_the_model_it_names(desk: Desk) -> None:
-    """The multi-model example exists to spend money where it counts."""
-    desk.example("multi_model")
-    desk.constraints("clear", "short")
-    desk.play(
-        writes(model="opus", times=1),
-        writes(FINAL, model="opus", contains="<<<BILL_OF_WORK"),
-        finds("clear", issue(), agent="gemini", contains=DRAFT),
-        passes(agent="gemini"),
-        rules("REWRITE", bill=BILL, model="opus", contains=DRAFT),
-        rules("APPROVED", model="opus"),
-        mends(model="sonnet"),
+def test_each_step_uses_the_model_it_names(flow_project: FlowProject) -> None:
+    """The multi-model example saves money by using cheaper models."""
+    flow_project.copy_flow("multi_model")
+    flow_project.constraints("clear", "short")
+    flow_project.script(
+        author_writes(model="opus", times=1),
+        author_writes(FINAL, model="opus", contains="<<<BILL_OF_WORK"),
+        critic_finds("clear", issue(), agent="gemini", contains=DRAFT),
+        critics_pass(agent="gemini"),
+        judge_decides("REWRITE", bill=BILL, model="opus", contains=DRAFT),
+        judge_decides("APPROVED", model="opus"),
+        editor_replaces(model="sonnet"),
     )
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 0, done.err
-    models = {(step, agent): model for step, agent, model in desk.asked("step", "agent", "model")}
+    models = {
+        (step, agent): model
+        for step, agent, model in flow_project.call_fields("step", "agent", "model")
+    }
     assert models[("generate", "claude")] == models[("adjudicate", "claude")] == "opus"
     assert models[("refine", "claude")] == "sonnet"
     assert ("critique", "gemini") in models
-    assert desk.asked("step").count("critique") == 4
+    assert flow_project.call_fields("step").count("critique") == 4
 
 
-def test_two_passes_are_judged_apart(desk: Desk) -> None:
+def test_two_passes_are_judged_separately(flow_project: FlowProject) -> None:
     """Approval of the structure ends the first pass, not the run."""
-    desk.example("two_pass")
-    desk.constraints("structure", "accuracy", "style", "tone")
-    desk.play(
-        writes(),
-        finds("style", issue(), contains=DRAFT),
-        passes(),
-        rules("REWRITE", bill=BILL, contains="style, reviewed by claude: FAIL"),
-        rules("APPROVED"),
-        mends(),
+    flow_project.copy_flow("two_pass")
+    flow_project.constraints("structure", "accuracy", "style", "tone")
+    flow_project.script(
+        author_writes(),
+        critic_finds("style", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill=BILL, contains="style, reviewed by claude: FAIL"),
+        judge_decides("APPROVED"),
+        editor_replaces(),
     )
 
-    done = desk.run()
+    done = flow_project.run()
 
     assert done.code == 0, done.err
-    steps = [line["step_name"] for line in desk.thread]
+    steps = [line["step_name"] for line in flow_project.thread]
     assert list(dict.fromkeys(steps)) == [
         *("draft", "structure_review", "structure_judge", "style_review", "final_judge"),
         "style_fix",
     ]
-    assert "structure, reviewed by" in desk.read("iterations/1/prompt_adjudicate_claude.txt")
-    assert desk.load("state.json")["iteration"] == 2
-    assert desk.asked("constraint").count("structure") == 1
-    assert desk.asked("constraint").count("style") == 2
-    assert desk.read("final/artifact.md") == FINAL
+    assert "structure, reviewed by" in flow_project.read(
+        "iterations/1/prompt_adjudicate_claude.txt"
+    )
+    assert flow_project.load("state.json")["iteration"] == 2
+    assert flow_project.call_fields("constraint").count("structure") == 1
+    assert flow_project.call_fields("constraint").count("style") == 2
+    assert flow_project.read("final/artifact.md") == FINAL
 
 
-def test_every_program_gets_its_prompt_on_its_standard_input(full: Desk) -> None:
-    """What is logged is what was asked: the run directory holds each prompt word for word."""
-    digests = set(full.asked("prompt"))
+def test_the_stored_prompts_are_the_ones_the_programs_received(full: FlowProject) -> None:
+    """The run directory has every prompt exactly as it was sent."""
+    digests = set(full.call_fields("prompt"))
     written = {
         hashlib.sha256(full.read(name).encode()).hexdigest()[:16]
         for name in full.names

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import ENDS
 
 SHOWING = [
@@ -10,7 +10,7 @@ SHOWING = [
     ["validate", "ends.py"],
     ["graph", "ends.py"],
     ["run", "ends.py"],
-    ["run", "ends.py", "-i", "way=failed"],
+    ["run", "ends.py", "-i", "ending=failed"],
     ["run", "ends.py", "--dry-run"],
     ["runs"],
     ["show"],
@@ -41,47 +41,47 @@ WORKFLOW = Workflow("makes", StepDef("make", handler=make, next={Outcome.OK: Non
 
 
 @pytest.fixture
-def waiting(site: Site) -> Site:
-    site.write("ends.py", ENDS)
-    site.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
-    return site
+def waiting(project: CliProject) -> CliProject:
+    project.write("ends.py", ENDS)
+    project.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
+    return project
 
 
 @pytest.mark.parametrize("arguments", SHOWING, ids=" ".join)
-def test_with_json_stdout_is_one_document_and_nothing_else(
-    waiting: Site, arguments: list[str]
+def test_with_json_stdout_is_exactly_one_document(
+    waiting: CliProject, arguments: list[str]
 ) -> None:
-    """Every command that shows something can be read by a program."""
+    """Programs read the output of every command."""
     done = waiting.signoff(*arguments, "--json")
 
     json.loads(done.stdout)
     assert "Traceback" not in done.stderr
 
 
-def test_the_state_of_a_run_is_shown_to_whoever_asks_for_it(site: Site) -> None:
-    """A script goes on with what a run has made; it may be long, so nobody else gets it."""
-    site.write("flow.py", MAKES)
-    site.signoff("run", "flow.py", "--name", "one")
+def test_the_state_of_a_run_is_shown_on_request(project: CliProject) -> None:
+    """Scripts use the result of a run; it may be long, so it is not shown by default."""
+    project.write("flow.py", MAKES)
+    project.signoff("run", "flow.py", "--name", "one")
 
-    asked = json.loads(site.signoff("show", "one", "--json", "--state").stdout)
-    usual = json.loads(site.signoff("show", "one", "--json").stdout)
-    read = site.signoff("show", "one", "--state").stdout
+    asked = json.loads(project.signoff("show", "one", "--json", "--state").stdout)
+    usual = json.loads(project.signoff("show", "one", "--json").stdout)
+    read = project.signoff("show", "one", "--state").stdout
 
     assert asked.pop("state") == {"notes": ["on cats", "on dögs"]}
     assert asked == usual
     assert '"on dögs"' in read
 
 
-def test_a_failed_command_says_nothing_on_stdout(waiting: Site) -> None:
-    """Half a document is worse than none."""
-    done = waiting.signoff("show", "nobody", "--json")
+def test_a_failed_command_prints_nothing_on_stdout(waiting: CliProject) -> None:
+    """A program must not read an incomplete document."""
+    done = waiting.signoff("show", "unknown", "--json")
 
     assert done.returncode == 2
     assert done.stdout == ""
 
 
-def test_events_are_written_as_lines_of_json(waiting: Site) -> None:
-    """A dashboard follows the file while the run goes on."""
+def test_events_are_written_as_lines_of_json(waiting: CliProject) -> None:
+    """Dashboards read the file while the run is active."""
     waiting.signoff("run", "ends.py", "--name", "two", "--events", "events.jsonl")
 
     lines = (waiting.folder / "events.jsonl").read_text().splitlines()
@@ -91,11 +91,11 @@ def test_events_are_written_as_lines_of_json(waiting: Site) -> None:
     assert {event["run"] for event in events} == {"two"}
 
 
-def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: Site) -> None:
-    """`signoff logs | head -1` ends the pipe early."""
+def test_a_closed_pipe_is_not_an_error(waiting: CliProject) -> None:
+    """`signoff logs | head -1` closes the pipe early."""
     import subprocess
 
-    from tests.acceptance.conftest import PROGRAM
+    from tests.acceptance.cli_project import PROGRAM
 
     done = subprocess.run(
         ["sh", "-c", f"{PROGRAM} logs --json | head -c 1"],
@@ -108,20 +108,22 @@ def test_output_that_nobody_reads_to_the_end_is_no_error(waiting: Site) -> None:
     assert done.stderr == ""
 
 
-def test_colours_are_for_terminals_only(waiting: Site) -> None:
-    """Escape codes in a log file cannot be read."""
+def test_colors_are_for_terminals_only(waiting: CliProject) -> None:
+    """Escape codes make a log file unreadable."""
     for arguments in (["runs"], ["show"], ["inbox"], ["doctor"]):
         assert "\x1b" not in waiting.signoff(*arguments).stdout
 
 
-def test_settings_say_where_they_come_from(waiting: Site) -> None:
-    """`config show` settles the question why a limit does not hold."""
+def test_config_show_names_the_origin_of_each_setting(waiting: CliProject) -> None:
+    """Users look up why a limit has its value."""
     waiting.write(".signoff/config.yaml", "version: 1\nlimits:\n  calls: 7\n")
 
-    shown = json.loads(waiting.signoff("config", "show", "--json", SIGNOFF_LIMITS_USD="2").stdout)
+    settings = json.loads(
+        waiting.signoff("config", "show", "--json", SIGNOFF_LIMITS_USD="2").stdout
+    )
 
-    assert shown["limits.calls"]["origin"].endswith("config.yaml:3")
-    assert shown["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}
+    assert settings["limits.calls"]["origin"].endswith("config.yaml:3")
+    assert settings["limits.usd"] == {"value": 2.0, "origin": "environment SIGNOFF_LIMITS_USD"}
 
 
 TALKS = """
@@ -143,11 +145,11 @@ WORKFLOW = Workflow("talks", StepDef("only", handler=work, next={Outcome.OK: Non
 """
 
 
-def test_a_workflow_that_prints_does_not_spoil_the_document(site: Site) -> None:
+def test_a_workflow_that_prints_does_not_break_the_json_output(project: CliProject) -> None:
     """Scripts read stdout as JSON; a stray `print` in a handler must not break them."""
-    site.write("talks.py", TALKS)
+    project.write("talks.py", TALKS)
 
-    done = site.signoff("run", "talks.py", "--json")
+    done = project.signoff("run", "talks.py", "--json")
 
     assert json.loads(done.stdout)["status"] == "completed"
     assert "imported" in done.stderr

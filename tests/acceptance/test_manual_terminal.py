@@ -1,11 +1,11 @@
-"""A person answers for an agent at the terminal, with a chat window beside it."""
+"""A human answers for an agent on the terminal, with the help of a chat window."""
 
 import os
 import sys
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 from tests.acceptance.test_terminal import terminal
 
 FLOW = """
@@ -25,14 +25,18 @@ WORKFLOW = Workflow("slogan", StepDef("write", handler=write, next={Outcome.OK: 
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="the clipboard of a Mac is asked differently")
-def test_a_prompt_is_copied_and_its_answer_held_to_the_schema(site: Site) -> None:
-    """Copy, paste into the chat, paste back: nothing in between may be typed by hand."""
-    site.write("flow.py", FLOW)
-    clipboard = site.write("bin/xclip", f"#!/bin/sh\ncat > {site.folder}/copied\n")
+def test_a_prompt_is_copied_and_the_answer_is_checked_against_the_schema(
+    project: CliProject,
+) -> None:
+    """The user only has to paste the prompt into the chat and the answer back."""
+    project.write("flow.py", FLOW)
+    clipboard = project.write("bin/xclip", f"#!/bin/sh\ncat > {project.folder}/copied\n")
     clipboard.chmod(0o755)
     here = {"DISPLAY": ":0", "PATH": f"{clipboard.parent}:{os.defpath}"}
 
-    with terminal(site, "run", "flow.py", "--name", "one", width=200, environment=here) as screen:
+    with terminal(
+        project, "run", "flow.py", "--name", "one", width=200, environment=here
+    ) as screen:
         screen.read_until("copied to the clipboard): ")
         screen.read_until("means later")
         screen.type("Good beans.\n.\n")
@@ -42,8 +46,8 @@ def test_a_prompt_is_copied_and_its_answer_held_to_the_schema(site: Site) -> Non
         code = screen.exit_code()
 
     assert code == 0, screen.text
-    copied = (site.folder / "copied").read_text()
+    copied = (project.folder / "copied").read_text()
     assert copied.startswith("Write a slogan.")
     assert '"slogan"' in copied
-    runs = site.folder / ".signoff" / "runs" / "one"
+    runs = project.folder / ".signoff" / "runs" / "one"
     assert (runs / "final" / "slogan.txt").read_text() == "Good beans."

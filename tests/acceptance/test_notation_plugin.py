@@ -1,4 +1,4 @@
-"""A notation of another package: installed, it is as good as a built-in one."""
+"""A notation of another package works like a built-in one once it is installed."""
 
 import json
 import os
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The `signoff` of a fresh environment that has nothing but signoff and the example."""
+    """The `signoff` command of a new environment with only signoff and the example."""
     environment = tmp_path_factory.mktemp("environment")
     constraints = ROOT / "constraints"
     uv("venv", "--python", sys.executable, str(environment))
@@ -31,7 +31,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def uv(*arguments: str) -> None:
-    """Installs from uv's cache, and over the network only what the cache does not hold."""
+    """Installs from uv's cache; uses the network only if something is not in the cache."""
     command = [sys.executable, "-m", "uv", *arguments]
     if subprocess.run([*command, "--offline"], capture_output=True).returncode != 0:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -39,7 +39,7 @@ def uv(*arguments: str) -> None:
 
 
 class Project:
-    """A folder, and the installed program in it."""
+    """A folder in which the installed program runs."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self.program, self.folder = program, folder
@@ -48,7 +48,7 @@ class Project:
         return subprocess.run(
             [self.program, *arguments],
             cwd=self.folder,
-            env={"PATH": os.defpath, "HOME": str(self.folder / "nobody"), "LANG": "C.UTF-8"},
+            env={"PATH": os.defpath, "HOME": str(self.folder / "home"), "LANG": "C.UTF-8"},
             input="",
             capture_output=True,
             text=True,
@@ -65,45 +65,45 @@ def project(program: str, tmp_path: Path) -> Project:
     return Project(program, tmp_path)
 
 
-def test_a_preset_of_it_runs_waits_and_is_resumed(project: Project) -> None:
-    """The option of the first day still holds on the second, though nobody repeats it."""
-    made = project.signoff("init", "--preset", "checklist")
+def test_a_preset_of_the_plugin_runs_waits_and_resumes(project: Project) -> None:
+    """An option of the start is still valid at the resume."""
+    created = project.signoff("init", "--preset", "checklist")
     config = project.folder / ".signoff/config.yaml"
     config.write_text("version: 1\nchecklists: {greeting: Have a look}\n")
 
-    begun = project.signoff("run", "release", "--owner", "Ann", "--name", "one")
+    waiting = project.signoff("run", "release", "--owner", "Ann", "--name", "one")
     first = project.pending("one")
     approved = project.signoff("approve", "one", "--resume")
     second = project.pending("one")
     done = project.signoff("approve", "one", "--resume")
 
-    assert "signoff run .signoff/flows/release.yaml --owner Ann" in made.stdout + made.stderr
-    assert (begun.returncode, approved.returncode, done.returncode) == (10, 10, 0), done.stderr
+    assert "signoff run .signoff/flows/release.yaml --owner Ann" in created.stdout + created.stderr
+    assert (waiting.returncode, approved.returncode, done.returncode) == (10, 10, 0), done.stderr
     assert first == "Have a look, Ann: The changelog is up to date."
     assert second == "Have a look, Ann: The tests are green."
 
 
-def test_what_it_has_under_a_name_is_run_and_resumed_without_a_file(project: Project) -> None:
-    """Its target is a name behind a scheme, in a folder that was no project before."""
-    begun = project.signoff("run", "checklist:travel", "--owner", "Bob", "--name", "trip")
+def test_a_named_checklist_runs_without_a_file(project: Project) -> None:
+    """The target `checklist:travel` works in a folder that is not a project yet."""
+    waiting = project.signoff("run", "checklist:travel", "--owner", "Bob", "--name", "trip")
     asked = project.pending("trip")
     done = project.signoff("approve", "trip", "--resume")
 
-    assert (begun.returncode, done.returncode) == (10, 0), begun.stderr + done.stderr
+    assert (waiting.returncode, done.returncode) == (10, 0), waiting.stderr + done.stderr
     assert asked == "Please check, Bob: The passport is valid."
 
 
-def test_its_command_is_listed_and_works(project: Project) -> None:
-    """A command nobody sees in the help does not exist."""
+def test_the_command_of_the_plugin_is_listed_and_works(project: Project) -> None:
+    """Users find commands in the help."""
     listed = project.signoff("--help")
-    shown = project.signoff("checklists")
+    checklists = project.signoff("checklists")
 
     assert "List named checklists." in listed.stdout
-    assert "checklist:travel" in shown.stdout, shown.stderr
+    assert "checklist:travel" in checklists.stdout, checklists.stderr
 
 
-def test_mistakes_are_answered_as_for_built_in_notations(project: Project) -> None:
-    """Options of others, unknown names, parameters and settings are refused before a run."""
+def test_mistakes_are_reported_as_for_built_in_notations(project: Project) -> None:
+    """Options of other notations, unknown names, parameters and settings are refused."""
     (project.folder / "flow.yaml").write_text("goal: x\nworkflow: [{step: generate}]\n")
 
     foreign = project.signoff("run", "flow.yaml", "--owner", "Ann")

@@ -1,11 +1,11 @@
-"""Tests that what a run stores is its owner's alone, whatever the umask."""
+"""Tests that only the owner can read the files of a run."""
 
 import stat
 import subprocess
 
 import pytest
 
-from tests.acceptance.conftest import PROGRAM, Site
+from tests.acceptance.cli_project import PROGRAM, CliProject
 from tests.patience import PATIENCE_SECONDS
 
 FLOW = """
@@ -23,27 +23,27 @@ SHARED = {".gitignore", "config.yaml", "constraints", "flows"}
 
 
 @pytest.mark.parametrize("umask", ["000", "077"])
-def test_files_of_runs_are_the_owners_alone_whatever_the_umask(site: Site, umask: str) -> None:
-    """Prompts, replies and answers are in them; a server or a container may have any umask."""
-    site.write("flow.py", FLOW)
+def test_only_the_owner_can_read_run_files_with_any_umask(project: CliProject, umask: str) -> None:
+    """The files contain prompts and replies, and a server may have any umask."""
+    project.write("flow.py", FLOW)
     command = f"umask {umask}; exec {PROGRAM} run flow.py --name one --events events.jsonl"
 
     done = subprocess.run(
         ["sh", "-c", command],
-        cwd=site.folder,
-        env=site.environment,
+        cwd=project.folder,
+        env=project.environment,
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
     )
 
     assert done.returncode == 10, done.stderr
-    home = site.folder / ".signoff"
+    home = project.folder / ".signoff"
     stored = [path for path in home.rglob("*") if not path.is_symlink()]
     wrong = {
         path.name: oct(mode)
-        for path in (*stored, site.folder / "events.jsonl")
-        if path.relative_to(site.folder).parts[-1] not in SHARED
+        for path in (*stored, project.folder / "events.jsonl")
+        if path.relative_to(project.folder).parts[-1] not in SHARED
         and (mode := stat.S_IMODE(path.stat().st_mode)) != (0o700 if path.is_dir() else 0o600)
     }
     assert wrong == {}

@@ -1,10 +1,20 @@
-"""`signoff policy` on a run that programs have played."""
+"""`signoff policy` on a finished run."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.desk import DRAFT, Desk, finds, issue, mends, passes, rules, writes
+from tests.acceptance.command_server import CommandServer
+from tests.acceptance.flow_project import (
+    DRAFT,
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+    judge_decides,
+)
 
 FLOW = """
 max_iterations: 2
@@ -19,30 +29,32 @@ workflow:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """One round of work and an approval, with a finding for each level."""
+def finished_run(
+    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer
+) -> Iterator[FlowProject]:
+    """A run with one iteration of changes and a finding for each level of the policy."""
     with pytest.MonkeyPatch.context() as patch:
-        desk = Desk(tmp_path_factory.mktemp("policy"), patch)
-        desk.flow(FLOW)
-        desk.constraints("clear", "tone", clear="behavior: {low: halt}\n")
+        flow_project = FlowProject(tmp_path_factory.mktemp("policy"), command_server, patch)
+        flow_project.write_flow(FLOW)
+        flow_project.constraints("clear", "tone", clear="behavior: {low: halt}\n")
         low = issue("LOW", "wide", finding="Too wide.")
-        desk.play(
-            writes(),
-            finds("clear", issue("HIGH", finding="Misspelt."), low, contains=DRAFT),
-            finds("tone", issue("MEDIUM", finding="Rude."), contains=DRAFT),
-            passes(),
-            rules("REWRITE", bill="Mend it.", contains=DRAFT),
-            rules("APPROVED"),
-            mends(),
+        flow_project.script(
+            author_writes(),
+            critic_finds("clear", issue("HIGH", finding="Misspelt."), low, contains=DRAFT),
+            critic_finds("tone", issue("MEDIUM", finding="Rude."), contains=DRAFT),
+            critics_pass(),
+            judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+            judge_decides("APPROVED"),
+            editor_replaces(),
         )
-        done = desk.run()
+        done = flow_project.run()
         assert done.code == 0, done.err
-        yield desk
+        yield flow_project
 
 
-def finding(desk: Desk, words: str) -> str:
+def finding(flow_project: FlowProject, words: str) -> str:
     """Returns the id of a finding."""
-    entries = desk.load("state.json")["findings"]["entries"]
+    entries = flow_project.load("state.json")["findings"]["entries"]
     (found,) = [each["id"] for each in entries if each["finding"] == words]
     return str(found)
 
@@ -55,66 +67,68 @@ def finding(desk: Desk, words: str) -> str:
         ("Rude.", "continue", "constraint_behaviors of the flow"),
     ],
 )
-def test_explain_tells_which_level_decided(
-    played: Desk, words: str, behavior: str, level: str
+def test_explain_names_the_level_that_decided(
+    finished_run: FlowProject, words: str, behavior: str, level: str
 ) -> None:
-    """Whoever wonders why a finding did something has four places to look."""
-    told = played.here("policy", "explain", "one", finding(played, words))
-    said = played.here("policy", "explain", "one", finding(played, words), "--json").json
+    """The effect of a finding can be configured on four levels."""
+    plain = finished_run.call("policy", "explain", "one", finding(finished_run, words))
+    report = finished_run.call(
+        "policy", "explain", "one", finding(finished_run, words), "--json"
+    ).json
 
-    assert told.code == 0, told.err
-    assert f"{behavior}, set by {level}" in told.out
-    assert "new in 1, fixed in 2" in told.out
-    assert (said["behavior"], said["decided_by"]) == (behavior, level)
+    assert plain.code == 0, plain.err
+    assert f"{behavior}, set by {level}" in plain.out
+    assert "new in 1, fixed in 2" in plain.out
+    assert (report["behavior"], report["decided_by"]) == (behavior, level)
 
 
-def test_replay_recomputes_a_run_without_one_call(played: Desk) -> None:
-    """A policy is tried on yesterday's runs, not on tomorrow's money."""
-    calls = len(played.calls)
-    played.write(
+def test_replay_recomputes_a_run_without_any_call(finished_run: FlowProject) -> None:
+    """A new policy can be tested on old runs for free."""
+    calls = len(finished_run.calls)
+    finished_run.write(
         "other.yaml", "constraint_behaviors: {}\nadjudication: {approval: {block_on: []}}\n"
     )
 
-    told = played.here("policy", "replay", "one", "--policy", "other.yaml")
-    said = played.here("policy", "replay", "one", "--policy", "other.yaml", "--json").json
+    plain = finished_run.call("policy", "replay", "one", "--policy", "other.yaml")
+    report = finished_run.call("policy", "replay", "one", "--policy", "other.yaml", "--json").json
 
-    assert told.code == 0, told.err
-    assert len(played.calls) == calls
-    assert "1 of 3 issues would have another behavior" in told.out
-    assert "diverged at iteration 1, step review" in told.out
-    (changed,) = [each for each in said["issues"] if each["changed"]]
+    assert plain.code == 0, plain.err
+    assert len(finished_run.calls) == calls
+    assert "1 of 3 issues would have another behavior" in plain.out
+    assert "diverged at iteration 1, step review" in plain.out
+    (changed,) = [each for each in report["issues"] if each["changed"]]
     assert (changed["constraint"], changed["was"], changed["now"]) == (
         *("tone", "continue"),
         "escalate",
     )
-    assert [each["was"] for each in said["verdicts"]] == ["REWRITE", "APPROVED"]
+    assert [each["was"] for each in report["verdicts"]] == ["REWRITE", "APPROVED"]
 
 
-def test_a_policy_that_is_wrong_is_refused_with_its_line(played: Desk) -> None:
-    """A misspelt behaviour must not be answered with `nothing would change`."""
-    played.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
+def test_an_invalid_policy_is_reported_with_its_line(finished_run: FlowProject) -> None:
+    """A misspelled behavior must not be reported as `nothing would change`."""
+    finished_run.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
 
-    done = played.here("policy", "replay", "one", "--policy", "wrong.yaml")
+    done = finished_run.call("policy", "replay", "one", "--policy", "wrong.yaml")
 
     assert (done.code, done.out) == (2, "")
     assert "wrong.yaml:1: default_behavior.low is 'kontinue' (one of: halt, " in done.err
 
 
-def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: Desk) -> None:
-    """The ids are long, and one copies them wrong."""
-    done = played.here("policy", "explain", "one", "nothing")
+def test_an_unknown_finding_is_reported_with_the_existing_ones(finished_run: FlowProject) -> None:
+    """The ids are long and easy to mistype."""
+    done = finished_run.call("policy", "explain", "one", "nothing")
 
     assert done.code == 2
-    assert finding(played, "Rude.") in done.err
+    assert finding(finished_run, "Rude.") in done.err
 
 
-def test_explain_without_a_finding_lists_them_all(played: Desk) -> None:
-    """Whoever wants one explained has to find its id first, of fixed ones, too."""
-    done = played.here("policy", "explain", "one")
+def test_explain_without_a_finding_lists_them_all(finished_run: FlowProject) -> None:
+    """Users have to find the id of a finding first, also of a fixed one."""
+    done = finished_run.call("policy", "explain", "one")
 
     lines = done.out.splitlines()
     assert lines[0].split() == ["FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY"]
     assert len(lines) == 4
     (misspelt,) = [line for line in lines if "Misspelt." in line]
-    assert misspelt.split()[:4] == [finding(played, "Misspelt."), "HIGH", "fixed", "clear"]
+    assert misspelt.split()[:4] == [finding(finished_run, "Misspelt."), "HIGH", "fixed", "clear"]
     assert "new in 1, fixed in 2" in misspelt

@@ -1,4 +1,4 @@
-"""Every preset runs to its approval as it is written, with scripts in place of models."""
+"""Every preset runs to its approval unchanged, with scripted agents."""
 
 import json
 from collections.abc import Callable
@@ -20,19 +20,19 @@ Set = Callable[[str, list[dict[str, Any]]], None]
 
 @pytest.fixture
 def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
-    """Returns what sets a project up: a preset, and a script that stands in for the agent."""
+    """Returns a function that sets up a project with a preset and a scripted agent."""
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "nobody"))
+        monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.delenv("SIGNOFF_HOME", raising=False)
 
-    def begun(preset: str, rules: list[dict[str, Any]]) -> None:
+    def set_up(preset: str, rules: list[dict[str, Any]]) -> None:
         assert main(["init", "--preset", preset]) == 0
         Path(".signoff/config.yaml").write_text(SETTINGS)
         script = {"version": 1, "rules": [*rules, {"regex": ".", "json": PASSED}]}
         Path("script.yaml").write_text(json.dumps(script))
 
-    return begun
+    return set_up
 
 
 def run(preset: str) -> int:
@@ -53,34 +53,33 @@ def failed(severity: str, evidence: str, **more: Any) -> dict[str, Any]:
     return {"overall": "FAIL", "issues": [issue]}
 
 
-def verdict(status: str, bill: str = "") -> str:
+def judge_reply(status: str, bill: str = "") -> str:
     return f"=== ADJUDICATION ===\n{json.dumps({'status': status})}\n=== BILL_OF_WORK ===\n{bill}\n"
 
 
 @pytest.mark.parametrize("preset", NAMES)
-def test_what_init_says_to_type_next_finds_nothing_wrong(
+def test_the_command_that_init_suggests_finds_no_problems(
     preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A beginner who copies the first command must not meet a mistake of ours."""
+    """New users copy this command."""
     begin(preset, [])
     flow = f".signoff/flows/{preset}.yaml"
     capsys.readouterr()
 
     code = main(["validate", flow, "--goal", "goal.yaml", "--json"])
 
-    said = json.loads(capsys.readouterr().out)
-    assert (code, said["problems"], said["workflows"]) == (0, [], [preset])
-    # Nobody can tell of which family a script is, and the presets ask for that to be told.
-    assert [
-        each["what"] for each in said["warnings"] if "not independent" not in each["what"]
-    ] == []
+    report = json.loads(capsys.readouterr().out)
+    assert (code, report["problems"], report["workflows"]) == (0, [], [preset])
+    # The model family of a script is unknown, which the presets report as a warning.
+    others = [w for w in report["warnings"] if "not independent" not in w["what"]]
+    assert others == []
 
 
 @pytest.mark.parametrize("preset", NAMES)
 def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
     preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """People look at what it would cost first; a limit below that would end a good run."""
+    """A limit below the possible number of calls would stop a normal run."""
     begin(preset, [])
     capsys.readouterr()
 
@@ -94,8 +93,8 @@ def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
     assert not Path(".signoff/runs").exists()
 
 
-def test_documentation_is_mended_by_exact_edits_and_an_agent_for_the_rest(begin: Set) -> None:
-    """What critics state literally costs no call; the agent is asked for what they do not."""
+def test_documentation_is_fixed_by_exact_edits_and_an_agent_for_the_rest(begin: Set) -> None:
+    """Exact edits of critics need no call; the agent does the rest."""
     wrong, right = "greet needs Python 2.", "greet needs Python 3.11 or newer."
     begin(
         "docs",
@@ -120,18 +119,23 @@ def test_documentation_is_mended_by_exact_edits_and_an_agent_for_the_rest(begin:
     assert [sum(each["open"].values()) for each in state()["rounds"]] == [2, 0]
 
 
-def test_a_critical_hole_in_code_waits_for_a_person_whose_word_reaches_the_judge(
+def test_a_critical_finding_in_code_waits_for_a_human_whose_answer_reaches_the_judge(
     begin: Set,
 ) -> None:
-    """Code with a hole is never approved by models alone."""
+    """Code with a critical finding is never approved by models alone."""
     hole, closed = "os.system(title)\n", "title.lower()\n"
     begin(
         "code",
         [
             {"step": "write", "text": hole},
             {"key": "security", "times": 1, "json": failed("CRITICAL", hole.strip())},
-            {"step": "judge", "contains": "use no shell", "times": 1, "text": verdict("REWRITE")},
-            {"step": "judge", "text": verdict("APPROVED")},
+            {
+                "step": "judge",
+                "contains": "use no shell",
+                "times": 1,
+                "text": judge_reply("REWRITE"),
+            },
+            {"step": "judge", "text": judge_reply("APPROVED")},
             {"step": "fix", "files": {"artifact.md": closed}},
         ],
     )
@@ -144,13 +148,13 @@ def test_a_critical_hole_in_code_waits_for_a_person_whose_word_reaches_the_judge
 
 
 def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
-    """Otherwise one obliging model would undo what all critics found."""
+    """Otherwise one lenient judge would override all critics."""
     begin(
         "code",
         [
             {"step": "write", "text": "first = items[0]\n"},
             {"key": "correctness", "times": 1, "json": failed("HIGH", "items[0]")},
-            {"step": "judge", "text": verdict("APPROVED")},
+            {"step": "judge", "text": judge_reply("APPROVED")},
             {"step": "fix", "files": {"artifact.md": "first = next(iter(items), None)\n"}},
         ],
     )
@@ -162,15 +166,17 @@ def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
     assert final("artifact.py") == "first = next(iter(items), None)\n"
 
 
-def test_a_story_is_settled_before_it_is_polished_and_read_again_after(begin: Set) -> None:
-    """A polished sentence in a plot that is thrown away was paid for in vain."""
+def test_the_plot_of_a_story_is_approved_before_its_style_and_reviewed_again_after(
+    begin: Set,
+) -> None:
+    """Style work on a plot that is rejected later would be wasted money."""
     begin(
         "stories",
         [
             {"step": "draft", "text": "Then she woke up. Her heart skipped a beat.\n"},
             {"key": "plot", "times": 1, "json": failed("CRITICAL", "Then she woke up.")},
-            {"step": "story_judge", "times": 1, "text": verdict("REWRITE", "Let her row.")},
-            {"step": "story_judge", "text": verdict("APPROVED")},
+            {"step": "story_judge", "times": 1, "text": judge_reply("REWRITE", "Let her row.")},
+            {"step": "story_judge", "text": judge_reply("APPROVED")},
             {"step": "story_fix", "text": "She rowed. Her heart skipped a beat.\n"},
             {
                 "key": "language",

@@ -1,10 +1,10 @@
-"""Keys of the user's shell, on the real command line: nothing of them is left in the project."""
+"""Secrets in the environment are not stored in the project."""
 
 import sys
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 
 KEY = "zq-4711-very-secret"
 
@@ -15,9 +15,9 @@ from signoff import Outcome, StepDef, Workflow
 async def work(ctx):
     reply = await ctx.ask("leaky", "Write.")
     found = await ctx.ask("checker", "", artifact="text")
-    shown = await ctx.command(["sh", "-c", "echo $MY_API_KEY"], pass_env=["MY_API_KEY"])
-    ctx.progress(shown.stdout)
-    await ctx.write("final/said.txt", reply.text + found.text + shown.stdout)
+    echoed = await ctx.command(["sh", "-c", "echo $MY_API_KEY"], pass_env=["MY_API_KEY"])
+    ctx.progress(echoed.stdout)
+    await ctx.write("final/output.txt", reply.text + found.text + echoed.stdout)
     return Outcome.OK, {}
 
 
@@ -39,27 +39,27 @@ agents:
 
 
 @pytest.fixture
-def leaking(site: Site) -> Site:
-    site.write("flow.py", FLOW)
-    site.signoff("init")
-    site.write(".signoff/config.yaml", SETTINGS)
-    site.environment |= {"MY_API_KEY": KEY, "NAMED_IN_SETTINGS": "plainwords"}
-    return site
+def leaking_project(project: CliProject) -> CliProject:
+    project.write("flow.py", FLOW)
+    project.signoff("init")
+    project.write(".signoff/config.yaml", SETTINGS)
+    project.environment |= {"MY_API_KEY": KEY, "NAMED_IN_SETTINGS": "plainwords"}
+    return project
 
 
-def test_no_secret_is_left_in_the_project_whatever_agents_and_programs_print(
-    leaking: Site,
+def test_secrets_that_agents_or_programs_print_are_not_stored(
+    leaking_project: CliProject,
 ) -> None:
-    """Runs are copied, shown to colleagues and attached to bug reports."""
-    done = leaking.signoff("run", "flow.py", "--name", "one", "-v")
-    logs = leaking.signoff("logs", "one")
+    """Users copy runs, show them to colleagues and attach them to bug reports."""
+    done = leaking_project.signoff("run", "flow.py", "--name", "one", "-v")
+    logs = leaking_project.signoff("logs", "one")
 
     assert done.returncode == 0, done.stderr
-    said = (leaking.folder / ".signoff/runs/one/final/said.txt").read_text()
-    assert "key: [hidden: NAMED_IN_SETTINGS]" in said
-    assert said.count("[hidden: MY_API_KEY]") >= 2
-    files = [path for path in (leaking.folder / ".signoff").rglob("*") if path.is_file()]
-    kept = b"".join(path.read_bytes() for path in files)
+    output = (leaking_project.folder / ".signoff/runs/one/final/output.txt").read_text()
+    assert "key: [hidden: NAMED_IN_SETTINGS]" in output
+    assert output.count("[hidden: MY_API_KEY]") >= 2
+    files = [path for path in (leaking_project.folder / ".signoff").rglob("*") if path.is_file()]
+    stored = b"".join(path.read_bytes() for path in files)
     for secret in (KEY, "plainwords"):
-        assert secret.encode() not in kept
+        assert secret.encode() not in stored
         assert secret not in done.stdout + done.stderr + logs.stdout

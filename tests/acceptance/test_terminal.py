@@ -14,7 +14,7 @@ from termios import TIOCSWINSZ
 
 import pytest
 
-from tests.acceptance.conftest import PROGRAM, Site
+from tests.acceptance.cli_project import PROGRAM, CliProject
 from tests.acceptance.workflows import ENDS, HOLDS, SEVERAL, SIGNS
 from tests.patience import PATIENCE_SECONDS, wait_until
 
@@ -22,17 +22,17 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """The command on a real pseudo-terminal, with somebody who types."""
+    """A command on a pseudo-terminal, with functions to read and type."""
 
     def __init__(
-        self, site: Site, *arguments: str, width: int, environment: dict[str, str]
+        self, project: CliProject, *arguments: str, width: int, environment: dict[str, str]
     ) -> None:
         self._master, slave = pty.openpty()
         ioctl(slave, TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         self.process = subprocess.Popen(
             [PROGRAM, *arguments],
-            cwd=site.folder,
-            env=site.environment | {"TERM": "xterm-256color"} | environment,
+            cwd=project.folder,
+            env=project.environment | {"TERM": "xterm-256color"} | environment,
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -43,11 +43,11 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Everything that was printed, escape codes left out."""
+        """Everything that was printed, without escape codes."""
         return _ESCAPES.sub("", self.raw)
 
     def read_until(self, words: str, *, after: str = "") -> None:
-        """Reads until some words were printed, after others where these are given."""
+        """Reads until a text was printed, optionally after another one."""
         end = time.monotonic() + PATIENCE_SECONDS
         while words not in self.text.partition(after)[2] if after else words not in self.text:
             assert time.monotonic() < end, f"{words!r} never came; so far:\n{self.text}"
@@ -62,11 +62,11 @@ class Terminal:
         Python notices a signal only once it reads: one that comes before would be noticed with
         the next key.
         """
-        wait_until(lambda: sleeps(self.process.pid), "waiting for input")
+        wait_until(lambda: is_sleeping(self.process.pid), "waiting for input")
         self.process.send_signal(signal.SIGINT)
 
     def exit_code(self) -> int:
-        """Reads to the end and returns how the command exited."""
+        """Reads to the end and returns the exit code."""
         end = time.monotonic() + PATIENCE_SECONDS
         while self._read() and time.monotonic() < end:
             pass
@@ -90,17 +90,17 @@ class Terminal:
         return bool(data)
 
 
-def sleeps(pid: int) -> bool:
-    """Tells whether a process waits for something; true where that cannot be seen."""
+def is_sleeping(pid: int) -> bool:
+    """Returns whether a process is waiting; true on systems that do not show that."""
     stat = Path(f"/proc/{pid}/stat")
     return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "S"
 
 
 @contextlib.contextmanager
 def terminal(
-    site: Site, *arguments: str, width: int = 80, environment: dict[str, str] | None = None
+    project: CliProject, *arguments: str, width: int = 80, environment: dict[str, str] | None = None
 ) -> Iterator[Terminal]:
-    opened = Terminal(site, *arguments, width=width, environment=environment or {})
+    opened = Terminal(project, *arguments, width=width, environment=environment or {})
     try:
         yield opened
     finally:
@@ -108,14 +108,14 @@ def terminal(
 
 
 @pytest.fixture
-def signs(site: Site) -> Site:
-    site.write("signs.py", SIGNS)
-    site.write("ends.py", ENDS)
-    return site
+def signs(project: CliProject) -> CliProject:
+    project.write("signs.py", SIGNS)
+    project.write("ends.py", ENDS)
+    return project
 
 
-def test_a_waiting_run_asks_there_and_then_and_goes_on(signs: Site) -> None:
-    """Whoever sits at the terminal needs no second command."""
+def test_a_waiting_run_prompts_on_the_terminal_and_continues(signs: CliProject) -> None:
+    """A user at the terminal needs no second command."""
     with terminal(signs, "run", "signs.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("y\n")
@@ -130,8 +130,8 @@ def test_a_waiting_run_asks_there_and_then_and_goes_on(signs: Site) -> None:
     assert "approved by" in signs.signoff("logs", "one").stdout
 
 
-def test_a_question_can_be_left_for_later(signs: Site) -> None:
-    """The run waits, the code says so, and the command that answers is printed."""
+def test_a_question_can_be_left_for_later(signs: CliProject) -> None:
+    """The run waits, and the command to answer it is printed."""
     with terminal(signs, "run", "signs.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("l\n")
@@ -143,12 +143,12 @@ def test_a_question_can_be_left_for_later(signs: Site) -> None:
 
 
 @pytest.mark.parametrize("key", ["ctrl-c", "ctrl-d"])
-def test_leaving_at_a_prompt_keeps_what_was_answered_and_gives_the_shell_back(
-    site: Site, key: str
+def test_leaving_a_prompt_keeps_earlier_answers_and_returns_to_the_shell(
+    project: CliProject, key: str
 ) -> None:
-    """Asked again, a person would answer with the next command they type."""
-    site.write("several.py", SEVERAL)
-    with terminal(site, "run", "several.py", "--name", "one") as screen:
+    """If the prompt came again, the user's next shell command would become the answer."""
+    project.write("several.py", SEVERAL)
+    with terminal(project, "run", "several.py", "--name", "one") as screen:
         screen.read_until("[l]ater:")
         screen.type("y\n")
         screen.read_until("reason (optional):")
@@ -161,11 +161,11 @@ def test_leaving_at_a_prompt_keeps_what_was_answered_and_gives_the_shell_back(
     assert screen.text.count("Ship a?") == 1
     assert "#1 approval: approved by" in screen.text
     assert "signoff resume one" in screen.text
-    assert [request["number"] for request in site.json("inbox")] == [2, 3]
+    assert [request["number"] for request in project.json("inbox")] == [2, 3]
 
 
-def test_an_answer_that_does_not_fit_is_asked_for_again(signs: Site) -> None:
-    """Nothing but y or n is an answer to an approval."""
+def test_an_invalid_answer_is_asked_for_again(signs: CliProject) -> None:
+    """Only y and n answer an approval."""
     with terminal(signs, "run", "signs.py") as screen:
         screen.read_until("[l]ater:")
         screen.type("perhaps\n")
@@ -178,7 +178,7 @@ def test_an_answer_that_does_not_fit_is_asked_for_again(signs: Site) -> None:
     assert code == 14
 
 
-def test_nobody_is_asked_who_does_not_want_to_be(signs: Site) -> None:
+def test_no_input_disables_prompts(signs: CliProject) -> None:
     """--no-input is for scripts that happen to have a terminal."""
     with terminal(signs, "run", "signs.py", "--no-input") as screen:
         code = screen.exit_code()
@@ -187,28 +187,30 @@ def test_nobody_is_asked_who_does_not_want_to_be(signs: Site) -> None:
     assert "[l]ater" not in screen.text
 
 
-def test_what_was_typed_too_early_answers_nothing(site: Site) -> None:
-    """Keys pressed while the run was at work must not approve what comes next."""
-    site.write("early.py", SIGNS.replace("echo drafted", "touch working; sleep 1; echo drafted"))
-    with terminal(site, "run", "early.py", "--name", "one") as screen:
-        site.wait_for_file("working")
+def test_keys_typed_before_a_prompt_do_not_answer_it(project: CliProject) -> None:
+    """Keys pressed during a step must not approve the next request."""
+    project.write("early.py", SIGNS.replace("echo drafted", "touch working; sleep 1; echo drafted"))
+    with terminal(project, "run", "early.py", "--name", "one") as screen:
+        project.wait_for_file("working")
         screen.type("y\n\n")
         screen.read_until("[l]ater:")
         screen.type("l\n")
         code = screen.exit_code()
 
     assert code == 10
-    assert site.json("show", "one")["status"] == "waiting"
+    assert project.json("show", "one")["status"] == "waiting"
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_live_view_shows_the_step_at_work_and_fits_the_terminal(site: Site, width: int) -> None:
-    """It is what people watch for hours."""
-    site.write("holds.py", HOLDS)
-    with terminal(site, "run", "holds.py", "--name", "one", width=width) as screen:
-        site.wait_for("pid")
+def test_the_live_view_shows_the_current_step_and_fits_the_terminal(
+    project: CliProject, width: int
+) -> None:
+    """Users watch it for hours."""
+    project.write("holds.py", HOLDS)
+    with terminal(project, "run", "holds.py", "--name", "one", width=width) as screen:
+        project.wait_for("pid")
         screen.read_until("then ok → end")
-        site.write("go", "")
+        project.write("go", "")
         code = screen.exit_code()
 
     assert code == 0
@@ -218,10 +220,10 @@ def test_the_live_view_shows_the_step_at_work_and_fits_the_terminal(site: Site, 
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_colours_are_left_out_when_nobody_wants_them(
-    signs: Site, environment: dict[str, str], coloured: bool
+def test_no_color_disables_colors(
+    signs: CliProject, environment: dict[str, str], coloured: bool
 ) -> None:
-    """NO_COLOR is a promise many tools keep."""
+    """Many tools support NO_COLOR."""
     with terminal(signs, "run", "signs.py", environment=environment) as screen:
         screen.read_until("[l]ater:")
         screen.type("l\n")
@@ -230,10 +232,10 @@ def test_colours_are_left_out_when_nobody_wants_them(
     assert bool(re.search(r"\x1b\[[0-9;]*3[0-7]m", screen.raw)) is coloured
 
 
-def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: Site) -> None:
-    """They are copied into the next command."""
-    name = "a-rather-long-name-for-a-run-that-somebody-chose"
-    signs.signoff("run", "ends.py", "-i", "way=failed", "--name", name)
+def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: CliProject) -> None:
+    """Users copy them into the next command."""
+    name = "a-rather-long-name-for-a-run-that-a-user-chose"
+    signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", name)
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()
@@ -243,9 +245,9 @@ def test_names_in_a_list_stay_whole_on_a_narrow_terminal(signs: Site) -> None:
     assert "failed" in line
 
 
-def test_a_list_says_how_long_a_parked_run_will_wait(signs: Site) -> None:
-    """Somebody who looks wants to know whether to come back after lunch or tomorrow."""
-    signs.signoff("run", "ends.py", "-i", "way=parked", "--name", "a-name-of-usual-length")
+def test_a_list_shows_how_long_a_parked_run_will_wait(signs: CliProject) -> None:
+    """Users want to know when to come back."""
+    signs.signoff("run", "ends.py", "-i", "ending=parked", "--name", "a-name-of-usual-length")
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()
@@ -253,9 +255,9 @@ def test_a_list_says_how_long_a_parked_run_will_wait(signs: Site) -> None:
     assert " in 59m " in screen.text
 
 
-def test_a_reason_in_a_list_can_be_read_before_a_column_nobody_needs(signs: Site) -> None:
-    """Why a run failed matters more than how often it went round."""
-    signs.signoff("run", "ends.py", "-i", "way=failed", "--name", "a-name-of-usual-length")
+def test_on_a_narrow_terminal_the_reason_is_shown_before_other_columns(signs: CliProject) -> None:
+    """The reason of a failure is more important than the number of iterations."""
+    signs.signoff("run", "ends.py", "-i", "ending=failed", "--name", "a-name-of-usual-length")
 
     with terminal(signs, "runs", width=80) as screen:
         screen.exit_code()

@@ -1,29 +1,29 @@
 """Workflows as users would write them, for the command line to run."""
 
 ENDS = '''
-"""Ends however the parameter `way` says."""
+"""Ends as the parameter `ending` says."""
 from datetime import timedelta
 from typing import Annotated
 
 from signoff import Arg, Edge, End, Outcome, Question, StepDef, Workflow
 
 
-async def work(ctx, way: Annotated[str, Arg("how to end")] = "completed"):
-    if way == "failed":
+async def work(ctx, ending: Annotated[str, Arg("how to end")] = "completed"):
+    if ending == "failed":
         raise RuntimeError("out of luck")
-    if way == "waiting":
+    if ending == "waiting":
         answer = await ctx.wait(Question("What is your name?"))
         return Outcome.OK, {"name": answer.value}
-    if way == "parked":
+    if ending == "parked":
         await ctx.park(timedelta(hours=1))
-    if way == "budget":
+    if ending == "budget":
         await ctx.ask("echo", "hello")
     outcomes = {
         "rejected": Outcome.FAIL,
         "not_converging": Outcome.SKIP,
         "iteration_limit": Outcome.ITERATE,
     }
-    return outcomes.get(way, Outcome.OK), {}
+    return outcomes.get(ending, Outcome.OK), {}
 
 
 WORKFLOW = Workflow(

@@ -15,8 +15,7 @@ from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.testing.agent_harness import BrokenReply, Hang, Harness, TextReply, ask, call_for
-from signoff.testing.agent_suite.answers import SCHEMA, AnswerTests, TruncationTests
-from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.answers import SCHEMA, AgentTextTests, AnswerTests, TruncationTests
 from signoff.testing.agent_suite.timeouts import (
     CancelTests,
     TimeoutTests,

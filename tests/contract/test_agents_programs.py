@@ -7,10 +7,8 @@ from signoff.agents.codex import CodexAgent
 from signoff.agents.command import CommandAgent
 from signoff.agents.gemini import GeminiAgent
 from signoff.testing import AgentSuite
-from signoff.testing.agent_suite.answers import AnswerTests
-from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.secrets import SecretTests
-from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests
+from signoff.testing.agent_suite.faults import FaultTests, SecretTests
 from signoff.testing.agent_suite.timeouts import CancelTests, TimeoutTests
 from tests.contract.program_harness import KEY, KEY_ENV, CommandHarness, ProgramHarness
 

@@ -17,9 +17,8 @@ from signoff.testing.agent_harness import (
     TextReply,
     Unreachable,
 )
-from signoff.testing.agent_suite.answers import AnswerTests
+from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests
 from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.texts import AgentTextTests
 from signoff.testing.agent_suite.timeouts import CancelTests
 from tests.contract.test_agents_scripted import ScriptedHarness
 

@@ -26,9 +26,8 @@ from signoff.testing.agent_harness import (
     TruncatedReply,
     Unreachable,
 )
-from signoff.testing.agent_suite.answers import AnswerTests, TruncationTests
+from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
 from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.texts import AgentTextTests
 from signoff.testing.agent_suite.timeouts import CancelTests
 
 FOREVER = 3600.0

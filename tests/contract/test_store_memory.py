@@ -2,7 +2,7 @@ import pytest
 
 from signoff.store.memory import MemoryStore
 from signoff.testing import StoreSuite
-from signoff.testing.store_suite.fixture import NewStore
+from signoff.testing.store_suite.journal_writer import NewStore
 
 
 class TestMemoryStore(StoreSuite):

@@ -4,7 +4,7 @@ import pytest
 
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import StoreSuite
-from signoff.testing.store_suite.fixture import NewStore
+from signoff.testing.store_suite.journal_writer import NewStore
 
 
 class TestSqliteStore(StoreSuite):

@@ -1,6 +1,6 @@
-"""The editing of a book, told by one process after another until it is published.
+"""A story that runs the book editing example until the book is published.
 
-Nothing of it lives in memory: what the agents say depends on their prompts alone.
+Nothing is kept in memory: the agents' replies depend only on their prompts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing import EffectLog, ScriptedAgent
+from tests import preload  # noqa: F401
 
 NAME = "w1"
 BOOK = "book.db"
@@ -31,14 +32,18 @@ FINAL = [
 ]
 """The chapters as they are published."""
 
+make_importable([EXAMPLE])
+# Imported here, once, and not in each of the processes that the crash harness forks.
+SAMPLE = import_file(EXAMPLE / "sample.py")
+EDITING = import_file(EXAMPLE / "workflow.py")
 
-async def tell(store: Store, log: EffectLog) -> None:
-    """Starts the run or takes it up, answers what is asked, and stops when it is published."""
+
+async def story(store: Store, log: EffectLog) -> None:
+    """Starts or resumes the run, and answers its requests until it has ended."""
     database = log.directory / BOOK
-    make_importable([EXAMPLE])
     if not database.exists():
-        import_file(EXAMPLE / "sample.py").make_sample(database)
-    workflow = import_file(EXAMPLE / "workflow.py").editing_workflow(database)
+        SAMPLE.make_sample(database)
+    workflow = EDITING.editing_workflow(database)
     agents = {role: log.watch(ScriptedAgent().on("", _answer)) for role in ROLES}
     async with Engine(store, agents=agents) as engine:
         try:
@@ -49,16 +54,16 @@ async def tell(store: Store, log: EffectLog) -> None:
             result = await engine.resume(NAME, workflow)
         while result.status is Status.WAITING:
             for item in result.inbox:
-                _reply(store, item)
+                _approve(store, item)
             result = await engine.resume(NAME, workflow)
     assert result.status is Status.COMPLETED, result
 
 
 def _answer(request: AgentRequest) -> str:
-    return json.dumps(_said(request.prompt))
+    return json.dumps(_reply(request.prompt))
 
 
-def _said(prompt: str) -> dict[str, Any]:
+def _reply(prompt: str) -> dict[str, Any]:
     if prompt.startswith("Plan"):
         areas = [{"id": f"c{n}", "chapter": n, "instruction": "Better."} for n in (1, 2)]
         return {"goal": "Plain words.", "areas": areas}
@@ -69,6 +74,6 @@ def _said(prompt: str) -> dict[str, Any]:
     return {"text": GOOD if "Show it." in prompt else BAD}
 
 
-def _reply(store: Store, item: InboxItem) -> None:
+def _approve(store: Store, item: InboxItem) -> None:
     answer = json.dumps({"value": "Approve and finalize", "text": ""})
     store.answer(item.id, answer, "ann", 0.0, item.digest)

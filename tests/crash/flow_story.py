@@ -1,4 +1,4 @@
-"""The flow with everything in it, told by one process after another until it is approved."""
+"""A story that runs the longest flow of the documentation until it is approved."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Store
 from signoff.store.rundir import RunFiles
 from signoff.testing import EffectLog, ScriptedAgent
+from tests import preload  # noqa: F401
 
 NAME = "full"
 FLOW = Path(__file__).parents[1] / "fixtures/flows/full.yaml"
@@ -24,13 +25,13 @@ DRAFT, FINAL = "The see.\n", "The sea.\n"
 RULING = """=== ADJUDICATION ===
 {"status": "REWRITE", "decisions": [{"issue_id": "structure-001", "status": "pursuing"}]}
 === BILL_OF_WORK ===
-Mend the spelling.
+Fix the spelling.
 """
 APPROVAL = '=== ADJUDICATION ===\n{"status": "APPROVED", "decisions": []}\n=== BILL_OF_WORK ===\n'
 
 
-async def tell(store: Store, log: EffectLog) -> None:
-    """Starts the run or takes it up, answers what is asked, and stops when it is approved."""
+async def story(store: Store, log: EffectLog) -> None:
+    """Starts or resumes the run, and answers its requests until it has ended."""
     root = log.path.parent
     context = CompileContext(_project(root), options={"goal": "goal.yaml"}, installed=_AGENTS)
     workflow = compile_file(SourceFile(FLOW), context)
@@ -44,7 +45,7 @@ async def tell(store: Store, log: EffectLog) -> None:
             result = await engine.resume(NAME, workflow)
         while result.status is Status.WAITING:
             for item in result.inbox:
-                answer = json.dumps({"value": "mend it", "text": ""})
+                answer = json.dumps({"value": "fix it", "text": ""})
                 store.answer(item.id, answer, "ann", 0.0, item.digest)
             result = await engine.resume(NAME, workflow)
     assert result.status is Status.COMPLETED, result
@@ -55,7 +56,7 @@ _AGENTS = ["claude", "codex", "gemini"]
 
 
 def _project(root: Path) -> Path:
-    """Makes the project the flow stands in, as often as it is asked to."""
+    """Writes the project of the flow; every process does, which changes nothing."""
     folder = root / ".arena/constraints"
     folder.mkdir(parents=True, exist_ok=True)
     (root / "goal.yaml").write_text("goal: Write about the sea.\n")

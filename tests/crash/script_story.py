@@ -1,4 +1,4 @@
-"""A loop whose drafts come from a script that gives each answer once."""
+"""A story with a loop whose drafts come from a script that uses each answer once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.services import Backoff
 from signoff.runtime.store_port import Store
 from signoff.testing import EffectLog
+from tests import preload  # noqa: F401
 
 NAME = "loop"
 SCRIPT = """
@@ -25,7 +26,7 @@ EXPECTED = ["first", "second", "third"]
 
 
 async def draft(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-    """Asks for a draft until it is the third."""
+    """Asks for drafts until the third one."""
     text = (await ctx.ask("writer", "Write.")).text
     drafts = [*ctx.step_state.get("drafts", []), text]
     return (Outcome.OK if text == "third" else Outcome.ITERATE), {"drafts": drafts}
@@ -39,7 +40,7 @@ WORKFLOW = Workflow(
 )
 
 
-async def tell(store: Store, log: EffectLog) -> None:
+async def story(store: Store, log: EffectLog) -> None:
     """Starts the run or resumes it."""
     script = log.directory / "script.yaml"
     script.write_text(SCRIPT)

@@ -27,9 +27,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "signoff.db"
 
 
-def process(command: str, path: Path) -> subprocess.CompletedProcess[str]:
+def run_process(command: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tests.crash.relay", command, str(path)],
+        [sys.executable, "-m", "tests.crash.engine_command", command, str(path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -38,9 +38,9 @@ def process(command: str, path: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def driving(path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that is in the middle of the run."""
-    program = [sys.executable, "-m", "tests.crash.relay", "hang", str(path)]
+def driver(path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is driving the run."""
+    program = [sys.executable, "-m", "tests.crash.engine_command", "hang", str(path)]
     with subprocess.Popen(program, cwd=ROOT, stdout=subprocess.DEVNULL) as started:
         with closing(SqliteStore(path)) as store:
             wait_until(lambda: _has_run(store), "the start of the run")
@@ -48,84 +48,88 @@ def driving(path: Path) -> Iterator[subprocess.Popen[bytes]]:
         started.kill()
 
 
-def test_a_run_is_started_in_one_process_answered_from_another_and_resumed_in_a_third(
+def test_a_run_is_started_answered_and_resumed_in_three_processes(
     path: Path,
 ) -> None:
-    """Nobody has to keep a terminal open for a week."""
-    started = json.loads(process("start", path).stdout)
-    answered = process("very good", path)
-    resumed = json.loads(process("resume", path).stdout)
+    """No user has to keep a terminal open while a run waits for an answer."""
+    started = json.loads(run_process("start", path).stdout)
+    answered = run_process("very good", path)
+    resumed = json.loads(run_process("resume", path).stdout)
 
     assert started["status"] == "waiting"
     assert answered.returncode == 0, answered.stderr
     assert resumed == {
         "status": "completed",
-        "state": {"draft": "a draft", "said": "very good", "final": "a polished draft"},
+        "state": {"draft": "a draft", "answer": "very good", "final": "a polished draft"},
     }
     assert len(EffectLog(path.parent).keys()) == 2
 
 
-def test_a_run_that_another_process_drives_is_refused_in_one_line(
-    path: Path, driving: subprocess.Popen[bytes]
+def test_resuming_a_run_of_another_process_is_refused_in_one_line(
+    path: Path, driver: subprocess.Popen[bytes]
 ) -> None:
-    """And says which process drives it."""
-    refused = process("join", path)
+    """The message names the process that drives the run."""
+    refused = run_process("join", path)
 
     assert refused.returncode == 1
     assert refused.stderr.startswith("RunBusy: ")
-    assert f"process {driving.pid} " in refused.stderr
+    assert f"process {driver.pid} " in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_run_that_another_process_drives_is_cancelled_from_here(
-    path: Path, driving: subprocess.Popen[bytes]
+def test_a_run_can_be_cancelled_from_another_process(
+    path: Path, driver: subprocess.Popen[bytes]
 ) -> None:
-    """The other process is told, stops, and ends in order."""
-    cancelled = process("cancel", path)
+    """The process that drives the run gets the request, stops the run and exits normally."""
+    cancelled = run_process("cancel", path)
 
     assert cancelled.stdout == "cancelled\n", cancelled.stderr
-    assert driving.wait(PATIENCE_SECONDS) == 0
+    assert driver.wait(PATIENCE_SECONDS) == 0
     with closing(SqliteStore(path)) as store:
         row = store.row("run")
-        assert (row.status, row.owner, row.reason) == (Status.CANCELLED, None, "from elsewhere")
+        assert (row.status, row.owner, row.reason) == (
+            Status.CANCELLED,
+            None,
+            "by another",
+        )
 
 
 def test_a_run_whose_process_was_killed_is_taken_over_at_once(
-    path: Path, driving: subprocess.Popen[bytes]
+    path: Path, driver: subprocess.Popen[bytes]
 ) -> None:
-    """Nobody waits for a lease of a process that is known to be gone."""
-    driving.send_signal(signal.SIGKILL)
-    driving.wait()
+    """Users do not wait for the lease of a process that no longer exists."""
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
     with closing(sqlite3.connect(path)) as db, db:
-        # However long that process had it leased.
+        # The lease of the killed process has an hour left.
         db.execute("UPDATE owners SET until = until + 3600")
 
-    cancelled = process("cancel", path)
+    cancelled = run_process("cancel", path)
 
     assert cancelled.stdout == "cancelled\n", cancelled.stderr
 
 
-def test_a_process_that_is_stopped_and_goes_on_finds_its_run_taken(
-    path: Path, driving: subprocess.Popen[bytes]
+def test_a_process_that_was_suspended_cannot_write_to_a_run_it_has_lost(
+    path: Path, driver: subprocess.Popen[bytes]
 ) -> None:
-    """Asleep for an hour, it must not write into what happened meanwhile."""
-    driving.send_signal(signal.SIGSTOP)
+    """A laptop that was asleep must not write into the journal of the new owner."""
+    driver.send_signal(signal.SIGSTOP)
     with closing(SqliteStore(path)) as store:
         row = store.row("run")
-        fence = store.take(row.id, _somebody(), time.time(), lambda _owner: False)
+        fence = store.take(row.id, _other_owner(), time.time(), lambda _owner: False)
         head = store.row("run").head
 
-        driving.send_signal(signal.SIGCONT)
-        driving.send_signal(signal.SIGINT)
-        driving.wait(PATIENCE_SECONDS)
+        driver.send_signal(signal.SIGCONT)
+        driver.send_signal(signal.SIGINT)
+        driver.wait(PATIENCE_SECONDS)
 
         after = store.row("run")
         assert (after.head, after.fence) == (head, fence)
         assert after.status is Status.RUNNING
 
 
-def _somebody() -> Owner:
-    return Owner("somebody", "elsewhere", 1, "")
+def _other_owner() -> Owner:
+    return Owner("other", "another-host", 1, "")
 
 
 def _has_run(store: SqliteStore) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.testing import crash_everywhere
 from signoff.testing.crashing_store import When
-from tests.crash import contract_story as story
+from tests.crash import contract_story
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +31,11 @@ KINDS = ["domain_expert_review", "editor_review", "editor_review", "final", "met
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_the_editing_of_a_book_killed_at_any_write_publishes_it_all_the_same(
+def test_book_editing_killed_at_any_write_still_publishes_the_book(
     tmp_path: Path, when: When
 ) -> None:
-    """Work is in the database exactly once: not lost with its process, not done again."""
-    survivals = list(crash_everywhere(story.tell, tmp_path, when=when))
+    """A step's work is in the database exactly once: neither lost nor done again."""
+    survivals = list(crash_everywhere(contract_story.story, tmp_path, when=when))
 
     whole = survivals[-1]
     assert whole.deaths == 0
@@ -46,29 +46,30 @@ def test_the_editing_of_a_book_killed_at_any_write_publishes_it_all_the_same(
         assert run.status is Status.COMPLETED, where
         assert survival.repeated == [], where
         assert set(survival.performed) == set(whole.performed), where
-        assert given(run.state) == given(whole.runs[story.NAME].state), where
-        assert sorted(kept(tmp_path / f"{when}-{survival.at}" / story.BOOK)) == EXPECTED, where
+        assert results(run.state) == results(whole.runs[contract_story.NAME].state), where
+        database = tmp_path / f"{when}-{survival.at}" / contract_story.BOOK
+        assert sorted(contents(database)) == EXPECTED, where
 
 
 EXPECTED = sorted(
     [
-        *(("did", *step) for step in STEPS),
+        *(("done", *step) for step in STEPS),
         *(("artifact", kind) for kind in KINDS),
         ("version", "lighthouse-v1", "replaced"),
         ("version", "lighthouse-v2", "published"),
-        *(("chapter", number, text) for number, text in story.FINAL),
+        *(("chapter", number, text) for number, text in contract_story.FINAL),
         ("measured", 6),
         ("plans", 1),
-        ("run", story.NAME, "completed"),
+        ("run", contract_story.NAME, "completed"),
     ]
 )
-"""Everything the run leaves in the book's database, however often it is cut off."""
+"""What the run leaves in the book's database, no matter how often it was killed."""
 
 
-def kept(database: Path) -> Iterator[tuple[Any, ...]]:
-    """Yields what stands in the database."""
+def contents(database: Path) -> Iterator[tuple[Any, ...]]:
+    """Yields the rows that the run has written."""
     with closing(sqlite3.connect(database)) as db:
-        yield from db.execute("SELECT 'did', step, visit, item FROM signoff_steps")
+        yield from db.execute("SELECT 'done', step, visit, item FROM signoff_steps")
         yield from db.execute("SELECT 'artifact', kind FROM workflow_artifacts")
         yield from db.execute("SELECT 'version', id, status FROM book_versions")
         yield from db.execute(
@@ -79,7 +80,7 @@ def kept(database: Path) -> Iterator[tuple[Any, ...]]:
         yield from db.execute("SELECT 'run', id, status FROM workflow_runs")
 
 
-def given(state: Any) -> dict[str, Any]:
-    """Returns what steps gave, without the times at which they did."""
+def results(state: Any) -> dict[str, Any]:
+    """Returns the results of the steps, without their times."""
     done = [(each["step"], each["result"]) for each in state["_completed"]]
     return {**{key: state[key] for key in state if not key.startswith("_")}, "done": done}

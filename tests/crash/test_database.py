@@ -9,7 +9,7 @@ import pytest
 
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.staging import Committed
-from tests.crash.database_child import KILLS, MARKER, work
+from tests.crash.killed_database_step import KILLS, MARKER, do_step
 from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -33,11 +33,9 @@ def titles(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", KILLS)
-def test_a_step_killed_in_its_transaction_was_done_or_was_not_and_is_done_once(
-    path: Path, moment: str
-) -> None:
-    """Half of a step's work, or all of it twice, is what nobody could mend by hand."""
-    program = [sys.executable, "-m", "tests.crash.database_child", str(path), moment]
+def test_a_step_killed_around_its_transaction_is_done_exactly_once(path: Path, moment: str) -> None:
+    """Work that is done by half or twice could not be repaired by hand."""
+    program = [sys.executable, "-m", "tests.crash.killed_database_step", str(path), moment]
     ended = subprocess.run(
         program, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
@@ -45,10 +43,10 @@ def test_a_step_killed_in_its_transaction_was_done_or_was_not_and_is_done_once(
 
     with SafeDatabaseClient.open(path) as db:
         done = db.done(MARKER)
-        seen = titles(path)
-        redone = work(db)
+        titles_before = titles(path)
+        result = do_step(db)
 
     assert done is (moment == "after commit")
-    assert seen == (["Dune", "Emma II", "Ulysses"] if done else ["Dune", "Emma"])
-    assert redone == Committed(changed=0 if done else 2, already=done)
+    assert titles_before == (["Dune", "Emma II", "Ulysses"] if done else ["Dune", "Emma"])
+    assert result == Committed(changed=0 if done else 2, already=done)
     assert titles(path) == ["Dune", "Emma II", "Ulysses"]

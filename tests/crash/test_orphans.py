@@ -1,5 +1,3 @@
-"""A runner that is killed the moment its program starts has had no time to record it."""
-
 import asyncio
 import signal
 import subprocess
@@ -13,20 +11,20 @@ from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.store.sqlite import SqliteStore
-from tests.crash.orphan_story import AGENT, story
+from tests.crash.orphaned_program import AGENT, workflow
 from tests.patience import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/environ").exists(), reason="processes cannot be looked at here"
+    not Path("/proc/self/environ").exists(), reason="needs /proc to inspect processes"
 )
 
 
 @pytest.mark.parametrize("kind", ["command", "agent"])
-def test_what_it_started_is_gone_before_the_same_is_started_again(
+def test_a_program_of_a_killed_runner_is_ended_before_it_is_started_again(
     kind: str, tmp_path: Path
 ) -> None:
-    """Two agents at work on one thing cost twice, and write over each other."""
-    argv = [sys.executable, "-m", "tests.crash.orphan_story", kind, str(tmp_path)]
+    """Two agents at the same work cost twice and overwrite each other's files."""
+    argv = [sys.executable, "-m", "tests.crash.orphaned_program", kind, str(tmp_path)]
     killed = subprocess.run(argv, check=False, timeout=PATIENCE_SECONDS)
     wait_until((tmp_path / "pid").exists, "the start of the program")
     orphan = int((tmp_path / "pid").read_text())
@@ -36,7 +34,7 @@ def test_what_it_started_is_gone_before_the_same_is_started_again(
     async def resume() -> tuple[Status, list[str]]:
         with closing(SqliteStore(tmp_path / "signoff.db")) as store:
             async with Engine(store, agents={"program": AGENT}) as engine:
-                result = await engine.resume("run", story(kind, tmp_path))
+                result = await engine.resume("run", workflow(kind, tmp_path))
         return result.status, result.state["alive"]
 
     status, alive = asyncio.run(resume())

@@ -1,4 +1,4 @@
-"""The run directory's writer dies between any two of its writes, and in the middle of an append."""
+"""The writer of a run directory is killed at any write, also in the middle of an append."""
 
 import threading
 from collections.abc import Callable
@@ -34,7 +34,7 @@ STAGES: list[Stage] = [
 ]
 
 
-def writes_in_all(root: Path) -> int:
+def count_writes(root: Path) -> int:
     disk = DyingDisk(root, dies_at=-1)
     story = Story()
     directory = RunDirectory(root, story.store, disk=disk)
@@ -44,21 +44,21 @@ def writes_in_all(root: Path) -> int:
     return disk.done
 
 
-def test_after_a_death_at_any_write_the_next_process_shows_exactly_what_the_journal_says(
+def test_a_run_directory_matches_the_journal_after_a_kill_at_any_write(
     tmp_path: Path,
 ) -> None:
-    """A line that stands there twice, or not at all, makes the whole log worthless."""
-    last = writes_in_all(tmp_path / "undisturbed")
+    """A log with a missing or repeated line is useless."""
+    last = count_writes(tmp_path / "undisturbed")
     assert last > 40
 
     for dies_at in range(1, last + 1):
-        play(tmp_path / str(dies_at), dies_at)
+        check_kill_at(tmp_path / str(dies_at), dies_at)
 
 
-def play(place: Path, dies_at: int) -> None:
-    """Goes through all stages; the first process dies once, a second one takes over."""
+def check_kill_at(folder: Path, dies_at: int) -> None:
+    """Runs all stages; the first writer is killed once, and a second one takes over."""
     story = Story()
-    directory = RunDirectory(place / "runs", story.store, disk=DyingDisk(place / "runs", dies_at))
+    directory = RunDirectory(folder / "runs", story.store, disk=DyingDisk(folder / "runs", dies_at))
     deaths = 0
     for number, stage in enumerate(STAGES):
         stage(story)
@@ -66,19 +66,19 @@ def play(place: Path, dies_at: int) -> None:
             directory.catch_up(story.name)
         except Killed:
             deaths += 1
-            directory = RunDirectory(place / "runs", story.store)
+            directory = RunDirectory(folder / "runs", story.store)
             directory.catch_up(story.name)
-        fresh = place / f"fresh-{number}"
+        fresh = folder / f"fresh-{number}"
         RunDirectory(fresh, story.store).catch_up(story.name)
-        assert tree(place / "runs" / "demo") == tree(fresh / "demo"), (dies_at, number)
+        assert tree(folder / "runs" / "demo") == tree(fresh / "demo"), (dies_at, number)
     assert deaths == 1
 
 
 @pytest.mark.parametrize("dies_at", range(1, 12))
-def test_a_death_while_an_old_directory_is_put_aside_loses_neither(
+def test_a_kill_while_an_old_directory_is_moved_away_loses_no_file(
     tmp_path: Path, dies_at: int
 ) -> None:
-    """The old run's files are the user's, and the new run's must not mix with them."""
+    """The files of the old run belong to the user, and must not be mixed with the new ones."""
     old = Story(created_at=BEGAN).begin().ask("ask#1", "old", "old").step("review")
     RunDirectory(tmp_path / "runs", old.store).catch_up("demo")
     before = tree(tmp_path / "runs" / "demo")
@@ -89,16 +89,16 @@ def test_a_death_while_an_old_directory_is_put_aside_loses_neither(
     except Killed:
         RunDirectory(tmp_path / "runs", new.store).catch_up("demo")
 
-    (aside,) = (tmp_path / "runs").glob("demo.old-*")
-    assert tree(aside) == before
+    (moved,) = (tmp_path / "runs").glob("demo.old-*")
+    assert tree(moved) == before
     RunDirectory(tmp_path / "fresh", new.store).catch_up("demo")
     assert tree(tmp_path / "runs" / "demo") == tree(tmp_path / "fresh" / "demo")
 
 
-def test_several_writers_at_once_leave_a_directory_that_is_right_after_the_last(
+def test_concurrent_writers_leave_a_correct_directory(
     tmp_path: Path,
 ) -> None:
-    """The runner, `show` in another window and a web page all catch up at the same time."""
+    """The runner and `show` in another terminal may update the directory at the same time."""
     store = MemoryStore()
     story = Story(store).begin()
     done = threading.Event()

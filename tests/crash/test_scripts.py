@@ -10,9 +10,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rule_that_is_used_up_stays_so_after_a_kill(tmp_path: Path, when: When) -> None:
-    """A resumed run got answers again that it had used, so it never came to the next one."""
-    survivals = list(crash_everywhere(script_story.tell, tmp_path, when=when))
+def test_a_script_rule_stays_used_up_after_a_kill(tmp_path: Path, when: When) -> None:
+    """Otherwise a resumed run gets an answer that it already had, and never reaches the next."""
+    survivals = list(crash_everywhere(script_story.story, tmp_path, when=when))
 
     for survival in survivals:
         (run,) = survival.runs.values()

@@ -8,9 +8,9 @@ Names are imported when they are first used; only the suites need pytest.
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
     from signoff.agents.cassette import CassetteAgent as CassetteAgent
@@ -30,51 +30,25 @@ if TYPE_CHECKING:
     from signoff.testing.store_suite import StoreSuite as StoreSuite
     from signoff.testing.wrapped_store import WrappedStore as WrappedStore
 
-_MODULES = {
+_HOMES = {
     # doubles
-    "frozen_clock": ("FrozenClock",),
+    "signoff.testing.frozen_clock": ("FrozenClock",),
     "signoff.agents.file_script": ("FileScript",),
     "signoff.agents.scripted": ("Delayed", "ScriptedAgent"),
     "signoff.agents.cassette": ("CassetteAgent",),
-    "project_fixture": ("ProjectFixture",),
-    "wrapped_store": ("WrappedStore",),
+    "signoff.testing.project_fixture": ("ProjectFixture",),
+    "signoff.testing.wrapped_store": ("WrappedStore",),
     # what they are used with
     "signoff.runtime.engine": ("Engine",),
     "signoff.store.memory": ("MemoryStore",),
     # suites
-    "agent_suite": ("AgentSuite",),
-    "store_suite": ("StoreSuite",),
+    "signoff.testing.agent_suite": ("AgentSuite",),
+    "signoff.testing.store_suite": ("StoreSuite",),
     # crashes
-    "crash": ("Survival", "crash_at", "crash_everywhere"),
-    "crashing_store": ("CrashingStore",),
-    "effect_log": ("EffectLog",),
+    "signoff.testing.crash": ("Survival", "crash_at", "crash_everywhere"),
+    "signoff.testing.crashing_store": ("CrashingStore",),
+    "signoff.testing.effect_log": ("EffectLog",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605  # names come from the table above
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first used."""
-    module = _MODULE_OF.get(name)
-    if module is None:
-        raise AttributeError(f"module 'signoff.testing' has no attribute {name!r}")
-    if name.endswith("Suite"):
-        _explain_failures(module)
-    value = getattr(import_module(module if "." in module else f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    """Lists the public names."""
-    return sorted(__all__)
-
-
-def _explain_failures(suite: str) -> None:
-    """Lets pytest show the values in a suite's assertions, as it does in test files."""
-    import pytest
-
-    # For a module that is already imported this is too late, and pytest would warn about it.
-    if f"{__name__}.{suite}" not in sys.modules:
-        pytest.register_assert_rewrite(f"{__name__}.{suite}")
+__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)

@@ -10,14 +10,16 @@ where the label is `run/step/visit/attempt/effect`, such as `report/test/1/1/pyt
 from __future__ import annotations
 
 import inspect
+import json
 import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias, cast
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
@@ -25,11 +27,12 @@ from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.crash_child import DATABASE, NEVER
+from signoff.testing.crash_child import DATABASE, ERRORS, NEVER
 from signoff.testing.crashing_store import When
 from signoff.testing.effect_log import EffectLog
 
 Story: TypeAlias = Callable[[Store, EffectLog], Awaitable[Any]]
+Run: TypeAlias = Callable[[Path, int, When], bool]
 
 MOST_PROCESSES = 500
 """A story that needs more processes than this makes no progress."""
@@ -56,12 +59,12 @@ def crash_everywhere(
     story: Story, directory: Path, *, when: When, again: bool = False, timeout: float = 120.0
 ) -> Iterator[Survival]:
     """Kills the story at its first write, then at its second, until it ends without a kill."""
-    for at in range(1, MOST_PROCESSES):
-        folder = directory / f"{when}-{at}"
-        survival = crash_at(story, folder, at=at, when=when, again=again, timeout=timeout)
-        yield survival
-        if not survival.deaths:
-            return
+    with _servers(story, timeout) as run:
+        for at in range(1, MOST_PROCESSES):
+            survival = _crash_at(run, directory / f"{when}-{at}", at, when, again)
+            yield survival
+            if not survival.deaths:
+                return
 
 
 def crash_at(
@@ -77,68 +80,78 @@ def crash_at(
 
     With `again`, each of those is also killed at its own write of that number.
     """
+    with _servers(story, timeout) as run:
+        return _crash_at(run, directory, at, when, again)
+
+
+def _crash_at(run: Run, directory: Path, at: int, when: When, again: bool) -> Survival:
     directory.mkdir(parents=True)
     log = EffectLog(directory)
     repeated: list[str] = []
-    deaths = 0
-    while deaths < MOST_PROCESSES:
-        fatal_write = at if again or not deaths else NEVER
+    for deaths in range(MOST_PROCESSES):
         stored = _stored_replies(directory) if deaths else set()
         count_before = len(log.keys())
-        killed = _run(story, directory, fatal_write, when, timeout)
+        killed = run(directory, at if again or not deaths else NEVER, when)
         repeated += [key for key in log.keys()[count_before:] if key in stored]
         if not killed:
-            runs = _runs(directory)
-            return Survival(at, when, deaths, runs, log.keys(), repeated)
-        deaths += 1
+            return Survival(at, when, deaths, _runs(directory), log.keys(), repeated)
     raise AssertionError(f"the story never ends when every process is killed {when} write {at}")
 
 
-def _run(story: Story, directory: Path, at: int, when: When, timeout: float) -> bool:
-    """Runs the story in a separate process; returns whether it was killed."""
+@contextmanager
+def _servers(story: Story, timeout: float) -> Iterator[Run]:
+    """Yields a function that runs the story in a new process and returns if it was killed."""
     source = inspect.getsourcefile(story)
     argv = [sys.executable, "-m", "signoff.testing.crash_child", str(source), story.__name__]
-    process = subprocess.run(
-        [*argv, str(directory), str(at), when],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-    if process.returncode == -signal.SIGKILL:
-        return True
-    if process.returncode != 0:
-        raise AssertionError(f"a process failed after a kill {when} write {at}: {process.stderr}")
-    return False
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    # Processes come from two servers in turn, so that a run is resumed with another hash seed
+    # than it was killed with, as in real life: the order of a set must not matter.
+    with start() as one, start() as other:
+        servers = cycle((one, other))
+        yield lambda directory, at, when: _was_killed(next(servers), directory, at, when, timeout)
+
+
+def _was_killed(
+    server: subprocess.Popen[str], directory: Path, at: int, when: When, timeout: float
+) -> bool:
+    print(json.dumps([str(directory), at, when, timeout]), file=server.stdin, flush=True)
+    code = cast("IO[str]", server.stdout).readline().strip()
+    if code in ("0", str(-signal.SIGKILL)):
+        return code != "0"
+    problem = f"a process failed after a kill {when} write {at}"
+    if not code:
+        raise AssertionError("the file of the story cannot be imported; see the traceback")
+    if code == str(-signal.SIGALRM):
+        raise AssertionError(f"{problem}: it took longer than {timeout} seconds")
+    raise AssertionError(f"{problem}: {(directory / ERRORS).read_text('utf-8')}")
 
 
 def _stored_replies(directory: Path) -> set[str]:
     """Returns the labels of effects whose reply is in the journal, as in `EffectLog`."""
-    labels: set[str] = set()
-    if not (directory / DATABASE).exists():
-        return labels
-    with closing(SqliteStore(directory / DATABASE)) as store:
-        for row in store.rows():
-            state = RunState()
-            for event in _events(store, row.name):
-                if isinstance(event, ev.EffectFinished) and event.error is None:
-                    parts = (row.name, state.step, state.visit, state.attempt, event.id)
-                    labels.add("/".join(map(str, parts)))
-                evolve(state, event)
+    labels = set()
+    for name, state, event in _events(directory):
+        if isinstance(event, ev.EffectFinished) and event.error is None:
+            parts = (name, state.step, state.visit, state.attempt, event.id)
+            labels.add("/".join(map(str, parts)))
     return labels
 
 
 def _runs(directory: Path) -> dict[str, RunState]:
-    states = {}
+    # Events change the state in place, so at the end each one is the final state of its run.
+    return {name: state for name, state, _event in _events(directory)}
+
+
+def _events(directory: Path) -> Iterator[tuple[str, RunState, ev.Event]]:
+    """Yields every event with the name of its run and the run's state before it."""
+    if not (directory / DATABASE).exists():
+        return
     with closing(SqliteStore(directory / DATABASE)) as store:
-        for row in store.rows():
-            states[row.name] = state = RunState()
-            for event in _events(store, row.name):
-                evolve(state, event)
-    return states
-
-
-def _events(store: Store, name: str) -> Iterator[ev.Event]:
-    for row in store.journal(store.row(name).id):
-        for event in decode(row.events, store.blob):
-            yield ev.from_json(event)
+        for run in store.rows():
+            state = RunState()
+            for row in store.journal(run.id):
+                for event in map(ev.from_json, decode(row.events, store.blob)):
+                    yield run.name, state, event
+                    evolve(state, event)

@@ -1,27 +1,54 @@
-"""The process that the crash harness kills: imports a story and runs it."""
+"""The program that the crash harness starts: imports a story, and forks a process per request.
+
+Starting Python and importing the engine takes far longer than a story does. This server does
+it once and never runs the story itself, so every process that it forks is as good as new.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crashing_store import CrashingStore, When
 from signoff.testing.effect_log import EffectLog
 
 DATABASE = "signoff.db"
+ERRORS = "errors.txt"
+"""What a story's processes write to their standard error."""
 NEVER = 0
 """Stands for no write: the process is not killed."""
 
 
-def main(source: str, name: str, directory: str, at: str, when: str) -> None:
-    """Runs the story on a store that kills this process at a given write."""
+def main(source: str, name: str) -> None:
+    """Forks a process for each line of standard input, and prints the exit code of each."""
     story = getattr(_import_file(Path(source)), name)
-    inner = SqliteStore(Path(directory) / DATABASE)
-    store = CrashingStore(inner, at=int(at), when=cast("When", when))
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            # The process then ends like any other: with its exit handlers, or a traceback.
+            return _run(story, *json.loads(line))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    return None
+
+
+def _run(story: Any, directory: str, at: int, when: When, timeout: float) -> None:
+    """Runs the story on a store that kills this process at a given write."""
+    # The default action of this signal ends the process even if it hangs in a system call.
+    signal.setitimer(signal.ITIMER_REAL, timeout)
+    # The server's own input and output are the protocol; the story must not touch them.
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    errors = os.open(Path(directory) / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(errors, 1)
+    os.dup2(errors, 2)
+    store = CrashingStore(SqliteStore(Path(directory) / DATABASE), at=at, when=when)
     try:
         asyncio.run(story(store, EffectLog(directory)))
     finally:

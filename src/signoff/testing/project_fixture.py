@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from signoff.app.home import Home, init_home
 from signoff.app.project import Project, open_project
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem
@@ -39,11 +40,13 @@ class ProjectFixture:
     ) -> RunResult:
         """Starts the run `test` and drives it to its end or its next wait."""
         self.agents.update(agents)
-        return asyncio.run(self._start(workflow, params, limits))
+        return self._drive(
+            lambda engine: engine.start(workflow, params, name="test", limits=limits)
+        )
 
     def resume(self, workflow: Workflow, *, switch: Mapping[str, str] | None = None) -> RunResult:
         """Resumes the run, as another process would."""
-        return asyncio.run(self._resume(workflow, switch))
+        return self._drive(lambda engine: engine.resume("test", workflow, switch=switch))
 
     def answer(self, value: Any, *, text: str = "", number: int | None = None) -> InboxItem:
         """Answers the only open request, or the one with that number."""
@@ -61,14 +64,10 @@ class ProjectFixture:
         """Opens the project; use it as a context manager."""
         return open_project(self.folder, self._environment, agents=self.agents)
 
-    async def _start(
-        self, workflow: Workflow, params: Mapping[str, Any] | None, limits: Limits | None
-    ) -> RunResult:
-        with self.project() as project:
-            async with project.engine() as engine:
-                return await engine.start(workflow, params, name="test", limits=limits)
+    def _drive(self, operation: Callable[[Engine], Awaitable[RunResult]]) -> RunResult:
+        async def drive() -> RunResult:
+            with self.project() as project:
+                async with project.engine() as engine:
+                    return await operation(engine)
 
-    async def _resume(self, workflow: Workflow, switch: Mapping[str, str] | None) -> RunResult:
-        with self.project() as project:
-            async with project.engine() as engine:
-                return await engine.resume("test", workflow, switch=switch)
+        return asyncio.run(drive())

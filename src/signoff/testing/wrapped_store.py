@@ -24,16 +24,19 @@ class WrappedStore(_Methods):
         """Opens the inner store again, unwrapped."""
         return self.inner.reopen()
 
+    def forward(self, method: str, *args: Any, **options: Any) -> Any:
+        """Calls a method of the inner store; override this to act on every call."""
+        return getattr(self.inner, method)(*args, **options)
 
-def _forward(name: str) -> Callable[..., Any]:
+
+def _forwarding(name: str) -> Callable[..., Any]:
     def method(self: WrappedStore, *args: Any, **options: Any) -> Any:
-        return getattr(self.inner, name)(*args, **options)
+        return self.forward(name, *args, **options)
 
-    method.__name__ = name
     return method
 
 
 # Real methods instead of `__getattr__`, so that overriding methods can call `super()`.
 for _name in vars(Store):
     if not _name.startswith("_") and _name not in vars(WrappedStore):
-        setattr(WrappedStore, _name, _forward(_name))
+        setattr(WrappedStore, _name, _forwarding(_name))

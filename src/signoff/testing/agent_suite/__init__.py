@@ -16,10 +16,8 @@ its server does not report why the model stopped, derive from the parts that app
 
 from __future__ import annotations
 
-from signoff.testing.agent_suite.answers import AnswerTests, TruncationTests
-from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.secrets import SecretTests
-from signoff.testing.agent_suite.texts import AgentTextTests
+from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
+from signoff.testing.agent_suite.faults import FaultTests, SecretTests
 from signoff.testing.agent_suite.timeouts import CancelTests, TimeoutTests
 
 

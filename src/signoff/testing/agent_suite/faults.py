@@ -1,11 +1,15 @@
-"""Tests that each fault raises the error of the role that must act."""
+"""Tests that each fault raises the error of the role that must act, without secrets in it."""
 
 from __future__ import annotations
 
+import json
+import logging
+import traceback
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
 from signoff.testing.agent_harness import (
     Behavior,
@@ -17,6 +21,7 @@ from signoff.testing.agent_harness import (
     TextReply,
     Unreachable,
     ask,
+    call_for,
 )
 
 EXPECTED_ERRORS: dict[str, tuple[Behavior, type[AgentError]]] = {
@@ -89,3 +94,37 @@ class FaultTests(HarnessBase):
             await ask(harness.agent())
 
         assert len(harness.received_requests()) == 1
+
+
+@pytest.mark.asyncio
+class SecretTests(HarnessBase):
+    """Secrets; for agents that have one."""
+
+    @pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.name.lower())
+    async def test_an_error_does_not_contain_the_key(
+        self, harness: Harness, fault: Fault, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Errors go into the journal, logs and bug reports."""
+        caplog.set_level(logging.DEBUG)
+        await harness.set_behaviors(Refusal(fault))
+        chunks: list[str] = []
+
+        with pytest.raises(AgentError) as raised:
+            await harness.agent().ask(AgentRequest("Say something."), call_for(chunks))
+
+        for text in (*traceback.format_exception(raised.value), caplog.text, "".join(chunks)):
+            assert harness.secret not in text
+
+    async def test_an_answer_does_not_contain_the_key(
+        self, harness: Harness, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Replies are stored permanently, and displayed."""
+        caplog.set_level(logging.DEBUG)
+        await harness.set_behaviors(TextReply("Yes."))
+        chunks: list[str] = []
+        agent = harness.agent()
+
+        reply = await agent.ask(AgentRequest("Say something."), call_for(chunks))
+
+        for text in (json.dumps(reply.to_json()), caplog.text, "".join(chunks), repr(agent)):
+            assert harness.secret not in text

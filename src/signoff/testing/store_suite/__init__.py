@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from signoff.testing.store_suite.concurrency import ConcurrencyTests
 from signoff.testing.store_suite.inbox import InboxTests
-from signoff.testing.store_suite.journal import JournalTests
+from signoff.testing.store_suite.journal import JournalTests, ListingTests
 from signoff.testing.store_suite.leases import LeaseTests
-from signoff.testing.store_suite.listing import ListingTests
 from signoff.testing.store_suite.spend import SpendTests
 from signoff.testing.store_suite.texts import TextTests
 

@@ -9,8 +9,12 @@ from typing import TypeVar
 
 from signoff.errors import InvalidAnswer, RunBusy
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
+from signoff.testing.store_suite.journal_writer import (
+    JournalWriter,
+    StoreFixture,
+    new_request,
+    start_run,
+)
 
 T = TypeVar("T")
 THREADS = 8

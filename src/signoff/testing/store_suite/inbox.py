@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
 from signoff.runtime.store_port import InboxItem, Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import START, new_request, start_run
+from signoff.testing.store_suite.journal_writer import START, StoreFixture, new_request, start_run
 
 
 class InboxTests(StoreFixture):
@@ -17,17 +18,11 @@ class InboxTests(StoreFixture):
 
     def test_a_commit_opens_a_request(self, store: Store) -> None:
         """The inbox shows every pending request exactly as the run made it."""
-        start_run(store).append(opened=[new_request(deadline=START + 60)])
-
-        (item,) = store.items()
+        item = _open_request(store, deadline=START + 60)
 
         assert store.item(item.id) == item
-        assert (item.run, item.effect, item.kind, item.step) == (
-            "run",
-            "ask#1",
-            "question",
-            "draft",
-        )
+        assert (item.run, item.effect) == ("run", "ask#1")
+        assert (item.kind, item.step) == ("question", "draft")
         assert (item.prompt, item.form) == ("Ship it?", '{"kind":"question","prompt":"Ship it?"}')
         assert (item.digest, item.opened_at, item.deadline) == ("shown", START, START + 60)
         assert (item.state, item.answer, item.answered_by) == ("open", None, None)
@@ -36,26 +31,21 @@ class InboxTests(StoreFixture):
         """The inbox of a busy project is listed often, so a list must not read every form."""
         start_run(store, "one").append(opened=[new_request("a#1"), new_request("b#1")])
         start_run(store, "two").append(opened=[new_request("c#1", deadline=START + 60)])
-        _answer(store, _find(store, "b#1"))
+        _answer(store, "b#1")
 
         lines = store.waiting()
 
         assert [(line.run, line.deadline) for line in lines] == [("one", None), ("two", START + 60)]
         item = store.item(lines[0].id)
-        assert lines[0][2:] == (
-            item.step,
-            item.kind,
-            item.prompt,
-            item.opened_at,
-            item.deadline,
-        )
+        assert lines[0][2:4] == (item.step, item.kind)
+        assert lines[0][4:] == (item.prompt, item.opened_at, item.deadline)
 
     def test_a_single_open_request_can_be_withdrawn(self, store: Store) -> None:
         """The other requests and the answered ones must stay."""
         run = start_run(store)
         run.append(opened=[new_request("a#1"), new_request("b#1"), new_request("c#1")])
-        a, b, c = (_find(store, f"{name}#1") for name in "abc")
-        _answer(store, b)
+        a, b, c = store.items()
+        _answer(store, b.effect)
 
         run.append(withdrawn=[a.id, b.id])
 
@@ -68,7 +58,7 @@ class InboxTests(StoreFixture):
         one.append(opened=[new_request("a#1"), new_request("b#1")])
         start_run(store, "two").append(opened=[new_request("c#1")])
         one.append(opened=[new_request("d#1")])
-        _answer(store, _find(store, "b#1"))
+        _answer(store, "b#1")
 
         def effects(run: str | None = None, *state: ItemState) -> list[str]:
             return [item.effect for item in store.items(run, state=state or (ItemState.OPEN,))]
@@ -81,8 +71,7 @@ class InboxTests(StoreFixture):
 
     def test_an_answer_is_stored_with_its_author_and_time(self, store: Store) -> None:
         """An auditor will ask who approved this."""
-        start_run(store).append(opened=[new_request()])
-        (item,) = store.items()
+        item = _open_request(store)
 
         returned = store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
 
@@ -92,8 +81,7 @@ class InboxTests(StoreFixture):
 
     def test_a_second_answer_is_refused_and_the_first_one_counts(self, store: Store) -> None:
         """When two people answer the same question, only the first decides."""
-        start_run(store).append(opened=[new_request()])
-        (item,) = store.items()
+        item = _open_request(store)
         store.answer(item.id, '{"value":"yes"}', "ann", 5.0, "shown")
 
         with pytest.raises(InvalidAnswer):
@@ -104,8 +92,7 @@ class InboxTests(StoreFixture):
 
     def test_an_answer_with_another_digest_is_refused(self, store: Store) -> None:
         """An approval of the previous draft must not approve this one."""
-        start_run(store).append(opened=[new_request(digest="new")])
-        (item,) = store.items()
+        item = _open_request(store, digest="new")
 
         with pytest.raises(StaleApproval):
             store.answer(item.id, '{"value":true}', "ann", 5.0, "old")
@@ -115,15 +102,13 @@ class InboxTests(StoreFixture):
 
     def test_an_unknown_number_lists_the_open_requests(self, store: Store) -> None:
         """Users mistype numbers."""
-        start_run(store).append(opened=[new_request()])
-        (item,) = store.items()
+        item = _open_request(store)
 
-        with pytest.raises(UnknownName, match=f"#{item.id}"):
-            store.item(item.id + 1)
-        with pytest.raises(UnknownName, match=f"#{item.id}"):
-            store.answer(item.id + 1, "{}", "ann", 5.0, "shown")
-        with pytest.raises(UnknownName, match=f"#{item.id}"):
-            store.item(10**20)
+        for number in (item.id + 1, 10**20):
+            with pytest.raises(UnknownName, match=f"#{item.id}"):
+                store.item(number)
+            with pytest.raises(UnknownName, match=f"#{item.id}"):
+                store.answer(number, "{}", "ann", 5.0, "shown")
 
     def test_an_answer_does_not_fence_the_runner(self, store: Store) -> None:
         """An answer with a journal sequence number would fence the runner that asked."""
@@ -131,7 +116,7 @@ class InboxTests(StoreFixture):
         run.append(opened=[new_request()])
         before = store.row("run")
 
-        _answer(store, _find(store, "ask#1"))
+        _answer(store, "ask#1")
 
         assert store.row("run") == before
         assert run.append().accepted
@@ -150,7 +135,7 @@ class InboxTests(StoreFixture):
         """With a lost wake-up, a run would wait for an answer that is already there."""
         run = start_run(store)
         run.append(opened=[new_request()])
-        _answer(store, _find(store, "ask#1"))
+        _answer(store, "ask#1")
 
         result = run.wait(due_at=50.0)
 
@@ -162,7 +147,7 @@ class InboxTests(StoreFixture):
     def test_an_answer_wakes_only_its_own_run(self, store: Store) -> None:
         """A run that is woken for no reason would spin."""
         start_run(store, "other").append(opened=[new_request()])
-        _answer(store, _find(store, "ask#1"))
+        _answer(store, "ask#1")
         run = start_run(store)
 
         result = run.wait(opened=[new_request("mine#1")])
@@ -174,7 +159,7 @@ class InboxTests(StoreFixture):
         """A parked or finished run is released whatever is in its inbox."""
         run = start_run(store)
         run.append(opened=[new_request()])
-        _answer(store, _find(store, "ask#1"))
+        _answer(store, "ask#1")
 
         result = run.append(status=Status.PARKED, release=True, due_at=9.0)
 
@@ -186,7 +171,7 @@ class InboxTests(StoreFixture):
         """If it were used twice, one yes would approve two drafts."""
         run = start_run(store)
         run.append(opened=[new_request()])
-        item = _answer(store, _find(store, "ask#1"))
+        item = _answer(store, "ask#1")
 
         run.append(used=[item.id])
 
@@ -201,7 +186,7 @@ class InboxTests(StoreFixture):
         run.append(opened=[new_request()])
         item = _find(store, "ask#1")
         if state == "used":
-            _answer(store, item)
+            _answer(store, "ask#1")
             run.append(used=[item.id])
         elif state == "withdrawn":
             run.append(withdraw=True)
@@ -220,7 +205,7 @@ class InboxTests(StoreFixture):
         other = start_run(store, "other")
         run.append(opened=[new_request("open#1"), new_request("answered#1")])
         other.append(opened=[new_request("theirs#1")])
-        _answer(store, _find(store, "answered#1"))
+        _answer(store, "answered#1")
 
         run.append(withdraw=True)
 
@@ -236,9 +221,8 @@ class InboxTests(StoreFixture):
         """A step that ends by its gate no longer needs its other requests."""
         run = start_run(store)
         run.append(opened=[new_request("gate#1"), new_request("open#1"), new_request("answered#1")])
-        gate = _find(store, "gate#1")
-        _answer(store, _find(store, "answered#1"))
-        _answer(store, gate)
+        _answer(store, "answered#1")
+        gate = _answer(store, "gate#1")
 
         run.append(used=[gate.id], withdraw=True)
 
@@ -256,10 +240,17 @@ class InboxTests(StoreFixture):
         assert [i.effect for i in store.items()] == ["new#1"]
 
 
+def _open_request(store: Store, **changes: Any) -> InboxItem:
+    """Starts a run with one open request."""
+    start_run(store).append(opened=[new_request(**changes)])
+    return _find(store, "ask#1")
+
+
 def _find(store: Store, effect: str) -> InboxItem:
     (item,) = [i for i in store.items() if i.effect == effect]
     return item
 
 
-def _answer(store: Store, item: InboxItem) -> InboxItem:
+def _answer(store: Store, effect: str) -> InboxItem:
+    item = _find(store, effect)
     return store.answer(item.id, '{"value":"yes"}', "ann", START, item.digest)

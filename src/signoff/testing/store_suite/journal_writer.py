@@ -1,8 +1,11 @@
-"""Writes a run's journal the way a runner does, for tests without a workflow."""
+"""What the tests of a store share: its fixtures, and a writer that acts like a runner."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytest
 
 from signoff.core.outcome import Status
 from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, Owner, RunId, Store
@@ -10,6 +13,24 @@ from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, Ow
 ANN = Owner("ann", "host-1", 101, "birth-1")
 BOB = Owner("bob", "host-2", 202, "birth-2")
 START = 1_700_000_000.0
+
+NewStore = Callable[[], Store]
+
+
+class StoreFixture:
+    """The fixtures that every part of the suite uses."""
+
+    @pytest.fixture
+    def new_store(self) -> NewStore:
+        """Returns a function that opens a new, empty store; the store's author provides it."""
+        raise NotImplementedError("add a fixture `new_store` to your test class (see StoreSuite)")
+
+    @pytest.fixture
+    def store(self, new_store: NewStore) -> Iterator[Store]:
+        """Yields one empty store, and closes it at the end."""
+        store = new_store()
+        yield store
+        store.close()
 
 
 class JournalWriter:

@@ -8,22 +8,15 @@ from signoff.core.outcome import Status
 from signoff.errors import RunBusy
 from signoff.remedies import CancelRun
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
+from signoff.testing.store_suite.journal_writer import (
+    ANN,
+    BOB,
+    JournalWriter,
+    StoreFixture,
+    start_run,
+)
 
 NOW = 1000.0
-
-
-def _is_alive(_owner: Owner) -> bool:
-    return True
-
-
-def _is_dead(_owner: Owner) -> bool:
-    return False
-
-
-def _is_unknown(_owner: Owner) -> None:
-    return None
 
 
 class LeaseTests(StoreFixture):
@@ -34,7 +27,7 @@ class LeaseTests(StoreFixture):
         run = start_run(store)
         run.wait()
 
-        fence = store.take(run.run, BOB, NOW, _is_alive)
+        fence = _take(run, BOB, alive=True)
 
         assert fence == 2
         assert (store.row("run").owner, store.row("run").fence) == ("bob", 2)
@@ -43,7 +36,7 @@ class LeaseTests(StoreFixture):
         """Whether a run is really active is only visible from its owner."""
         store.beat(ANN, NOW)
         run = start_run(store)
-        store.take(run.run, BOB, NOW, _is_dead)
+        _take(run, BOB, alive=False)
 
         assert (store.owner("ann"), store.owner("bob")) == (ANN, BOB)
         store.leave(ANN)
@@ -56,7 +49,7 @@ class LeaseTests(StoreFixture):
         run = start_run(store)
 
         with pytest.raises(RunBusy, match=r"process 101 on desk$") as raised:
-            store.take(run.run, BOB, NOW, _is_alive)
+            _take(run, BOB, alive=True)
 
         assert raised.value.remedies == (CancelRun("run"),)
 
@@ -67,7 +60,7 @@ class LeaseTests(StoreFixture):
         before = store.row("run")
 
         with pytest.raises(RunBusy, match="run"):
-            store.take(run.run, BOB, NOW, _is_alive)
+            _take(run, BOB, alive=True)
 
         assert store.row("run") == before
         assert run.append().accepted
@@ -77,7 +70,7 @@ class LeaseTests(StoreFixture):
         store.beat(ANN, NOW + 999)
         run = start_run(store)
 
-        assert store.take(run.run, BOB, NOW, _is_dead) == 2
+        assert _take(run, BOB, alive=False) == 2
         assert store.row("run").owner == "bob"
 
     def test_only_the_current_owner_is_checked_for_life(self, store: Store) -> None:
@@ -99,15 +92,15 @@ class LeaseTests(StoreFixture):
     def test_an_owner_that_cannot_be_checked_keeps_its_run_until_the_lease_ends(
         self, store: Store, until: float, taken: bool
     ) -> None:
-        """A process on another host can only be is_alive by its heartbeat."""
+        """The only sign of life of a process on another host is its heartbeat."""
         store.beat(ANN, until)
         run = start_run(store)
 
         if taken:
-            assert store.take(run.run, BOB, NOW, _is_unknown) == 2
+            assert _take(run, BOB, alive=None) == 2
         else:
             with pytest.raises(RunBusy):
-                store.take(run.run, BOB, NOW, _is_unknown)
+                _take(run, BOB, alive=None)
 
     def test_a_heartbeat_renews_the_lease(self, store: Store) -> None:
         """A step that takes an hour must not lose its run."""
@@ -117,26 +110,26 @@ class LeaseTests(StoreFixture):
         store.beat(ANN, NOW + 9)
 
         with pytest.raises(RunBusy):
-            store.take(run.run, BOB, NOW, _is_unknown)
+            _take(run, BOB, alive=None)
 
     def test_an_owner_can_take_its_own_run_again(self, store: Store) -> None:
         """A process may resume a run that it has just parked."""
         store.beat(ANN, NOW + 9)
         run = start_run(store)
 
-        assert store.take(run.run, ANN, NOW, _is_alive) == 2
+        assert _take(run, ANN, alive=True) == 2
 
     def test_an_unknown_owner_holds_no_run(self, store: Store) -> None:
         """A run must not stay locked by an owner that no longer exists."""
         run = start_run(store)
 
-        assert store.take(run.run, BOB, NOW, _is_alive) == 2
+        assert _take(run, BOB, alive=True) == 2
 
     def test_a_runner_that_lost_its_run_cannot_commit(self, store: Store) -> None:
         """Its next commit would land in the new owner's journal."""
         store.beat(ANN, NOW)
         run = start_run(store)
-        fence = store.take(run.run, BOB, NOW, _is_dead)
+        fence = _take(run, BOB, alive=False)
 
         assert not run.append(status=Status.COMPLETED, release=True).accepted
         assert store.row("run").owner == "bob"
@@ -148,7 +141,7 @@ class LeaseTests(StoreFixture):
         """Runner A, then B, then A again: a late commit of A's first lease must be refused."""
         run = start_run(store)
 
-        fences = [store.take(run.run, who, NOW, _is_dead) for who in (BOB, ANN, BOB)]
+        fences = [_take(run, who, alive=False) for who in (BOB, ANN, BOB)]
 
         assert fences == [2, 3, 4]
 
@@ -158,7 +151,7 @@ class LeaseTests(StoreFixture):
         store.beat(BOB, NOW + 9)
         start_run(store, "anns")
         bobs = start_run(store, "bobs")
-        store.take(bobs.run, BOB, NOW, _is_dead)
+        _take(bobs, BOB, alive=False)
 
         store.leave(ANN)
 
@@ -170,7 +163,7 @@ class LeaseTests(StoreFixture):
         run = start_run(store, "mine")
         start_run(store, "other")
         theirs = start_run(store, "theirs")
-        store.take(theirs.run, BOB, NOW, _is_dead)
+        _take(theirs, BOB, alive=False)
 
         store.ask_cancel(run.run, "too expensive")
         store.ask_cancel(theirs.run, "bored")
@@ -184,7 +177,12 @@ class LeaseTests(StoreFixture):
         run = start_run(store)
         store.ask_cancel(run.run, "too expensive")
 
-        store.take(run.run, BOB, NOW, _is_dead)
+        _take(run, BOB, alive=False)
 
         assert store.cancels(BOB) == []
         assert store.row("run").cancel is None
+
+
+def _take(run: JournalWriter, owner: Owner, *, alive: bool | None) -> int:
+    """Takes a run for an owner; `alive` is what is known about its current owner."""
+    return run.store.take(run.run, owner, NOW, lambda _owner: alive)

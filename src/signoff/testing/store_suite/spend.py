@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from signoff.core.spend import LedgerEntry
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import start_run
+from signoff.testing.store_suite.journal_writer import StoreFixture, start_run
 
 
 def _entry(step: str = "draft", agent: str = "claude", model: str = "m") -> LedgerEntry:
@@ -24,12 +23,8 @@ class SpendTests(StoreFixture):
         run.append()
         run.append(ledger=[_entry("judge"), more, _entry(agent="codex"), _entry(model="")])
 
-        assert store.ledger(run.run) == [
-            _entry(model=""),
-            more,
-            _entry(agent="codex"),
-            _entry("judge"),
-        ]
+        expected = [_entry(model=""), more, _entry(agent="codex"), _entry("judge")]
+        assert store.ledger(run.run) == expected
 
     def test_each_run_has_its_own_ledger(self, store: Store) -> None:
         """Limits and bills belong to one run."""
@@ -67,10 +62,8 @@ class SpendTests(StoreFixture):
         store.keep_late(run.run, "ask#1", 2, '{"reply":"b"}')
         store.keep_late(other.run, "ask#1", 1, '{"reply":"c"}')
 
-        assert store.late(run.run) == {
-            ("ask#1", 1): '{"reply":"a"}',
-            ("ask#1", 2): '{"reply":"b"}',
-        }
+        expected = {("ask#1", 1): '{"reply":"a"}', ("ask#1", 2): '{"reply":"b"}'}
+        assert store.late(run.run) == expected
         assert store.late(other.run) == {("ask#1", 1): '{"reply":"c"}'}
 
     def test_a_late_reply_does_not_change_the_journal(self, store: Store) -> None:

@@ -10,8 +10,12 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.fixture import StoreFixture
-from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
+from signoff.testing.store_suite.journal_writer import (
+    JournalWriter,
+    StoreFixture,
+    new_request,
+    start_run,
+)
 
 HOSTILE = {
     "nul": "before\x00after",

@@ -1,7 +1,7 @@
-"""A run with everything that can be cut in two: fan-out, retries, programs, a person, a loop.
+"""A story with every kind of work that a crash can interrupt.
 
-It is told by one process after another. Nothing of it lives in memory: what the agent says
-depends on its prompt alone, so that every process hears the same.
+It has a fan-out, retries, commands, requests to a human, a gate and a loop. Nothing is kept in
+memory: the agent's reply depends only on its prompt, so it is the same in every process.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store
 from signoff.testing import EffectLog, ScriptedAgent
+from tests import preload  # noqa: F401
 
 NAME = "report"
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
-Work = tuple[Outcome, dict[str, Any]]
+StepResult = tuple[Outcome, dict[str, Any]]
 
 TOPICS = ["cats", "dogs", "fish", "owls"]
 NOTE = "import sys; open(sys.argv[1], 'a').write(sys.argv[2] + '\\n')"
 
 
-async def research(ctx: StepContext) -> Work:
-    """Fans out; one item falls short at first, one asks a person."""
+async def research(ctx: StepContext) -> StepResult:
+    """Fans out; one item has to be retried, and one asks a human."""
     facts = await ctx.map(TOPICS, _fact, key="topics", retries=1)
     return OK, {"facts": facts, "picked": ctx.random().choice(["a", "b"]) in "ab"}
 
@@ -48,22 +49,22 @@ async def _fact(ctx: StepContext, topic: str) -> str:
     return polished.text
 
 
-async def draft(ctx: StepContext) -> Work:
-    """Falls short once per round, by its postcondition."""
+async def draft(ctx: StepContext) -> StepResult:
+    """Fails its postcondition once in each iteration."""
     reply = await ctx.ask("claude", f"Draft {ctx.visit} of {ctx.attempt}. {ctx.feedback or ''}")
     return OK, {"draft": reply.text, "log": Append([f"draft {ctx.visit}"])}
 
 
-async def test(ctx: StepContext, log: str) -> Work:
-    """Runs two programs; one may be run again, about the other a person is asked."""
-    place = f"{ctx.run}/{ctx.step_id}/{ctx.visit}/{ctx.attempt}"
+async def test(ctx: StepContext, log: str) -> StepResult:
+    """Runs two commands; after a crash one is rerun, and about the other a human is asked."""
+    prefix = f"{ctx.run}/{ctx.step_id}/{ctx.visit}/{ctx.attempt}"
     note = [sys.executable, "-IS", "-c", NOTE, log]
-    await ctx.command([*note, f"{place}/lint#1"], key="lint", on_crash="rerun")
-    ran = await ctx.command([*note, f"{place}/deploy#1"], key="deploy")
+    await ctx.command([*note, f"{prefix}/lint#1"], key="lint", on_crash="rerun")
+    ran = await ctx.command([*note, f"{prefix}/deploy#1"], key="deploy")
     return (OK if ctx.visit == 2 else ITERATE), {"code": ran.code}
 
 
-def publish(ctx: StepContext) -> Work:
+def publish(ctx: StepContext) -> StepResult:
     """Ends at a gate."""
     return OK, {"final": f"{ctx.step_state['draft']} on {len(ctx.step_state['facts'])} facts"}
 
@@ -102,14 +103,14 @@ EXPECTED = {
     "final": "long draft 2 on 4 facts",
     "_gate": {"step": "publish", "option": "yes", "input": ""},
 }
-"""How the run ends, however often it is cut off."""
+"""The final state of the run, no matter how often it was killed."""
 
 
-async def tell(store: Store, log: EffectLog) -> None:
-    """Starts the run or takes it up, answers what is asked, and stops when it has ended."""
+async def story(store: Store, log: EffectLog) -> None:
+    """Starts or resumes the run, and answers its requests until it has ended."""
     agents = {"claude": log.watch(ScriptedAgent().on("", _answer))}
     async with Engine(store, agents=agents) as engine:
-        result = await _begun(engine, store, log)
+        result = await _start_or_resume(engine, store, log)
         while result.status is Status.WAITING:
             for item in result.inbox:
                 _reply(store, item)
@@ -117,7 +118,7 @@ async def tell(store: Store, log: EffectLog) -> None:
     assert result.status is Status.COMPLETED, result
 
 
-async def _begun(engine: Engine, store: Store, log: EffectLog) -> RunResult:
+async def _start_or_resume(engine: Engine, store: Store, log: EffectLog) -> RunResult:
     try:
         store.row(NAME)
     except UnknownName:
@@ -126,7 +127,7 @@ async def _begun(engine: Engine, store: Store, log: EffectLog) -> RunResult:
 
 
 def _answer(request: AgentRequest) -> str:
-    said = {
+    replies = {
         "about cats": "cats purr",
         "about dogs. too short": "dogs bark loudly",
         "about dogs": "dogs",
@@ -138,11 +139,11 @@ def _answer(request: AgentRequest) -> str:
         "Draft 2 of 1": "2",
         "Draft 2 of 2": "long draft 2",
     }
-    return next(text for part, text in said.items() if part in request.prompt)
+    return next(text for part, text in replies.items() if part in request.prompt)
 
 
 def _reply(store: Store, item: InboxItem) -> None:
-    said = {"Which fish?": "salmon", "Publish?": "yes"}
-    # Whatever else is asked is about a program in doubt; nothing is lost by running it again.
-    answer = json.dumps({"value": said.get(item.prompt, "rerun"), "text": ""})
+    answers = {"Which fish?": "salmon", "Publish?": "yes"}
+    # Any other request is about a command that may or may not have run; it is safe to rerun.
+    answer = json.dumps({"value": answers.get(item.prompt, "rerun"), "text": ""})
     store.answer(item.id, answer, "ann", 0.0, item.digest)

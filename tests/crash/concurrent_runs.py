@@ -1,8 +1,12 @@
-"""One of many processes that drive short runs on one database at the same time."""
+"""Many processes that drive short runs on one database at the same time.
+
+`python -m tests.crash.concurrent_runs DATABASE` forks them and waits for all of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,16 +21,17 @@ from signoff.runtime.engine import Engine
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import EffectLog, ScriptedAgent
 
-RUNS = 3
-Work = tuple[Outcome, dict[str, Any]]
+PROCESSES = 50
+RUNS_PER_PROCESS = 3
+StepResult = tuple[Outcome, dict[str, Any]]
 
 
-async def ask(ctx: StepContext) -> Work:
+async def ask(ctx: StepContext) -> StepResult:
     reply = await ctx.ask("claude", f"{ctx.run} {ctx.step_id}")
-    return Outcome.OK, {"said": Append([reply.text])}
+    return Outcome.OK, {"replies": Append([reply.text])}
 
 
-async def spread(ctx: StepContext) -> Work:
+async def fan_out(ctx: StepContext) -> StepResult:
     return Outcome.OK, {"items": await ctx.map(range(5), _item)}
 
 
@@ -35,28 +40,42 @@ async def _item(ctx: StepContext, number: int) -> str:
 
 
 WORKFLOW = Workflow(
-    "crowd",
+    "concurrent",
     StepDef("one", handler=ask, next={Outcome.OK: "two"}),
-    StepDef("two", handler=spread, next={Outcome.OK: "three"}),
+    StepDef("two", handler=fan_out, next={Outcome.OK: "three"}),
     StepDef("three", handler=ask, next={Outcome.OK: None}),
 )
 
 
 def expected(run: str) -> dict[str, Any]:
-    """Returns how a run ends."""
+    """Returns the final state of a run."""
     items = [f"re {run} item {number}" for number in range(5)]
-    return {"said": [f"re {run} one", f"re {run} three"], "items": items}
+    return {"replies": [f"re {run} one", f"re {run} three"], "items": items}
 
 
-async def main(path: Path, number: int) -> None:
-    """Drives a few runs side by side."""
+async def drive(path: Path, number: int) -> None:
+    """Drives a few runs concurrently."""
     agent = EffectLog(path.parent).watch(ScriptedAgent().on("", _echo))
     async with Engine(SqliteStore(path), agents={"claude": agent}) as engine:
-        names = [f"run-{number}-{n}" for n in range(RUNS)]
+        names = [f"run-{number}-{n}" for n in range(RUNS_PER_PROCESS)]
         results = await asyncio.gather(*(engine.start(WORKFLOW, name=n) for n in names))
     for result in results:
         assert result.ok, result
         assert result.state == expected(result.run), result
+
+
+def main(path: Path) -> None:
+    """Forks the processes; exits with an error if one of them fails."""
+    children = []
+    for number in range(PROCESSES):
+        child = os.fork()
+        if not child:
+            asyncio.run(drive(path, number))
+            return
+        children.append(child)
+    statuses = [os.waitpid(child, 0)[1] for child in children]
+    if any(statuses):
+        sys.exit("not every process succeeded")
 
 
 def _echo(request: AgentRequest) -> str:
@@ -64,4 +83,4 @@ def _echo(request: AgentRequest) -> str:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    main(Path(sys.argv[1]))

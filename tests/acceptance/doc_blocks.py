@@ -1,13 +1,13 @@
-"""Reads documentation pages as what they promise: sections with blocks that can be run.
+"""Parses documentation pages into sections with code blocks that can be run.
 
-A section begins at a heading of the second level and is tried in a folder of its own:
+A section starts at a second-level heading and is tested in a folder of its own:
 
-- `python` and `yaml` that begin with a comment naming a file (`# flow.py`) become that file;
-- other `python` is run, and a `text` block right after it is what it prints;
-- `sh` is run as a script that has to end well;
-- `console` is a session: lines after `$ ` are typed, the others are seen, in this order.
+- `python` and `yaml` that start with a comment naming a file (`# flow.py`) are written to it;
+- other `python` is run, and a `text` block right after it is its expected output;
+- `sh` is run as a script that has to succeed;
+- `console` is a session: lines after `$ ` are commands, the others are expected output.
 
-In what is seen, `...` stands for anything, and lines may be left out. A block that must not
+In expected output, `...` matches anything, and lines may be left out. A block that must not
 be run has `<!-- not run: reason -->` above it.
 """
 
@@ -26,7 +26,7 @@ _CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 RUN = frozenset({"python", "sh", "console"})
 KNOWN = RUN | {"", "text", "yaml", "json"}
-"""Any other language is a slip of the pen, and its block would never be tried."""
+"""Any other language is a typing error, and its block would never be tested."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Block:
     language: str
     text: str
     line: int
-    """Where it begins in its page, for whoever has to mend it."""
+    """Its line number in the page."""
     not_run: str = ""
-    """Why it must not be run; empty when it is."""
+    """Why it must not be run; empty if it is run."""
     prints: str = ""
-    """What stands in a `text` block right after it."""
+    """Its expected output: the `text` block right after it."""
 
     @property
     def file(self) -> str:
-        """The file it becomes, if it does."""
+        """The file that it is written to, if any."""
         named = _FILE.match(self.text.partition("\n")[0])
         return named[1] if named and self.language in ("python", "yaml") else ""
 
@@ -58,17 +58,17 @@ class Section:
     blocks: list[Block] = field(default_factory=list)
 
     @property
-    def can_be_tried(self) -> bool:
-        """Whether there is anything to run in it."""
+    def is_runnable(self) -> bool:
+        """Whether it has a block to run."""
         return any(block.language in RUN and not block.not_run for block in self.blocks)
 
     def __str__(self) -> str:
-        """Names a test."""
+        """Returns the id of its test."""
         return f"{self.page.name}: {self.title}"
 
 
 def sections(page: Path) -> list[Section]:
-    """Returns a page's sections, in order."""
+    """Returns the sections of a page, in order."""
     found = [Section(page, "beginning")]
     lines = page.read_text("utf-8").splitlines()
     position, not_run = 0, ""
@@ -92,37 +92,37 @@ def sections(page: Path) -> list[Section]:
 
 
 def links(page: Path) -> Iterator[str]:
-    """Yields where a page's links lead; code is no link."""
+    """Yields the targets of a page's links, except those in code."""
     yield from _LINK.findall(_CODE.sub("", page.read_text("utf-8")))
 
 
 def anchors(page: Path) -> set[str]:
-    """Returns what can stand after `#` in a link to a page, as forges make it of headings."""
+    """Returns the anchors of a page, made from its headings as code hosts do."""
     text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in headings}
 
 
 def typed(session: str) -> Iterator[tuple[str, list[str]]]:
-    """Yields every command of a console block with the lines that are seen after it."""
-    command, seen = "", list[str]()
+    """Yields every command of a console block with its expected output."""
+    command, expected = "", list[str]()
     for line in session.splitlines():
         if line.startswith("$ "):
             if command:
-                yield command, seen
-            command, seen = line.removeprefix("$ "), []
-        elif line.startswith("> ") and not seen:
+                yield command, expected
+            command, expected = line.removeprefix("$ "), []
+        elif line.startswith("> ") and not expected:
             command += "\n" + line.removeprefix("> ")
         else:
-            seen.append(line)
+            expected.append(line)
     if command:
-        yield command, seen
+        yield command, expected
 
 
-def missing(seen: list[str], output: str) -> str | None:
-    """Returns the first line that should be in the output, after those before it, and is not."""
+def missing(expected: list[str], output: str) -> str | None:
+    """Returns the first expected line that is not in the output, in this order."""
     rest = iter(output.splitlines())
-    for wanted in (line.strip() for line in seen):
+    for wanted in (line.strip() for line in expected):
         if wanted in ("", "..."):
             continue
         pattern = re.compile(".*?".join(map(re.escape, wanted.split("..."))))

@@ -1,4 +1,4 @@
-"""An agent outside that edits a book: it tries to get by without the work first, then does it.
+"""An external worker that edits a book; at every step it submits fake work first, then real work.
 
 Run with the name of a run. It knows `signoff next` and `signoff submit`, and nothing else.
 """
@@ -26,61 +26,61 @@ TEXTS = {
 }
 
 
-def say(*words: str) -> tuple[int, Any]:
-    """Runs a command and returns its exit code and what it says."""
+def run_command(*arguments: str) -> tuple[int, Any]:
+    """Runs a command and returns its exit code and its JSON output."""
     out = io.StringIO()
     with redirect_stdout(out):
-        code = main([*words, "--json"])
+        code = main([*arguments, "--json"])
     return code, json.loads(out.getvalue())
 
 
-def hand_in(run: str, piece: Any, result: Any) -> tuple[int, Any]:
-    """Submits one piece of work."""
-    number, digest = str(piece["number"]), piece["digest"]
-    return say(
+def submit(run: str, item: Any, result: Any) -> tuple[int, Any]:
+    """Submits the result of a work item."""
+    number, digest = str(item["number"]), item["digest"]
+    return run_command(
         "submit", run, "--item", number, "--digest", digest, "--result", json.dumps(result)
     )  # fmt: skip
 
 
-def worked(piece: Any) -> Any:
-    """Does the work."""
-    match piece["step"]:
+def real_work(item: Any) -> Any:
+    """Returns a result that meets the conditions."""
+    match item["step"]:
         case "strategic-planning":
             return PLAN
         case "writer":
-            return {"text": TEXTS[piece["item"]["id"]]}
+            return {"text": TEXTS[item["item"]["id"]]}
         case _:
             return {"decision": "approved", "notes": "It reads well."}
 
 
-def pretended(piece: Any) -> Any:
-    """Says what would be enough if nobody looked."""
-    match piece["step"]:
+def fake_work(item: Any) -> Any:
+    """Returns a result that claims to be done."""
+    match item["step"]:
         case "strategic-planning":
             return {"goal": "All is well.", "areas": []}
         case "writer":
-            return {"text": piece["prompt"].partition("Chapter:\n")[2]}
+            return {"text": item["prompt"].partition("Chapter:\n")[2]}
         case _:
             return {"notes": "Looks fine to me."}
 
 
 def edit(run: str) -> int:
-    """Works until nothing is left to do."""
-    tricked = set()
-    code, standing = say("next", run)
-    while standing["work"]:
-        piece = standing["work"][0]
-        what = (piece["step"], json.dumps(piece["item"]))
-        if what not in tricked:
-            tricked.add(what)
-            code, after = hand_in(run, piece, pretended(piece))
-            if code != NOT_ACCEPTED or after["step"] != standing["step"]:
+    """Works until no work is left."""
+    tried = set()
+    code, status = run_command("next", run)
+    while status["work"]:
+        item = status["work"][0]
+        key = (item["step"], json.dumps(item["item"]))
+        if key not in tried:
+            tried.add(key)
+            code, after = submit(run, item, fake_work(item))
+            if code != NOT_ACCEPTED or after["step"] != status["step"]:
                 raise AssertionError(f"got through with nothing done: {after}")
-            standing = after
+            status = after
             continue
-        code, standing = hand_in(run, piece, worked(piece))
-        if not standing["accepted"]:
-            raise AssertionError(standing["problem"])
+        code, status = submit(run, item, real_work(item))
+        if not status["accepted"]:
+            raise AssertionError(status["problem"])
     return code
 
 

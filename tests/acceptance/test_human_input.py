@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.acceptance.conftest import Site
+from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import ENDS, SIGNS
 
 SCRIPT = """
@@ -33,16 +33,16 @@ WORKFLOW = Workflow(
 
 
 @pytest.fixture
-def waiting(site: Site) -> Site:
-    """A run that waits for an approval; the process that started it is gone."""
-    site.write("signs.py", SIGNS)
-    done = site.signoff("run", "signs.py", "--name", "one")
+def waiting(project: CliProject) -> CliProject:
+    """A run that waits for an approval; the process that started it has exited."""
+    project.write("signs.py", SIGNS)
+    done = project.signoff("run", "signs.py", "--name", "one")
     assert done.returncode == 10, done.stderr
-    return site
+    return project
 
 
-def test_a_run_is_started_answered_and_resumed_by_three_processes(waiting: Site) -> None:
-    """Days may lie between them, and nobody has to keep anything running."""
+def test_a_run_is_started_answered_and_resumed_by_three_processes(waiting: CliProject) -> None:
+    """Days may pass in between, and no process has to keep running."""
     answered = waiting.signoff("approve", "one", "--by", "ann", "--why", "reads well")
     resumed = waiting.signoff("resume", "one")
 
@@ -53,20 +53,22 @@ def test_a_run_is_started_answered_and_resumed_by_three_processes(waiting: Site)
     assert "approved by ann: reads well" in waiting.signoff("logs", "one").stdout
 
 
-def test_why_a_person_said_no_can_be_read_before_and_after_the_run_goes_on(waiting: Site) -> None:
-    """It is what the next person wants to know first."""
+def test_the_reason_of_a_rejection_is_shown_before_and_after_the_resume(
+    waiting: CliProject,
+) -> None:
+    """The author needs the reason to fix the draft."""
     waiting.signoff("reject", "one", "--by", "ann", "--why", "meddled")
     before = [waiting.signoff(command, "one").stdout for command in ("logs", "show")]
     waiting.signoff("resume", "one")
     after = [waiting.signoff(command, "one").stdout for command in ("logs", "show")]
 
-    assert all("rejected by ann: meddled" in told for told in (*before, *after))
+    assert all("rejected by ann: meddled" in text for text in (*before, *after))
     (decision,) = waiting.json("show", "one")["decisions"]
     assert (decision["value"], decision["by"], decision["text"]) == (False, "ann", "meddled")
 
 
-def test_the_command_that_is_printed_is_the_command_that_works(waiting: Site) -> None:
-    """People paste it."""
+def test_the_printed_command_works(waiting: CliProject) -> None:
+    """Users copy and paste it."""
     (request,) = waiting.json("inbox")
     command = request["commands"][0]
     assert command in waiting.signoff("show").stdout
@@ -77,16 +79,16 @@ def test_the_command_that_is_printed_is_the_command_that_works(waiting: Site) ->
     assert waiting.json("show")["status"] == "completed"
 
 
-def test_a_rejection_ends_the_run_with_its_own_code(waiting: Site) -> None:
-    """`run && deploy` must not deploy what somebody turned down."""
+def test_a_rejection_ends_the_run_with_its_own_code(waiting: CliProject) -> None:
+    """`run && deploy` must not deploy rejected work."""
     done = waiting.signoff("reject", "--why", "too short", "--resume")
 
     assert done.returncode == 14
     assert not (waiting.folder / ".signoff" / "runs" / "one" / "final").exists()
 
 
-def test_an_approval_of_a_file_that_changed_is_refused(waiting: Site) -> None:
-    """Somebody edited the draft after the request was made."""
+def test_an_approval_of_a_file_that_changed_is_refused(waiting: CliProject) -> None:
+    """Someone edited the draft after the request was opened."""
     draft = waiting.folder / ".signoff" / "runs" / "one" / "draft.md"
     draft.write_text("something else\n")
 
@@ -99,8 +101,10 @@ def test_an_approval_of_a_file_that_changed_is_refused(waiting: Site) -> None:
     assert accepted.returncode == 0
 
 
-def test_an_approval_of_a_file_that_changed_before_the_resume_is_refused(waiting: Site) -> None:
-    """It once completed, with text in the run's files that nobody had approved."""
+def test_an_approval_of_a_file_that_changed_before_the_resume_is_refused(
+    waiting: CliProject,
+) -> None:
+    """Otherwise the run would complete with a text that was never approved."""
     draft = waiting.folder / ".signoff" / "runs" / "one" / "draft.md"
     waiting.signoff("approve", "--by", "ann")
     draft.write_text("something else\n")
@@ -116,14 +120,14 @@ def test_an_approval_of_a_file_that_changed_before_the_resume_is_refused(waiting
     assert accepted.returncode == 0, accepted.stderr
 
 
-def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
-    """What counts when nobody answers must neither surprise nor be overruled."""
-    site.write("late.py", LATE)
+def test_a_deadline_is_shown_and_enforced(project: CliProject) -> None:
+    """The approver must know what happens without an answer, and that must happen."""
+    project.write("late.py", LATE)
 
-    soon = site.signoff("run", "late.py", "-i", "hours=1")
-    passed = site.signoff("run", "late.py", "-i", "hours=1e-9", "--name", "one")
-    refused = site.signoff("approve", "one")
-    resumed = site.signoff("resume", "one")
+    soon = project.signoff("run", "late.py", "-i", "hours=1")
+    passed = project.signoff("run", "late.py", "-i", "hours=1e-9", "--name", "one")
+    refused = project.signoff("approve", "one")
+    resumed = project.signoff("resume", "one")
 
     assert (soon.returncode, passed.returncode) == (10, 10), passed.stderr
     assert "deadline: 20" in soon.stdout
@@ -133,16 +137,16 @@ def test_a_deadline_is_told_and_kept_to(site: Site) -> None:
     assert resumed.returncode == 14
 
 
-def test_an_approval_of_another_digest_is_refused(waiting: Site) -> None:
-    """It was given for something else."""
+def test_an_approval_of_another_digest_is_refused(waiting: CliProject) -> None:
+    """The approval is for another version."""
     refused = waiting.signoff("approve", "--digest", "0123456789ab")
 
     assert refused.returncode == 1
     assert waiting.json("inbox")[0]["state"] == "open"
 
 
-def test_a_request_is_answered_once(waiting: Site) -> None:
-    """Two people approve at the same time; one of them was first."""
+def test_a_request_can_be_answered_once(waiting: CliProject) -> None:
+    """If two people answer, the first answer counts."""
     waiting.signoff("approve", "1", "--by", "ann")
 
     second = waiting.signoff("reject", "1", "--by", "bob")
@@ -151,8 +155,8 @@ def test_a_request_is_answered_once(waiting: Site) -> None:
     assert "answered by ann" in second.stderr
 
 
-def test_an_answer_in_a_file_is_taken_by_the_next_resume(waiting: Site) -> None:
-    """Some people live in their editor."""
+def test_the_next_resume_reads_an_answer_file(waiting: CliProject) -> None:
+    """Some users prefer to answer in their editor."""
     hitl = waiting.folder / ".signoff" / "runs" / "one" / "hitl"
     questions = json.loads((hitl / "questions.json").read_text())
     form = questions["answer_format"]
@@ -165,82 +169,85 @@ def test_an_answer_in_a_file_is_taken_by_the_next_resume(waiting: Site) -> None:
     assert not (hitl / "answers.json").exists()
 
 
-def test_an_answer_can_come_from_a_file_or_a_pipe(site: Site) -> None:
-    """Responses are pages long."""
-    site.write("ends.py", ENDS)
-    site.write("name.txt", "Bob\n")
+def test_an_answer_can_come_from_a_file_or_a_pipe(project: CliProject) -> None:
+    """A response may be several pages long."""
+    project.write("ends.py", ENDS)
+    project.write("name.txt", "Bob\n")
     for name in ("one", "two"):
-        site.signoff("run", "ends.py", "-i", "way=waiting", "--name", name)
+        project.signoff("run", "ends.py", "-i", "ending=waiting", "--name", name)
 
-    by_file = site.signoff("answer", "one", "--file", "name.txt", "--resume")
-    by_pipe = site.signoff("answer", "two", "-", "--resume", given="Rob\n")
+    by_file = project.signoff("answer", "one", "--file", "name.txt", "--resume")
+    by_pipe = project.signoff("answer", "two", "-", "--resume", input_text="Rob\n")
 
     assert (by_file.returncode, by_pipe.returncode) == (0, 0), by_pipe.stderr
 
 
-def test_without_a_terminal_nobody_is_asked(waiting: Site) -> None:
-    """A build server would wait for ever."""
-    done = waiting.signoff("resume", given="y\n\n")
+def test_without_a_terminal_a_run_does_not_prompt(waiting: CliProject) -> None:
+    """A build server would wait forever."""
+    done = waiting.signoff("resume", input_text="y\n\n")
 
     assert done.returncode == 10
     assert "signoff approve 1 --digest" in done.stdout
 
 
 def test_a_run_started_by_a_python_script_is_answered_and_resumed_on_the_command_line(
-    site: Site,
+    project: CliProject,
 ) -> None:
-    """The script has ended long before the person looks at it."""
-    site.write("signs.py", SIGNS + SCRIPT)
+    """The script has exited long before the human answers."""
+    project.write("signs.py", SIGNS + SCRIPT)
 
     started = subprocess.run(
-        [sys.executable, "signs.py"], cwd=site.folder, env=site.environment, capture_output=True
+        [sys.executable, "signs.py"],
+        cwd=project.folder,
+        env=project.environment,
+        capture_output=True,
     )
-    approved = site.signoff("approve", "--resume")
+    approved = project.signoff("approve", "--resume")
 
     assert started.returncode == 0, started.stderr
     assert approved.returncode == 0, approved.stderr
-    assert site.json("show", "one")["target"] == "signs.py:WORKFLOW"
+    assert project.json("show", "one")["target"] == "signs.py:WORKFLOW"
 
 
-def test_an_answer_that_was_forgotten_is_not_made_up(site: Site) -> None:
-    """`signoff answer 1` once made "1" the answer, and there is no taking it back."""
-    site.write("ends.py", ENDS)
-    site.signoff("run", "ends.py", "-i", "way=waiting", "--name", "one")
+def test_a_request_number_is_not_taken_for_an_answer(project: CliProject) -> None:
+    """`signoff answer 1` must not record "1" as the answer, because that cannot be undone."""
+    project.write("ends.py", ENDS)
+    project.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")
 
-    refused = [site.signoff("answer", word) for word in ("1", "#1", "one")]
-    answered = site.signoff("answer", "Bob")
+    refused = [project.signoff("answer", word) for word in ("1", "#1", "one")]
+    answered = project.signoff("answer", "Bob")
 
     assert [done.returncode for done in refused] == [2, 2, 2]
     assert all("answer it: signoff answer" in done.stderr for done in refused)
     assert answered.returncode == 0, answered.stderr
 
 
-def test_a_request_that_was_answered_shows_the_answer_and_no_commands(waiting: Site) -> None:
-    """Somebody looks up who let this through."""
+def test_an_answered_request_shows_its_answer_and_no_commands(waiting: CliProject) -> None:
+    """Users look up who approved something."""
     waiting.signoff("approve", "--by", "ann", "--why", "reads well", "--resume")
 
-    shown = waiting.signoff("inbox", "1").stdout
+    output = waiting.signoff("inbox", "1").stdout
 
-    assert "approved by ann, " in shown
-    assert ": reads well" in shown
-    assert "signoff approve" not in shown
+    assert "approved by ann, " in output
+    assert ": reads well" in output
+    assert "signoff approve" not in output
 
 
-def test_a_long_inbox_is_cut_and_says_so(waiting: Site) -> None:
-    """A thousand questions would scroll the first ones away; programs get them all."""
+def test_a_long_inbox_is_shortened_with_a_note(waiting: CliProject) -> None:
+    """A thousand requests would not fit on the screen; --json lists all of them."""
     for name in ("two", "three"):
         waiting.signoff("run", "signs.py", "--name", name)
 
-    shown = waiting.signoff("inbox", "-n", "1").stdout
+    output = waiting.signoff("inbox", "-n", "1").stdout
 
-    assert "#1  approval  one" in shown
-    assert "#2" not in shown
-    assert shown.splitlines()[-1] == "and 2 more: signoff inbox -n -1"
+    assert "#1  approval  one" in output
+    assert "#2" not in output
+    assert output.splitlines()[-1] == "and 2 more: signoff inbox -n -1"
     assert len(waiting.json("inbox")) == 3
 
 
-def test_the_files_of_a_run_follow_its_answers_and_come_back_when_lost(waiting: Site) -> None:
-    """Who works with files sees what is asked, and what was made, without another resume."""
+def test_run_files_are_updated_after_an_answer_and_restored_if_lost(waiting: CliProject) -> None:
+    """Users who work with the files see requests and results without another resume."""
     folder = waiting.folder / ".signoff" / "runs" / "one"
 
     waiting.signoff("approve")

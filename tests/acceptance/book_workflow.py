@@ -1,4 +1,4 @@
-"""A contract workflow over a small book, and what an agent outside has to do for it."""
+"""A contract workflow about a small book, and an external worker that does its work."""
 
 WORKFLOW = """
 import sqlite3
@@ -21,7 +21,7 @@ def written(ctx):
 def finish(ctx):
     slow = FILE.with_name("slow")
     if slow.exists():
-        slow.rename(FILE.with_name("begun"))
+        slow.rename(FILE.with_name("started"))
         import time
         time.sleep(30)
     ctx.db.stage("UPDATE chapters SET done = 1 WHERE id IN (1, 2, 3)")
@@ -82,7 +82,7 @@ BOOK = define_workflow({
 """
 
 WORKER = '''
-"""An agent outside: asks what is next, does it, hands it in, until there is nothing to do."""
+"""An external worker: takes work and submits it until there is none left."""
 
 import json
 import subprocess
@@ -91,24 +91,24 @@ import sys
 program, run = sys.argv[1:]
 
 
-def say(*words):
-    done = subprocess.run([program, *words, "--json"], capture_output=True, text=True)
+def run_command(*arguments):
+    done = subprocess.run([program, *arguments, "--json"], capture_output=True, text=True)
     return done.returncode, json.loads(done.stdout)
 
 
-def worked(piece):
-    if piece["step"] == "plan":
+def work_on(item):
+    if item["step"] == "plan":
         return ["--result", json.dumps({"chapters": [1, 2, 3]})]
-    if piece["step"] == "write":
-        change = ["UPDATE chapters SET words = 900 WHERE id = ?", [piece["item"]]]
+    if item["step"] == "write":
+        change = ["UPDATE chapters SET words = 900 WHERE id = ?", [item["item"]]]
         return ["--result", "{}", "--statements", json.dumps([change])]
     return ["--result", json.dumps({"decision": "approved"})]
 
 
-code, standing = say("next", run)
-while standing["work"]:
-    piece = standing["work"][-1]
-    code, standing = say("submit", run, "--item", str(piece["number"]), *worked(piece))
-    assert standing["accepted"], standing
+code, status = run_command("next", run)
+while status["work"]:
+    item = status["work"][-1]
+    code, status = run_command("submit", run, "--item", str(item["number"]), *work_on(item))
+    assert status["accepted"], status
 sys.exit(code)
 '''

@@ -1,6 +1,7 @@
-"""A program whose runner dies before it can say that it started it; told once more, it ends.
+"""A runner that is killed right after it started a program, before it could record that.
 
-`python -m tests.crash.orphan_story command|agent FOLDER` is that runner.
+`python -m tests.crash.orphaned_program command|agent FOLDER` runs it. The program hangs when it
+is started for the first time; the second time it prints whether the first one is still alive.
 """
 
 from __future__ import annotations
@@ -37,39 +38,37 @@ print("alive" if former.exists() and former.read_text().split()[2] not in "ZX" e
 """
 
 
-class DiesTooSoon(WrappedStore):
-    """Kills its process when it is to store which program was started."""
+class KilledBeforeRecording(WrappedStore):
+    """Kills its process when it should store which program was started."""
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
-        """Looks for that."""
         if any("effect_running" in commit.events for commit in commits):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().commit(commits, wait=wait)
 
 
 class ProgramAgent:
-    """Lets the program answer, as an agent that is a program does."""
+    """An agent whose replies are the output of the program."""
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        """Gives what it printed."""
-        heard = bytearray()
+        output = bytearray()
         job = Job(_argv(Path(request.prompt)), request.prompt, dict(os.environ), seconds=600.0)
-        await run_program(job, call, heard.extend, heard.extend)
-        return Reply(heard.decode())
+        await run_program(job, call, output.extend, output.extend)
+        return Reply(output.decode())
 
 
 AGENT = ProgramAgent()
 
 
-def story(kind: str, folder: Path) -> Workflow:
-    """Returns a run of one step that has the program work, as a command or as an agent."""
+def workflow(kind: str, folder: Path) -> Workflow:
+    """Returns a workflow that runs the program, as a command or as an agent."""
 
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         if kind == "command":
-            said = (await ctx.command(_argv(folder), on_crash="rerun")).stdout
+            output = (await ctx.command(_argv(folder), on_crash="rerun")).stdout
         else:
-            said = (await ctx.ask("program", str(folder))).text
-        return Outcome.OK, {"alive": [] if "gone" in said else [said]}
+            output = (await ctx.ask("program", str(folder))).text
+        return Outcome.OK, {"alive": [] if "gone" in output else [output]}
 
     return Workflow("orphan", StepDef("work", handler=work, next={Outcome.OK: None}))
 
@@ -78,11 +77,11 @@ def _argv(folder: Path) -> list[str]:
     return [sys.executable, "-IS", "-c", PROGRAM, str(folder)]
 
 
-async def _begin(kind: str, folder: Path) -> None:
-    store = DiesTooSoon(SqliteStore(folder / "signoff.db"))
+async def _start(kind: str, folder: Path) -> None:
+    store = KilledBeforeRecording(SqliteStore(folder / "signoff.db"))
     async with Engine(store, agents={"program": AGENT}) as engine:
-        await engine.start(story(kind, folder), name="run")
+        await engine.start(workflow(kind, folder), name="run")
 
 
 if __name__ == "__main__":
-    asyncio.run(_begin(sys.argv[1], Path(sys.argv[2])))
+    asyncio.run(_start(sys.argv[1], Path(sys.argv[2])))

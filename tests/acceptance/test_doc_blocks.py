@@ -1,11 +1,11 @@
-"""The tests of the documentation notice what is false."""
+"""The tests of the documentation find wrong pages."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.pages import Block, anchors, links, missing, sections, typed
-from tests.acceptance.reader import Reader
+from tests.acceptance.doc_blocks import Block, anchors, links, missing, sections, typed
+from tests.acceptance.doc_runner import DocRunner
 
 PAGE = """\
 # Title
@@ -43,8 +43,8 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_page_is_read_as_sections_with_blocks(page: Path) -> None:
-    """A block that is not found is not tried."""
+def test_a_page_is_parsed_into_sections_with_blocks(page: Path) -> None:
+    """A block that is not found is not tested."""
     _, first, second = sections(page)
 
     assert [(b.language, b.file, b.not_run) for b in first.blocks] == [
@@ -54,14 +54,14 @@ def test_a_page_is_read_as_sections_with_blocks(page: Path) -> None:
     assert second.blocks[0].prints == "1\n"
 
 
-def test_links_and_headings_are_found_and_code_is_left_alone(page: Path) -> None:
-    """A dead link has to be seen, and an example of one is none."""
+def test_links_and_headings_are_found_outside_of_code(page: Path) -> None:
+    """Dead links must be found, but links inside code blocks do not count."""
     assert list(links(page)) == ["other.md#part"]
     assert anchors(page) == {"title", "first-part", "second-with-code"}
 
 
-def test_a_session_is_read_as_commands_and_what_is_seen() -> None:
-    """A command taken for output would never be typed."""
+def test_a_session_is_parsed_into_commands_and_expected_output() -> None:
+    """A command that is taken for output would never be run."""
     session = "$ cat <<END\n> hello\n> END\nhello\n$ true\n"
 
     assert list(typed(session)) == [("cat <<END\nhello\nEND", ["hello"]), ("true", [])]
@@ -77,7 +77,9 @@ def test_a_session_is_read_as_commands_and_what_is_seen() -> None:
         (["four"], "four"),
     ],
 )
-def test_a_line_that_is_not_there_in_its_order_is_missed(seen: list[str], lost: str | None) -> None:
+def test_a_line_that_is_missing_or_out_of_order_is_reported(
+    seen: list[str], lost: str | None
+) -> None:
     """Otherwise a page could show anything."""
     assert missing(seen, "one\ntwo\nthree\n") == lost
 
@@ -92,27 +94,27 @@ def test_a_line_that_is_not_there_in_its_order_is_missed(seen: list[str], lost: 
         ("console", "$ exit\n$ echo\n", "ended early"),
     ],
 )
-def test_a_block_that_does_not_do_what_it_says_is_found_out(
+def test_a_block_that_fails_is_reported(
     language: str, text: str, problem: str, tmp_path: Path
 ) -> None:
-    """A reader who copies it would find out instead."""
-    reader = Reader(tmp_path)
+    """Otherwise the first user who copies it would find the error."""
+    runner = DocRunner(tmp_path)
 
-    assert problem in reader.tries(Block(language, text, line=1))
+    assert problem in runner.run(Block(language, text, line=1))
 
 
-def test_a_block_that_prints_something_else_is_found_out(tmp_path: Path) -> None:
-    """What a page says is printed has to be printed."""
+def test_a_block_that_prints_something_else_is_reported(tmp_path: Path) -> None:
+    """The output on the page has to be the real output."""
     block = Block("python", "print('yes')\n", line=1, prints="no\n")
 
-    assert "'no' is not printed" in Reader(tmp_path).tries(block)
+    assert "'no' is not printed" in DocRunner(tmp_path).run(block)
 
 
-def test_a_block_that_must_not_be_run_only_becomes_its_file(tmp_path: Path) -> None:
-    """Wrong code is shown on purpose, and read by the session that follows it."""
-    reader = Reader(tmp_path)
+def test_a_block_that_must_not_be_run_is_still_written_to_its_file(tmp_path: Path) -> None:
+    """Pages show wrong code on purpose, and later commands use its file."""
+    runner = DocRunner(tmp_path)
 
-    problem = reader.tries(Block("python", "# wrong.py\n1 / 0\n", 1, not_run="on purpose"))
+    problem = runner.run(Block("python", "# wrong.py\n1 / 0\n", 1, not_run="on purpose"))
 
     assert problem == ""
-    assert (reader.folder / "wrong.py").exists()
+    assert (runner.folder / "wrong.py").exists()

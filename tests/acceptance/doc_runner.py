@@ -1,4 +1,4 @@
-"""Somebody who does what a page says, in an empty folder, with nobody's settings."""
+"""Runs the blocks of a documentation page as a new user would, in an empty folder."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from tests.acceptance.pages import Block, missing, typed
+from tests.acceptance.doc_blocks import Block, missing, typed
 from tests.patience import PATIENCE_SECONDS
 
-_MARK = "--8<--"
-_KEPT = ("LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
+_SEPARATOR = "--8<--"
+_INHERITED = ("LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
 
-class Reader:
-    """Tries one block after the other."""
+class DocRunner:
+    """Runs one block after the other."""
 
-    def __init__(self, place: Path) -> None:
-        self.folder = place / "project"
+    def __init__(self, home: Path) -> None:
+        self.folder = home / "project"
         self.folder.mkdir()
         self._environment = {
-            **{name: value for name, value in os.environ.items() if name in _KEPT},
-            "HOME": str(place),
+            **{name: value for name, value in os.environ.items() if name in _INHERITED},
+            "HOME": str(home),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
             "PYTHONUNBUFFERED": "1",  # both streams in the order a terminal shows them
         }
 
-    def tries(self, block: Block) -> str:
-        """Does what a block says; returns what went wrong, empty when nothing did."""
+    def run(self, block: Block) -> str:
+        """Writes or runs a block; returns the problem, or an empty string."""
         if block.file:
             self._write(block.file, block.text)
         if block.not_run:
@@ -39,7 +39,7 @@ class Reader:
             case "python":
                 return self._python(block)
             case "sh":
-                return _judged(*self._run(["bash", "-euo", "pipefail", "-c", block.text]), [])
+                return _problem(*self._execute(["bash", "-euo", "pipefail", "-c", block.text]), [])
             case "console":
                 return self._session(block.text)
         return ""
@@ -47,33 +47,33 @@ class Reader:
     def _python(self, block: Block) -> str:
         name = block.file or f"block_{block.line}.py"
         self._write(name, block.text)
-        code, output = self._run([sys.executable, name])
-        return _judged(code, output, block.prints.splitlines())
+        code, output = self._execute([sys.executable, name])
+        return _problem(code, output, block.prints.splitlines())
 
     def _session(self, text: str) -> str:
-        """Types a session's commands into one shell, and looks for what should be seen."""
+        """Runs the commands of a session in one shell, and checks the output of each."""
         exchanges = list(typed(text))
-        # A line between commands tells their outputs apart; `$?` is handed on past it.
+        # A separator line divides the outputs; `$?` is restored after it.
         script = [
-            f"{command}\n__code=$?; echo '{_MARK}'; (exit $__code)" for command, _ in exchanges
+            f"{command}\n__code=$?; echo '{_SEPARATOR}'; (exit $__code)" for command, _ in exchanges
         ]
-        _, output = self._run(["bash", "-c", "\n".join(script)])
-        outputs = output.split(f"{_MARK}\n")
+        _, output = self._execute(["bash", "-c", "\n".join(script)])
+        outputs = output.split(f"{_SEPARATOR}\n")
         if len(outputs) != len(exchanges) + 1:
             return f"the session ended early:\n{output}"
-        for (command, seen), said in zip(exchanges, outputs, strict=False):
-            line = missing(seen, said)
+        for (command, expected), actual in zip(exchanges, outputs, strict=False):
+            line = missing(expected, actual)
             if line is not None:
-                return f"{line!r} is not seen after `{command}`, which says:\n{said}"
+                return f"{line!r} is not in the output of `{command}`:\n{actual}"
         return ""
 
     def _write(self, name: str, text: str) -> None:
-        place = self.folder / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, "utf-8")
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
 
-    def _run(self, argv: list[str]) -> tuple[int, str]:
-        """Runs a program with nobody at its keyboard; what it started is ended with it."""
+    def _execute(self, argv: list[str]) -> tuple[int, str]:
+        """Runs a program without a terminal, and kills what it leaves running."""
         with subprocess.Popen(
             argv,
             cwd=self.folder,
@@ -93,8 +93,8 @@ class Reader:
         return program.returncode, output
 
 
-def _judged(code: int, output: str, seen: list[str]) -> str:
+def _problem(code: int, output: str, expected: list[str]) -> str:
     if code != 0:
         return f"ended with {code}:\n{output}"
-    line = missing(seen, output)
-    return "" if line is None else f"{line!r} is not printed; this is:\n{output}"
+    line = missing(expected, output)
+    return "" if line is None else f"{line!r} is not in the output:\n{output}"

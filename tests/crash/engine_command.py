@@ -1,4 +1,7 @@
-"""A run that goes through several processes, one command each."""
+"""Performs one operation of the engine, in a process of its own.
+
+`python -m tests.crash.engine_command start|resume|hang|join|cancel|ANSWER DATABASE`
+"""
 
 from __future__ import annotations
 
@@ -19,29 +22,29 @@ from signoff.runtime.engine import Engine
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import EffectLog, ScriptedAgent
 
-Work = tuple[Outcome, dict[str, Any]]
+StepResult = tuple[Outcome, dict[str, Any]]
 
 
-async def work(ctx: StepContext) -> Work:
+async def work(ctx: StepContext) -> StepResult:
     draft = await ctx.ask("claude", "Write.", key="draft")
     answer = await ctx.wait(Question(f"Is {draft.text!r} good?"))
     final = await ctx.ask("claude", f"Polish: {answer.value}", key="final")
-    return Outcome.OK, {"draft": draft.text, "said": answer.value, "final": final.text}
+    return Outcome.OK, {"draft": draft.text, "answer": answer.value, "final": final.text}
 
 
-async def hang(ctx: StepContext) -> Work:
-    # In short turns: a signal that comes just before the loop waits is handled when it wakes.
+async def hang(ctx: StepContext) -> StepResult:
+    # Python handles a signal when the loop wakes up, so the loop has to wake up often.
     for _ in range(6000):
         await asyncio.sleep(0.1)
     return Outcome.OK, {}
 
 
-WORKFLOW = Workflow("relay", StepDef("work", handler=work, next={Outcome.OK: None}))
+WORKFLOW = Workflow("work", StepDef("work", handler=work, next={Outcome.OK: None}))
 HANGING = Workflow("hanging", StepDef("work", handler=hang, next={Outcome.OK: None}))
 
 
 async def main(command: str, path: Path) -> None:
-    """Does one thing and prints how the run stands."""
+    """Performs the operation, and prints the status and state of the run."""
     store = SqliteStore(path)
     agent = ScriptedAgent().on("Write.", "a draft").on("Polish", "a polished draft")
     async with Engine(store, agents={"claude": EffectLog(path.parent).watch(agent)}) as engine:
@@ -55,12 +58,12 @@ async def main(command: str, path: Path) -> None:
             case "join":
                 result = await engine.resume("run", HANGING)
             case "cancel":
-                print(await engine.cancel("run", "from elsewhere"))
+                print(await engine.cancel("run", "by another"))
                 return
             case _:
                 (item,) = store.items("run")
-                given = json.dumps({"value": command, "text": ""})
-                store.answer(item.id, given, f"process {os.getpid()}", 0.0, item.digest)
+                answer = json.dumps({"value": command, "text": ""})
+                store.answer(item.id, answer, f"process {os.getpid()}", 0.0, item.digest)
                 return
     print(json.dumps({"status": result.status.value, "state": result.state}))
 

@@ -1,4 +1,4 @@
-"""Does one step's work on a database, and is killed at the moment it was told: see KILLS."""
+"""Does the work of a step on a database, and kills itself at one of the moments in KILLS."""
 
 import os
 import signal
@@ -15,26 +15,26 @@ MARKER = Marker("run-1", "edit", 1)
 KILLS = ("after begin", "in a condition", "before commit", "after commit")
 
 
-class Killed(SqliteConnection):
-    """A connection whose process dies at a given moment."""
+class KillingConnection(SqliteConnection):
+    """A connection that kills its process at a given moment."""
 
     moment = ""
 
     def begin(self, *, write: bool) -> None:
         super().begin(write=write)
-        die_when(self.moment == "after begin" and write)
+        kill_if(self.moment == "after begin" and write)
 
     def commit(self) -> None:
-        # The table of markers is made in a transaction of its own, before.
-        works = bool(self.own("SELECT 1 FROM books WHERE title = 'Ulysses'"))
-        die_when(self.moment == "before commit" and works)
+        # An earlier transaction creates the table of markers; it is not the one to be killed.
+        has_work = bool(self.own("SELECT 1 FROM books WHERE title = 'Ulysses'"))
+        kill_if(self.moment == "before commit" and has_work)
         super().commit()
-        die_when(self.moment == "after commit" and works)
+        kill_if(self.moment == "after commit" and has_work)
 
 
-def work(client: SafeDatabaseClient, moment: str = "") -> Applied:
+def do_step(client: SafeDatabaseClient, moment: str = "") -> Applied:
     def holds(view: ReadOnlyView) -> bool:
-        die_when(moment == "in a condition")
+        kill_if(moment == "in a condition")
         return view.exists("SELECT 1 FROM books WHERE title = 'Ulysses'")
 
     staged = client.staged()
@@ -43,12 +43,12 @@ def work(client: SafeDatabaseClient, moment: str = "") -> Applied:
     return staged.apply([Postcondition("it is there", holds)], marker=MARKER)
 
 
-def die_when(now: bool) -> None:
-    if now:
+def kill_if(condition: bool) -> None:
+    if condition:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    connection = Killed(Path(sys.argv[1]))
+    connection = KillingConnection(Path(sys.argv[1]))
     connection.moment = sys.argv[2]
-    work(SafeDatabaseClient(connection), sys.argv[2])
+    do_step(SafeDatabaseClient(connection), sys.argv[2])

@@ -1,0 +1,95 @@
+"""Runs signoff commands, each in a process forked from a server that has signoff imported.
+
+A forked process is as separate as one started by a shell: it has its own folder, environment,
+input and output, and exits like any other. It only skips starting Python and importing
+signoff, which is most of the time of a short command. The examples and the documentation are
+tested with the installed program instead, so that a cold start is tested as well.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).parents[2]
+
+
+class CommandServer:
+    """The client's side: starts the server and sends it commands."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        # -P leaves this folder out of the server's path: a test may write a module of any name.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", __file__],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        input_text: str,
+        timeout: float,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end, without a terminal."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with TemporaryDirectory() as scratch:
+            stdin, stdout, stderr = (Path(scratch) / name for name in ("in", "out", "err"))
+            stdin.write_text(input_text, encoding="utf-8")
+            request = [list(arguments), str(folder), dict(environment), scratch, timeout]
+            print(json.dumps(request), file=self._process.stdin, flush=True)
+            code = int(self._process.stdout.readline())
+            assert code != -signal.SIGALRM, f"signoff {arguments} took more than {timeout} seconds"
+            return subprocess.CompletedProcess(
+                ["signoff", *arguments], code, stdout.read_text("utf-8"), stderr.read_text("utf-8")
+            )
+
+    def close(self) -> None:
+        """Lets the server end."""
+        self._process.communicate()
+
+
+def serve() -> int:
+    """Forks a process for each command on standard input, and prints its exit code."""
+    sys.path.append(str(ROOT))
+    import_module("tests.preload")
+    sys.path.remove(str(ROOT))
+    for line in iter(sys.stdin.readline, ""):
+        child = os.fork()
+        if not child:
+            return _command(*json.loads(line))
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+    return 0
+
+
+def _command(
+    arguments: list[str], folder: str, environment: dict[str, str], scratch: str, timeout: float
+) -> int:
+    from signoff.cli import main
+
+    # The default action of this signal ends the process even if it hangs in a system call.
+    signal.setitimer(signal.ITIMER_REAL, timeout)
+    for number, name in enumerate(("in", "out", "err")):
+        flags = os.O_RDONLY if name == "in" else os.O_WRONLY | os.O_CREAT
+        opened = os.open(Path(scratch) / name, flags, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    return main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(serve())

@@ -1,0 +1,391 @@
+"""External workers drive a run with `next` and `submit`, and their work is checked."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.app.loading import import_file
+from tests.acceptance import book_editing_worker
+from tests.acceptance.book_workflow import WORKER, WORKFLOW
+from tests.acceptance.cli_project import PROGRAM, CliProject, CommandResult
+from tests.acceptance.command_server import CommandServer
+from tests.acceptance.examples import copy_example
+from tests.patience import PATIENCE_SECONDS
+
+NOT_ACCEPTED, WAITING = 16, 10
+EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
+
+
+class BookProject(CliProject):
+    """A project with a workflow whose work is done by external workers."""
+
+    def next(self) -> Any:
+        """Returns the run's status as a worker gets it."""
+        return self.call("next", "one", "--json").json
+
+    def submit(self, *words: str) -> CommandResult:
+        return self.call("submit", "one", *words, "--json")
+
+    def planned(self, *chapters: int) -> list[int]:
+        """Submits a plan and returns the numbers of the resulting work items."""
+        done = self.submit("--result", json.dumps({"chapters": chapters}))
+        assert done.code == 0, done.err
+        return [item["number"] for item in done.json["work"]]
+
+    def write_chapter(self, number: int, chapter: int) -> CommandResult:
+        change = ["UPDATE chapters SET words = 900 WHERE id = ?", [chapter]]
+        return self.submit(
+            "--item", str(number), "--result", "{}", "--statements", json.dumps([change])
+        )
+
+    @property
+    def words(self) -> list[int]:
+        """The word counts of the chapters."""
+        with closing(sqlite3.connect(self.folder / "book.db")) as db:
+            return [words for (words,) in db.execute("SELECT words FROM chapters ORDER BY id")]
+
+    @property
+    def step(self) -> str:
+        return str(self.next()["step"])
+
+
+@pytest.fixture
+def book(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+) -> Iterator[BookProject]:
+    """An empty project."""
+    with closing(BookProject(tmp_path, command_server)) as project:
+        project.enter(monkeypatch)
+        yield project
+
+
+@pytest.fixture
+def book_run(book: BookProject) -> BookProject:
+    """A project with a run that waits for its first work item."""
+    book.write("book.py", WORKFLOW)
+    result = book.call("run", "book.py:BOOK", "--pull", "--name", "one", "-i", "title=Emma")
+    assert result.code == WAITING, result.err
+    return book
+
+
+def test_a_program_drives_a_run_with_next_and_submit_up_to_the_gate(book_run: BookProject) -> None:
+    """A coding agent can do the work of a run without knowing its workflow."""
+    worker = book_run.write("worker.py", WORKER)
+    command = [sys.executable, str(worker), PROGRAM, "one"]
+
+    done = subprocess.run(command, cwd=book_run.folder, capture_output=True, text=True)
+    at_gate = book_run.next()
+    (gate,) = at_gate["for_people"]
+    book_run.call("answer", str(gate["number"]), "Approve", "--by", "ann", "--resume")
+
+    assert done.returncode == WAITING, done.stderr
+    assert (at_gate["step"], at_gate["work"]) == ("gate", [])
+    assert book_run.next()["status"] == "completed"
+    assert book_run.call("next", "one").code == 0
+    assert book_run.words == [900, 900, 900]
+
+
+def test_a_worker_is_shown_the_conditions_its_work_must_meet(book_run: BookProject) -> None:
+    """A worker has to know the conditions to meet them."""
+    (item,) = book_run.next()["work"]
+    text = book_run.call("next", "one").out
+
+    assert item["prompt"].startswith("Say which chapters of Emma to write.")
+    assert "plan is empty" in item["must_hold"][0]
+    assert item["schema"]["required"] == ["chapters"]
+    assert "plan is empty" in text
+    assert f"signoff submit one --item {item['number']} --digest" in text
+
+
+def test_events_of_a_pulled_run_are_written_to_a_file(book: BookProject) -> None:
+    """Such a run can be watched like any other."""
+    book.write("book.py", WORKFLOW)
+
+    book.call("run", "book.py:BOOK", "--pull", "-i", "title=Emma", "--events", "events.jsonl")
+
+    assert '"run_started"' in (book.folder / "events.jsonl").read_text()
+
+
+def test_a_result_that_violates_the_schema_is_refused_and_can_be_fixed(
+    book_run: BookProject,
+) -> None:
+    """A format error does not use up an attempt."""
+    refused = book_run.submit("--result", '{"chapter": 1}')
+
+    assert refused.code == NOT_ACCEPTED
+    assert refused.json["accepted"] is False
+    assert "'chapters' is a required property" in refused.json["problem"]
+    assert [item["attempt"] for item in refused.json["work"]] == [1]
+    assert book_run.step == "plan"
+
+
+def test_work_that_fails_its_conditions_is_returned_once_then_a_human_decides(
+    book_run: BookProject,
+) -> None:
+    """A worker may claim to be done; the engine checks."""
+    (first, _) = book_run.planned(1, 2)
+
+    claimed = book_run.submit("--item", str(first), "--result", '{"success": true, "result": "ok"}')
+    again = next(item for item in claimed.json["work"] if item["item"] == 1)
+    idle = book_run.submit("--item", str(again["number"]), "--result", '{"written": true}')
+    (other,) = idle.json["work"]
+    last = book_run.write_chapter(other["number"], 2)
+
+    assert (claimed.code, idle.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
+    assert "the chapter is too short" in again["prompt"]
+    assert again["attempt"] == 2
+    assert last.code == WAITING, last.out
+    assert "1 of 2 items" in last.json["for_people"][0]["prompt"]
+    assert book_run.words == [0, 900, 0]
+
+
+def test_database_changes_are_kept_only_if_the_conditions_hold(book_run: BookProject) -> None:
+    """Partial changes would disturb the next attempt."""
+    (number,) = book_run.planned(1)
+    half = [["UPDATE chapters SET words = 50 WHERE id = 1"]]
+
+    short = book_run.submit(
+        "--item", str(number), "--result", "{}", "--statements", json.dumps(half)
+    )
+
+    assert short.code == NOT_ACCEPTED
+    assert "too short" in short.json["problem"]
+    assert book_run.words == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        ["DROP TABLE chapters"],
+        ["DELETE FROM chapters"],
+        ["SELECT 1"],
+        ["UPDATE chapters SET words = 900 WHERE id = 1; DROP TABLE chapters"],
+        ["UPDATE chapters SET words = ? WHERE id = 1", [[1]]],
+        ["UPDATE nowhere SET words = 1 WHERE id = 1"],
+        {"sql": "UPDATE chapters SET words = 900 WHERE id = 1"},
+    ],
+)
+def test_forbidden_statements_are_refused(book_run: BookProject, statement: Any) -> None:
+    """The worker gets the reason; the run and the database are unchanged."""
+    (number,) = book_run.planned(1)
+
+    refused = book_run.submit(
+        "--item", str(number), "--result", "{}", "--statements", json.dumps([statement])
+    )
+
+    assert refused.code == NOT_ACCEPTED, refused.out
+    assert refused.json["status"] == "waiting", refused.json["reason"]
+    assert refused.json["work"][0]["feedback"] == refused.json["problem"]
+    assert book_run.words == [0, 0, 0]
+
+
+def test_a_reported_failure_goes_to_the_next_attempt_and_then_to_a_human(
+    book_run: BookProject,
+) -> None:
+    """A worker that cannot do the work can report that."""
+    first = book_run.submit("--failure", "Emma is not here")
+    second = book_run.submit("--failure", "still not here")
+
+    assert first.code == NOT_ACCEPTED
+    assert "Previous attempt failed: Emma is not here" in first.json["work"][0]["prompt"]
+    assert second.code == NOT_ACCEPTED
+    assert second.json["work"] == []
+    assert "still not here" in second.json["for_people"][0]["prompt"]
+
+
+def test_a_worker_cannot_answer_requests_to_humans(book_run: BookProject) -> None:
+    """A human gate must not be opened by the worker."""
+    (number,) = book_run.planned(1)
+    book_run.write_chapter(number, 1)
+    at_gate = book_run.submit("--result", '{"decision": "approved"}')
+    (gate,) = at_gate.json["for_people"]
+
+    by_number = book_run.submit("--item", str(gate["number"]), "--result", "Approve")
+    unnamed = book_run.submit("--result", "Approve")
+
+    assert at_gate.code == WAITING
+    assert (by_number.code, unnamed.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
+    assert "only a human can answer it" in by_number.json["problem"]
+    assert "waiting for a human" in unnamed.json["problem"]
+    assert book_run.step == "gate"
+
+
+def test_work_can_be_submitted_once(book_run: BookProject) -> None:
+    """A repeated submission must not answer the next prompt."""
+    book_run.planned(1)
+
+    twice = book_run.submit("--item", "1", "--result", '{"chapters": [2]}')
+
+    assert twice.code == NOT_ACCEPTED
+    assert "no longer open" in twice.json["problem"]
+    assert [item["item"] for item in twice.json["work"]] == [1]
+
+
+def test_work_for_an_outdated_prompt_is_refused(book_run: BookProject) -> None:
+    """The worker read another prompt than the current one."""
+    (before,) = book_run.next()["work"]
+    book_run.submit("--failure", "not today")
+
+    old = book_run.submit("--item", str(before["number"]), "--result", '{"chapters": [1]}')
+    stale = book_run.submit("--digest", before["digest"][:12], "--result", '{"chapters": [1]}')
+
+    assert (old.code, stale.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
+    assert "no longer open" in old.json["problem"]
+    assert "now shows" in stale.json["problem"]
+    assert book_run.step == "plan"
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3)))[1::2])
+def test_items_can_be_submitted_in_any_order(book_run: BookProject, order: tuple[int, ...]) -> None:
+    """Three workers process three items and finish in any order."""
+    numbers = book_run.planned(1, 2, 3)
+
+    codes = [book_run.write_chapter(numbers[index], index + 1).code for index in order]
+
+    assert codes == [0, 0, 0]
+    assert book_run.step == "review"
+
+
+def test_a_submission_must_name_its_work_item_if_there_are_several(book_run: BookProject) -> None:
+    """The result of one item must not be used for another."""
+    first, second = book_run.planned(1, 2)
+
+    unclear = book_run.call("submit", "one", "--result", "{}")
+
+    assert unclear.code == 2
+    assert f"#{first}, #{second}; name one; add --item NUMBER" in unclear.err
+    assert book_run.call("next", "one", "--item", str(second)).out.count("--- work #") == 1
+
+
+def test_two_workers_can_submit_at_the_same_time(book_run: BookProject) -> None:
+    """No submission is refused because another one is being checked."""
+    numbers = book_run.planned(1, 2)
+    words = ["--result", "{}", "--json", "--statements"]
+    workers = [
+        book_run.start(
+            "submit", "one", "--item", str(number), *words,
+            json.dumps([[f"UPDATE chapters SET words = 900 WHERE id = {chapter}"]]),
+        )
+        for chapter, number in enumerate(numbers, start=1)
+    ]  # fmt: skip
+
+    results = [json.loads(worker.communicate(timeout=PATIENCE_SECONDS)[0]) for worker in workers]
+
+    assert [each["accepted"] for each in results] == [True, True]
+    assert book_run.words == [900, 900, 0]
+    assert book_run.step == "review"
+
+
+def test_a_submit_that_is_killed_loses_nothing(book_run: BookProject) -> None:
+    """The work is recorded before it is checked, so the next command continues the run."""
+    (number,) = book_run.planned(1)
+    book_run.write_chapter(number, 1)
+    approved = book_run.submit("--result", '{"decision": "approved"}')
+    book_run.write("slow", "")
+    gate = approved.json["for_people"][0]["number"]
+    book_run.call("answer", str(gate), "Approve")
+
+    going_on = book_run.start("next", "one")
+    book_run.wait_for_file("started")
+    going_on.kill()
+    going_on.communicate()
+    after = book_run.call("next", "one", "--json")
+
+    assert after.code == 0, after.err
+    assert after.json["status"] == "completed"
+
+
+def test_next_processes_work_that_was_recorded_but_not_checked(book_run: BookProject) -> None:
+    """The worker's process was killed between the submission and the check."""
+    book_run.write("plan.json", '{"chapters": [1]}')
+    book_run.call("answer", "1", "--file", "plan.json")
+
+    after = book_run.next()
+
+    assert (after["step"], [item["item"] for item in after["work"]]) == ("write", [1])
+
+
+def test_next_does_not_start_agents_of_a_run_without_external_workers(
+    book_run: BookProject,
+) -> None:
+    """`next` must not call agents and spend money."""
+    book_run.call("run", "book.py:BOOK", "--name", "two", "-i", "title=Emma", "--no-input")
+
+    asked = book_run.call("next", "two")
+    handed_over = book_run.call("resume", "two", "--pull")
+
+    assert asked.code == 2, asked.out
+    assert "signoff resume two --pull" in asked.err
+    assert handed_over.code == WAITING
+    assert [item["step"] for item in book_run.call("next", "two", "--json").json["work"]] == [
+        "plan"
+    ]
+
+
+def test_a_hint_reaches_the_conditions(book_run: BookProject) -> None:
+    """A worker may suggest the next step, and the workflow's conditions may use that."""
+    (number,) = book_run.planned(1)
+    book_run.write_chapter(number, 1)
+
+    done = book_run.submit("--result", '{"decision": "rejected"}', "--hint", "gate")
+
+    assert done.code == WAITING
+    assert book_run.step == "gate"
+
+
+def test_book_editing_by_an_external_worker_requires_real_work(
+    book: BookProject,
+) -> None:
+    """The worker first submits fake work at every step; each is refused."""
+    copy_example(EXAMPLE, book.folder)
+    import_file(book.folder / "sample.py").make_sample(book.folder / "book.db")
+    waiting = book.call("run", "workflow.py", "--pull", "--name", "one")
+    program = [sys.executable, str(Path(book_editing_worker.__file__)), "one"]
+
+    done = subprocess.run(
+        program, cwd=book.folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+    )
+    status = book.call("next", "one", "--json").json
+    (gate,) = status["for_people"]
+    forged = book.call("submit", "one", "--item", str(gate["number"]), "--result", "Approve")
+    published = book.call("answer", "one", "Approve and finalize", "--by", "ann", "--resume")
+
+    assert waiting.code == WAITING, waiting.err
+    assert done.returncode == WAITING, done.stderr
+    assert status["step"] == "human-gate"
+    assert forged.code == NOT_ACCEPTED
+    assert published.code == 0, published.err
+    with closing(sqlite3.connect(book.folder / "book.db")) as db:
+        texts = db.execute(
+            "SELECT text FROM chapters JOIN book_versions ON id = version_id "
+            "WHERE status = 'published' ORDER BY chapters.number LIMIT 2"
+        ).fetchall()
+    assert [text for (text,) in texts] == [
+        book_editing_worker.TEXTS["keeper"],
+        book_editing_worker.TEXTS["storm"],
+    ]
+
+
+def test_work_that_cannot_be_checked_now_is_stored_and_checked_later(book_run: BookProject) -> None:
+    """Otherwise the worker would do the same work again for nothing."""
+    (number,) = book_run.planned(1)
+    book = book_run.folder / "book.db"
+    away = book.rename(book_run.folder / "away.db")
+    book.mkdir()
+
+    broken = book_run.write_chapter(number, 1)
+    book.rmdir()
+    away.rename(book)
+
+    assert broken.code == NOT_ACCEPTED, broken.err
+    assert "your submission is kept" in broken.json["problem"]
+    assert book_run.step == "review"
+    assert book_run.words == [900, 0, 0]

@@ -1,0 +1,325 @@
+"""The review loop: which agent reviews what, what blocks, and when a human decides."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.acceptance.flow_project import (
+    DRAFT,
+    FINAL,
+    FlowProject,
+    Rule,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+    judge_decides,
+)
+
+ROUTED = """
+constraints:
+  routing:
+    default_agents: [gemini]
+    rules:
+      - {match: "security*", agents: [claude, codex]}
+      - {match: "*", agents: [codex]}
+    priority_routing:
+      - {range: [1, 2], agents: [claude]}
+"""
+RANGED = """
+constraints:
+  routing:
+    default_agents: [gemini]
+    rules:
+      - {match: "security*", agents: [claude, codex]}
+    priority_routing:
+      - {range: [2, 3], agents: [codex]}
+      - {range: [3, 4], agents: [claude]}
+"""
+
+
+def questions(flow_project: FlowProject) -> list[str]:
+    """Returns the question ids of the pending requests."""
+    asked = flow_project.load("hitl/questions.json")["questions"]
+    return [each["id"] for group in asked for each in group["questions"]]
+
+
+def answer(flow_project: FlowProject, question: str, text: str) -> int:
+    """Answers with a file and resumes the run."""
+    answers = {"answers": [{"question_id": question, "answer": text}]}
+    flow_project.write(".signoff/runs/one/hitl/answers.json", json.dumps(answers))
+    done = flow_project.call("resume", "one")
+    assert "hitl/answers.json" not in flow_project.names, done.err
+    return done.code
+
+
+@pytest.mark.parametrize(
+    ("routing", "expected"),
+    [
+        (
+            "",
+            {
+                (name, agent)
+                for name in ("security_web", "tone", "style", "facts")
+                for agent in ("claude", "codex", "gemini")
+            }
+            - {("facts", "claude"), ("facts", "codex")},
+        ),
+        (
+            ROUTED,
+            {
+                *(("security_web", "claude"), ("security_web", "codex")),
+                *(("tone", "codex"), ("style", "codex"), ("facts", "gemini")),
+            },
+        ),
+        (
+            RANGED,
+            {
+                *(("security_web", "claude"), ("security_web", "codex")),
+                *(("tone", "codex"), ("style", "codex"), ("facts", "gemini")),
+            },
+        ),
+    ],
+    ids=["default", "rules", "priorities"],
+)
+def test_every_routed_agent_reads_every_constraint(
+    flow_project: FlowProject, routing: str, expected: set[tuple[str, str]]
+) -> None:
+    """The constraint's own agents win, then routing rules, priorities and the default."""
+    flow_project.write_flow(f"max_iterations: 2\n{routing}")
+    flow_project.constraints("security_web", "tone", "style", "facts", facts="agents: [gemini]\n")
+    flow_project.script(author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    read = [each for each in flow_project.call_fields("constraint", "agent") if each[0]]
+    assert set(read) == expected
+    assert len(read) == len(expected)
+    for constraint, agent in expected:
+        assert f"iterations/1/critiques/{constraint}-{agent}.json" in flow_project.names
+
+
+@pytest.mark.parametrize(
+    ("policy", "severity", "code"),
+    [
+        ("no_critical", "CRITICAL", 11),
+        ("no_critical", "HIGH", 0),
+        ("no_critical_or_high", "HIGH", 11),
+        ("no_critical_or_high", "MEDIUM", 0),
+        ("all_resolved", "LOW", 11),
+    ],
+)
+def test_an_approval_that_violates_the_policy_is_not_valid(
+    flow_project: FlowProject, policy: str, severity: str, code: int
+) -> None:
+    """A judge that approves everything must not override the policy."""
+    flow_project.write_flow(
+        "max_iterations: 1\n"
+        f"adjudication: {{approval: {{policy: {policy}}}, escalation: {{triggers: []}}}}\n"
+        "constraints: {routing: {default_agents: [claude]}}\n"
+    )
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(severity)),
+        judge_decides("APPROVED"),
+        editor_replaces(),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == code, done.err
+    judged = flow_project.read("iterations/1/adjudication_adjudicate.yaml")
+    assert ("is not valid" in judged) is (code == 11)
+
+
+LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
+
+
+def test_at_the_iteration_limit_a_human_may_allow_more_iterations(
+    flow_project: FlowProject,
+) -> None:
+    """With the trigger `max_iterations`, a human decides at the limit."""
+    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("APPROVED"),
+        editor_replaces(),
+    )
+
+    stopped = flow_project.run()
+    asked, final = questions(flow_project), flow_project.read("final/artifact.md")
+    code = answer(flow_project, "max_iterations", "continue")
+
+    assert (stopped.code, asked, final) == (10, ["max_iterations"], DRAFT)
+    assert code == 0
+    assert flow_project.read("final/artifact.md") == FINAL
+
+
+def test_at_the_iteration_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
+    """The exit code must not mean approval."""
+    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue()),
+        judge_decides("REWRITE", bill="Mend it."),
+        editor_replaces(),
+    )
+    flow_project.run()
+
+    code = answer(flow_project, "max_iterations", "stop")
+
+    assert code == 14
+    assert "It is wrong." in flow_project.read("final/status.md")
+
+
+def script_same_findings(
+    flow_project: FlowProject, *issues: dict[str, Any], decisions: tuple[Rule, ...] = ()
+) -> None:
+    """Scripts a critic that reports the same issues after every fix."""
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes("The see is wide and deep and old and cold.\n"),
+        critic_finds("clear", *issues),
+        judge_decides("REWRITE", *decisions, bill="Mend it."),
+        editor_replaces("wide", "broad", times=1),
+        editor_replaces("deep", "profound", times=1),
+        editor_replaces("old", "aged", times=1),
+        editor_replaces("cold", "chilly"),
+    )
+
+
+def test_a_finding_pursued_three_times_in_a_row_is_escalated(flow_project: FlowProject) -> None:
+    """Models do not notice that they repeat themselves, and each iteration costs money."""
+    flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
+    script_same_findings(flow_project, issue())
+
+    done = flow_project.run()
+
+    assert (done.code, questions(flow_project)) == (10, ["thrashing"])
+    assert flow_project.call_fields("step").count("adjudicate") == 3
+
+
+def test_conflicting_critical_findings_are_escalated(flow_project: FlowProject) -> None:
+    """No edit can satisfy two critics that want opposite things."""
+    flow_project.write_flow(f"max_iterations: 9\n{LOOP}")
+    both = (
+        issue("CRITICAL", id="clear-001"),
+        issue("CRITICAL", "wide", id="clear-002", finding="Too wide."),
+    )
+    script_same_findings(
+        flow_project,
+        *both,
+        decisions=({"issue_id": "clear-001", "competing_constraint": "short"},),
+    )
+
+    done = flow_project.run()
+
+    assert (done.code, questions(flow_project)) == (10, ["conflict"])
+
+
+def test_a_flow_that_does_not_converge_ends_with_the_evidence(flow_project: FlowProject) -> None:
+    """Exit code 13 stops the run early instead of after ten more iterations."""
+    flow_project.write_flow(
+        "max_iterations: 20\n"
+        "convergence: {plateau: 2, action: stop}\n"
+        "workflow:\n"
+        "  - {step: generate}\n"
+        "  - {step: critique, name: review}\n"
+        "  - {step: adjudicate, agent: policy}\n"
+        "  - {step: refine, loop_to: review}\n"
+    )
+    script_same_findings(flow_project, issue())
+
+    done = flow_project.run()
+
+    assert done.code == 13, done.err
+    assert flow_project.call_fields("step").count("critique") == 3
+    assert "plateau" in flow_project.read("final/status.md")
+    assert flow_project.call("show", "one", "--json").json["exit_code"] == 13
+
+
+@pytest.mark.parametrize(
+    ("edit", "why"),
+    [([], "changed nothing"), ([["see", "sea " * 40]], "changed the size by")],
+    ids=["unchanged", "grown"],
+)
+def test_an_implausible_edit_is_returned_once_and_then_a_human_decides(
+    flow_project: FlowProject, edit: list[list[str]], why: str
+) -> None:
+    """An agent may do nothing or rewrite everything, and still report success."""
+    flow_project.write_flow(f"max_iterations: 2\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("APPROVED"),
+        {"step": "refine", "edits": True, "edit": edit, "text": "Done."},
+    )
+
+    done = flow_project.run()
+
+    assert (done.code, questions(flow_project)) == (10, ["validation_failed"])
+    assert flow_project.call_fields("step").count("refine") == 3
+    assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
+
+
+@pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])
+def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, choice: str) -> None:
+    """After each of the three decisions, the text is reviewed again."""
+    flow_project.write_flow(
+        f"max_iterations: 2\nphases: {{refine: {{validation_retries: 0}}}}\n{LOOP}"
+    )
+    flow_project.constraints("clear")
+    grown = f"{'The sea. ' * 9}\n"
+    flow_project.script(
+        author_writes(FINAL, contains="<<<BILL_OF_WORK"),
+        author_writes(),
+        critic_finds("clear", issue(), contains=DRAFT),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("APPROVED"),
+        editor_replaces("The see is wide.", grown.strip()),
+    )
+    flow_project.run()
+
+    code = answer(flow_project, "validation_failed", choice)
+    if choice == "edit by hand":
+        code = flow_project.call("answer", "one", FINAL, "--resume").code
+
+    assert code == 0
+    expected = grown.strip() if choice == "accept" else FINAL.strip()
+    assert flow_project.read("final/artifact.md").strip() == expected
+    assert flow_project.call_fields("step")[-1] == "adjudicate"
+
+
+def test_tensions_and_instructions_reach_the_judge(flow_project: FlowProject) -> None:
+    """Settings that are accepted but not used would be worse than an error."""
+    flow_project.write_flow(
+        f"max_iterations: 2\n{LOOP}"
+        "adjudication:\n"
+        "  tensions:\n"
+        "    - {axis: short vs whole, guidance: Lean to short., winner_on_conflict: short}\n"
+        "  instructions: Dismiss matters of taste.\n"
+        "output: {dir: out, filename: sea.md}\n"
+    )
+    flow_project.constraints("clear")
+    flow_project.script(author_writes(FINAL), critics_pass(), judge_decides("APPROVED"))
+
+    done = flow_project.run()
+
+    asked = flow_project.read("iterations/1/prompt_adjudicate_claude.txt")
+    assert done.code == 0, done.err
+    assert "short vs whole: Lean to short. (in conflict, short wins)" in asked
+    assert "Dismiss matters of taste." in asked
+    assert flow_project.read("out/sea.md") == FINAL

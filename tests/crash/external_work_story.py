@@ -1,0 +1,46 @@
+"""A story in which an external worker does all the work of a run, up to the human gate."""
+
+from __future__ import annotations
+
+import json
+
+from signoff.app.answering import AnswerInput
+from signoff.app.external_work import WorkItem, next_work, start_pulled, submit
+from signoff.app.home import init_home
+from signoff.app.project import open_project
+from signoff.errors import UnknownName
+from signoff.runtime.store_port import Store
+from signoff.testing import EffectLog
+from tests import preload  # noqa: F401
+from tests.acceptance.book_workflow import WORKFLOW
+
+RUN = "one"
+
+
+async def story(store: Store, log: EffectLog) -> None:
+    """Starts the run, or takes over from a killed worker; submits work until none is open."""
+    folder = log.directory
+    (folder / "book.py").write_text(WORKFLOW)
+    environment = {"HOME": str(folder)}
+    init_home(folder, environment)
+    with open_project(folder, environment) as project:
+        project.store.close()
+        project.store = store
+        try:
+            status = await next_work(project, RUN)
+        except UnknownName:
+            target = project.find("book.py:BOOK")
+            status = await start_pulled(project, target, {"title": "Emma"}, name=RUN)
+        while status.work:
+            item = status.work[-1]
+            status = await submit(project, RUN, item.number, _submission(item))
+    assert (status.row.step, len(status.people)) == ("gate", 1), status
+
+
+def _submission(item: WorkItem) -> AnswerInput:
+    if item.step == "plan":
+        return AnswerInput(json.dumps({"chapters": [1, 2]}))
+    if item.step == "write":
+        longer = "UPDATE chapters SET words = words + 200 WHERE id = ?"
+        return AnswerInput("{}", extras={"statements": [[longer, [item.item]]]})
+    return AnswerInput(json.dumps({"decision": "approved"}))

@@ -1,0 +1,28 @@
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from signoff.core.requests import ItemState
+from signoff.store.sqlite import SqliteStore
+from signoff.testing import crash_everywhere
+from tests.crash import external_work_story
+
+pytestmark = pytest.mark.slow
+
+
+def test_external_work_is_done_once_if_the_worker_is_killed_at_any_write(tmp_path: Path) -> None:
+    """Submitted work counts once, and no worker is asked for it again."""
+    survivals = list(crash_everywhere(external_work_story.story, tmp_path, when="after"))
+
+    assert len(survivals) > 10
+    for survival in survivals:
+        where = f"killed after write {survival.at}"
+        folder = tmp_path / f"after-{survival.at}"
+        with closing(SqliteStore(folder / "signoff.db")) as store:
+            items = store.items(external_work_story.RUN, state=tuple(ItemState))
+        assert [item.state for item in items] == ["used"] * 4 + ["open"], where
+        with closing(sqlite3.connect(folder / "book.db")) as db:
+            words = [row[0] for row in db.execute("SELECT words FROM chapters ORDER BY id")]
+        assert words == [200, 200, 0], where
