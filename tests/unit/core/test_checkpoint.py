@@ -15,7 +15,7 @@ from tests.unit.core.test_fold import BUSY, STARTED, answered, asked
 
 @pytest.mark.parametrize("length", range(len(BUSY) + 1))
 def test_a_checkpoint_is_the_state_and_nothing_else(length: int) -> None:
-    """A run taken up from a checkpoint goes on as one taken up from its journal."""
+    """A run resumed from a checkpoint continues like one resumed from its journal."""
     state = fold(BUSY[:length])
     blobs: dict[str, str] = {}
 

@@ -59,7 +59,7 @@ PLAIN = """
             )
         """,
     ],
-    ids=["comments", "formatting and place"],
+    ids=["comments", "formatting and line"],
 )
 def test_comments_formatting_and_place_do_not_count(source: str) -> None:
     """Tidying up a file must not refuse the runs that are waiting."""
@@ -80,7 +80,7 @@ def test_comments_formatting_and_place_do_not_count(source: str) -> None:
     ids=["constant", "outcome", "parameter", "async", "statement", "decorator", "lambda"],
 )
 def test_code_counts(source: str) -> None:
-    """A run must not go on with other rules than it was started with."""
+    """A run must not continue with other rules than it was started with."""
     assert not same(function(PLAIN), function(source))
 
 
@@ -95,7 +95,7 @@ def test_lambdas_sharing_a_line_are_told_apart() -> None:
 
 
 def test_lambdas_that_only_name_a_constant_are_told_apart_too() -> None:
-    """Some versions of Python do not say where in the line such a lambda stands."""
+    """Some versions of Python do not report the column of such a lambda."""
     first, second = function("step = (lambda ctx: True, lambda ctx: False)")
 
     assert not same(first, second)

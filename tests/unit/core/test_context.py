@@ -25,7 +25,7 @@ class RecordingPort:
         self.effects: list[Effect] = []
         self.fans: list[FanOutCall] = []
         self.parked: list[tuple[float, str]] = []
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         self.effects.append(effect)
@@ -50,7 +50,7 @@ class RecordingPort:
         return Random(7)
 
     def progress(self, ctx: StepContext, message: str) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
     def may_block(self) -> None:
         """Need not know."""
@@ -91,7 +91,7 @@ async def test_an_ask_names_the_agent_and_what_it_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("given", "rule"),
+    ("options", "rule"),
     [
         ({}, OnCrash.RERUN),
         ({"edit": True}, OnCrash.ASK),
@@ -101,10 +101,10 @@ async def test_an_ask_names_the_agent_and_what_it_is_asked(
     ids=["default", "edits", "edits and says so", "fails"],
 )
 async def test_an_ask_that_edits_files_is_not_repeated_without_asking(
-    ctx: StepContext, port: RecordingPort, given: dict[str, Any], rule: OnCrash
+    ctx: StepContext, port: RecordingPort, options: dict[str, Any], rule: OnCrash
 ) -> None:
-    """Half an edit made twice can be worse than none."""
-    await ctx.ask("claude", "hi", **given)
+    """An edit that is applied one and a half times can be worse than none."""
+    await ctx.ask("claude", "hi", **options)
 
     assert port.effects[0].on_crash is rule
 
@@ -220,7 +220,7 @@ def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: Recordi
     ctx.progress("half way")
 
     assert ctx.random().random() == Random(7).random()
-    assert port.told == ["half way"]
+    assert port.messages == ["half way"]
 
 
 @pytest.mark.parametrize(
@@ -244,5 +244,5 @@ def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepConte
 
 
 def test_progress_needs_nobody_to_listen() -> None:
-    """A handler tested by hand may tell its progress to nobody."""
+    """A handler that is tested by hand has no observers."""
     StepContext("draft").progress("half way")

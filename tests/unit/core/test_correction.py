@@ -1,4 +1,4 @@
-"""What an agent is shown when its answer is sent back."""
+"""What an agent gets when its answer is sent back."""
 
 from signoff.core.correction import (
     LONGEST_ANSWER,

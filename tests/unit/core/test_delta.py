@@ -101,7 +101,7 @@ def test_append_adds_without_reading_the_list() -> None:
 
 
 def test_appending_to_something_else_than_a_list_is_refused() -> None:
-    """The author is told, instead of finding the old value gone."""
+    """Otherwise the old value would silently be lost."""
     with pytest.raises(BadHandlerResult, match="'log' is not a list"):
         diff(freeze({"log": "text"}), {"log": Append(["b"])})
 
@@ -117,7 +117,7 @@ def test_two_keys_holding_one_list_grow_apart() -> None:
 
 
 def test_applying_a_delta_leaves_the_state_before_it_alone() -> None:
-    """A handler may still hold the state it was given."""
+    """A handler may still use the state it received."""
     before = freeze({"log": ["a"], "n": 1})
 
     after = apply(before, {"set": {"n": 2}, "append": {"log": ["b"]}})

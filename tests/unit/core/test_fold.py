@@ -33,7 +33,7 @@ def failed(identity: str, **more: Any) -> ev.EffectFinished:
 
 
 def test_every_kind_of_event_has_an_effect_on_the_state() -> None:
-    """An event nobody folds would be lost at the next resume."""
+    """An event without a fold would be lost at the next resume."""
     from signoff.core.fold import _HOW
 
     assert set(_HOW) == set(ev.KINDS)
@@ -119,7 +119,7 @@ def ran(identity: str, code: int) -> list[ev.Event]:
 
 
 def test_a_program_that_failed_just_before_the_run_is_run_again() -> None:
-    """Somebody has mended what it complained about, and resumes to see it pass."""
+    """The user has fixed what it complained about, and resumes to see it pass."""
     resumed = [ev.RunStopped(Status.FAILED), ev.RunResumed()]
 
     last = state_after(*ran("tests#1", 1), *ran("m#1[0]/tests#1", 2), *resumed)
@@ -136,7 +136,7 @@ def test_a_program_that_failed_just_before_the_run_is_run_again() -> None:
 
 @pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
 def test_a_failure_that_did_not_stop_the_run_is_kept(status: Status) -> None:
-    """Its handler went on from it, and has to come the same way again."""
+    """Its handler continued with the result, and has to get the same one on replay."""
     state = state_after(asked("a#1"), failed("a#1"), ev.RunStopped(status), ev.RunResumed())
 
     assert state.effect("a#1") is not None
@@ -246,7 +246,7 @@ def test_a_finished_step_hands_over_to_the_next() -> None:
 
 
 def test_a_step_entered_again_counts_its_visits() -> None:
-    """Handlers and files are told apart by it."""
+    """Handlers and files are distinguished by it."""
     state = state_after(
         ev.StepFinished(Outcome.OK, "a/ok", "b"),
         ev.StepFinished(Outcome.ITERATE, "b/iterate", "a", counted=True),
@@ -309,7 +309,7 @@ def test_an_effect_is_known_from_its_start_to_its_end() -> None:
 
 
 def test_a_process_of_an_effect_nobody_started_is_ignored() -> None:
-    """Its attempt was given up in the meantime."""
+    """Its attempt was abandoned in the meantime."""
     assert state_after(ev.EffectRunning(ASK, {"pid": 5})).effects == {}
 
 
@@ -338,7 +338,7 @@ def test_a_recorded_reply_does_not_follow_what_a_handler_does_with_its_own() -> 
 
 
 def test_calls_are_counted_when_they_start_and_paid_when_they_end() -> None:
-    """A call under way when the process died was still made."""
+    """A call in progress when the process died may have been charged."""
     state = state_after(asked("a#1"), asked("b#1"), answered("a#1", usage=COST))
 
     assert state.spend == Spend(calls=2, known_tokens=15, known_usd=0.5)
@@ -353,7 +353,7 @@ def test_a_call_that_does_not_say_what_it_cost_makes_the_total_unknown() -> None
 
 
 def test_an_attempt_lost_in_a_crash_is_paid_for_too() -> None:
-    """Unknown when nobody knows, and what it was when somebody does."""
+    """The cost is unknown unless it was reported."""
     unknown = state_after(asked("a#1"), asked("a#1", 2), answered("a#1", usage=COST))
     known = state_after(asked("a#1"), asked("a#1", 2, lost=COST), answered("a#1", usage=COST))
 
@@ -366,7 +366,7 @@ def called(identity: str, attempt: int = 1, **payload: str) -> ev.EffectStarted:
 
 
 def test_the_ledger_says_who_cost_what_in_which_step() -> None:
-    """Who pays wants to know which agent was dear, not only how dear all were."""
+    """The user wants to know which agent was expensive, not only the total."""
     named = Usage(1, 1, 0.25, model="opus").to_json()
 
     state = state_after(
@@ -429,7 +429,7 @@ def test_a_finished_item_is_kept_and_what_it_asked_is_not() -> None:
 
 
 def test_an_item_that_fell_short_remembers_every_reason() -> None:
-    """The next attempt is told the last one, and works in a scope of its own."""
+    """The next attempt gets the last problem, and has a scope of its own."""
     state = state_after(
         ev.ItemFailed("m#1[0]", "too short", fresh=True),
         ev.ItemFailed("m#1[0]", "too long", fresh=True),
@@ -459,7 +459,7 @@ def test_an_item_that_broke_redoes_only_what_failed() -> None:
 
 
 def test_resuming_a_failed_run_grants_failed_items_their_attempts_again() -> None:
-    """The reasons are kept, but no longer count."""
+    """The reasons stay in the state, but no longer count."""
     state = state_after(
         ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.FAILED), ev.RunResumed()
     )

@@ -5,12 +5,12 @@ from signoff.core.outcome import FINAL, End, Outcome, Status
 
 @pytest.mark.parametrize("end", End)
 def test_every_end_is_a_status(end: End) -> None:
-    """An edge that ends a run must say how the run then stands."""
+    """An edge that ends a run has to set the run's status."""
     assert end.status.value == end.value
 
 
 def test_the_outcomes_are_those_people_know_by_name() -> None:
-    """They stand in definitions and journals; renaming one breaks both."""
+    """They are in definitions and journals; renaming one breaks both."""
     assert [o.value for o in Outcome] == ["ok", "fail", "skip", "iterate", "_default"]
 
 

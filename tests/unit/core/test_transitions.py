@@ -150,7 +150,7 @@ class TestWorking:
         assert decide(at(PLAIN, Stage.WORK), Returned(OK)) == Move(edge(PLAIN, "a", "ok"), "b", 1)
 
     def test_an_outcome_that_leads_nowhere_is_an_error(self) -> None:
-        """Guessing an edge would take the run somewhere nobody meant."""
+        """A guessed edge would lead to a step the author did not intend."""
         with pytest.raises(
             UnmappedOutcome, match=r"'a' ended with outcome 'skip'.*edges: ok, fail"
         ):
@@ -173,7 +173,7 @@ class TestWorking:
         assert decide(position, FellShort("too short")) == Wait("too short", ("retry", "stop"))
 
     def test_a_handler_that_raised_stops_the_run(self) -> None:
-        """Its author has to mend it; the run can then be resumed."""
+        """Its author has to fix it; the run can then be resumed."""
         assert decide(at(PLAIN, Stage.WORK), Raised(BOOM)) == Finish(
             Status.FAILED, StepError("a", BOOM)
         )
@@ -205,7 +205,7 @@ class TestChecking:
     )
 
     def test_a_result_that_holds_goes_to_the_gate(self) -> None:
-        """Only what the engine has seen to be true is shown for approval."""
+        """Approvers only see work whose conditions the engine has checked."""
         assert decide(at(self.CHECKED, Stage.CHECK, outcome=OK), ConditionsMet()) == Proceed(
             Stage.GATE
         )
@@ -272,7 +272,7 @@ class TestAtTheGate:
         assert isinstance(decide(position, Chosen("again")), Limit)
 
     def test_without_a_choice_the_step_is_left_by_its_outcome(self) -> None:
-        """What was accepted in an escalation, or has no gate, goes on."""
+        """Work that was accepted in an escalation, or has no gate, continues."""
         assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), ConditionsMet()) == Move(
             edge(self.GATED, "a", "fail"), "b", 1
         )
@@ -301,14 +301,14 @@ class TestEscalated:
         assert decide(self.at(outcome=OK), Chosen("accept")) == Proceed(Stage.GATE)
 
     def test_stop_rejects_the_run(self) -> None:
-        """Not completed, not failed: a person said no."""
+        """Not completed, not failed: a human rejected it."""
         assert decide(self.at(), Chosen("stop", "hopeless", "ann")) == Finish(
             Status.REJECTED, Rejected("ann", "hopeless")
         )
 
     @pytest.mark.parametrize("limit", ["a/iterate", ROUNDS])
     def test_continue_lifts_exactly_the_limit_that_was_reached(self, limit: str) -> None:
-        """Others stand."""
+        """Other counters stay."""
         assert decide(self.at(outcome=OK, edge_key=limit), Chosen("continue")) == Lift(limit)
 
     @pytest.mark.parametrize(
@@ -318,12 +318,12 @@ class TestEscalated:
             ({"outcome": OK}, ("retry", "accept", "stop")),
             ({"outcome": OK, "edge_key": "a/iterate"}, ("continue", "stop")),
         ],
-        ids=["nothing made", "something made", "at a limit"],
+        ids=["without a result", "with a result", "at a limit"],
     )
     def test_nothing_is_taken_for_an_answer_that_was_not_offered(
         self, more: dict[str, Any], offered: tuple[str, ...]
     ) -> None:
-        """`accept` where nothing was made, or an unknown word, must not move the run."""
+        """`accept` without a result, or an unknown word, must not move the run."""
         assert answers(self.at(**more)) == offered
         for word in {"retry", "accept", "stop", "continue", "yes", ""} - set(offered):
             with pytest.raises(EngineError, match="is not an option"):
@@ -364,7 +364,7 @@ class TestLeaving:
         assert isinstance(decide(position, Returned(ITERATE)), Limit)
 
     def test_at_its_bound_a_loop_may_ask_a_person(self) -> None:
-        """Who sees what happened and says how to go on."""
+        """The human sees what happened and decides how to continue."""
         position = at(self.loop(bound=1, on_limit="ask"), Stage.WORK, counters={"a/iterate": 1})
 
         assert decide(position, Returned(ITERATE)) == Wait(
@@ -372,7 +372,7 @@ class TestLeaving:
         )
 
     def test_an_edge_into_a_loop_can_be_bounded_too(self) -> None:
-        """Three repairs means three, wherever the bound stands."""
+        """Three repairs means three, wherever the bound is."""
         repair = flow(
             StepDef("a", next={FAIL: Edge("fix", bound=1), OK: None}),
             StepDef("fix", next={OK: "a"}),
