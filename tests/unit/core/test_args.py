@@ -56,7 +56,7 @@ def test_a_parameter_knows_what_was_said_about_it() -> None:
 
 
 def test_a_default_may_stand_in_the_arg() -> None:
-    """The document people hold shows both ways."""
+    """The design describes both forms."""
 
     def handler(ctx: Any, times: Annotated[int, Arg(default=3)]) -> None: ...
 
@@ -165,7 +165,7 @@ def test_ranges_and_choices_are_checked_after_conversion() -> None:
 
 
 def test_a_range_on_something_that_has_no_order_is_a_problem_not_a_crash() -> None:
-    """The author's mistake must not look like ours."""
+    """A mistake of the author must not look like a bug of signoff."""
 
     def handler(ctx: Any, n: Annotated[list[str], Arg(min=1)]) -> None: ...
 
@@ -173,7 +173,7 @@ def test_a_range_on_something_that_has_no_order_is_a_problem_not_a_crash() -> No
 
 
 def test_every_problem_is_reported_with_what_would_fit() -> None:
-    """Nobody wants to find five mistakes in five attempts."""
+    """Finding five mistakes must not take five attempts."""
 
     def handler(
         ctx: Any,

@@ -63,7 +63,7 @@ def test_a_long_text_is_kept_apart_once() -> None:
 
 
 def test_a_text_is_kept_apart_from_exactly_the_stated_length() -> None:
-    """The row holds what is shorter, so the common small value costs no second look-up."""
+    """Shorter texts are in the row itself, so the common small value costs no second lookup."""
     blobs: Blobs = {}
 
     encode(["x" * (BLOB_FROM - 1), "y" * BLOB_FROM], blobs)
@@ -72,7 +72,7 @@ def test_a_text_is_kept_apart_from_exactly_the_stated_length() -> None:
 
 
 def test_a_blob_is_only_looked_up_where_one_is_referred_to() -> None:
-    """A user's "$5" or "$HOME" is no reference."""
+    """A user's "$5" or "$HOME" is not a reference."""
     value = {"price": "$5", "$HOME": ["$blob", "$is"]}
 
     assert decode(encode(value, {}), refuse_look_up) == value

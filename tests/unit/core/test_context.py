@@ -19,7 +19,7 @@ async def nothing() -> Any:
 
 
 class RecordingPort:
-    """Notes what a context asks for."""
+    """Records what a context requests."""
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
@@ -53,7 +53,7 @@ class RecordingPort:
         self.messages.append(message)
 
     def may_block(self) -> None:
-        """Need not know."""
+        """Does nothing; no code here blocks."""
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ async def test_a_wait_holds_the_whole_request(ctx: StepContext, port: RecordingP
 
 
 async def test_a_fan_out_is_handed_over_whole(ctx: StepContext, port: RecordingPort) -> None:
-    """How many at once, how often again, and what becomes of failures."""
+    """Concurrency, retries, and what happens to failures."""
 
     def each(ctx: StepContext, item: int) -> int:
         return item
@@ -216,7 +216,7 @@ def test_time_is_the_same_wherever_the_run_is_resumed(ctx: StepContext) -> None:
 
 
 def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: RecordingPort) -> None:
-    """Chance has to be repeatable, progress has to be seen."""
+    """Random numbers have to be repeatable, and progress has to be visible."""
     ctx.progress("half way")
 
     assert ctx.random().random() == Random(7).random()
@@ -238,7 +238,7 @@ def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: Recordi
     ids=["ask", "command", "write", "wait", "map", "park", "now", "random"],
 )
 def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepContext], Any]) -> None:
-    """Who tests a handler with a bare context should not meet an AttributeError."""
+    """A test of a handler with a bare context should not end in an AttributeError."""
     with pytest.raises(UsageError, match="built by hand"):
         use(StepContext("draft"))
 

@@ -33,7 +33,7 @@ def test_none_is_a_value_like_any_other() -> None:
 
 
 def test_a_list_that_grew_records_its_tail_only() -> None:
-    """A growing log would make every step dearer than the one before."""
+    """A growing log would make every step more expensive than the one before."""
     state = freeze({"log": ["a", {"deep": [1]}]})
 
     delta = diff(state, {"log": [*state["log"], "b", "c"]})
@@ -44,7 +44,7 @@ def test_a_list_that_grew_records_its_tail_only() -> None:
 
 @pytest.mark.parametrize("first", ["step-0", {"finding": 1}, 7])
 def test_a_list_is_followed_from_step_to_step(first: Any) -> None:
-    """What is known of a list without looking through it must stay true as it grows."""
+    """What is remembered about a list must stay true as it grows."""
     state = freeze({"log": [first]})
     for more in ("one", "two", 3, "four"):
         delta = diff(state, {"log": [*state["log"], more]})

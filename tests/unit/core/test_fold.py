@@ -40,7 +40,7 @@ def test_every_kind_of_event_has_an_effect_on_the_state() -> None:
 
 
 def test_a_started_run_stands_at_the_entry() -> None:
-    """With what it was started with, read-only."""
+    """It has the parameters it was started with, read-only."""
     state = state_after()
 
     assert (state.workflow, state.definition, state.seed) == ("flow", "digest", "seed")
@@ -58,7 +58,7 @@ def test_a_state_that_stands_nowhere_has_made_no_visit() -> None:
 
 
 def test_a_stopped_run_says_how_why_and_until_when() -> None:
-    """And its time no longer runs."""
+    """Its working time is no longer counted."""
     state = state_after(ev.RunStopped(Status.PARKED, "quota", 500.0, at=130.0))
 
     assert (state.status, state.reason, state.due_at) == (Status.PARKED, "quota", 500.0)
@@ -67,7 +67,7 @@ def test_a_stopped_run_says_how_why_and_until_when() -> None:
 
 
 def test_a_resumed_run_is_running_and_waits_count_for_nothing() -> None:
-    """A run that waited a week for a person has not worked a week."""
+    """A run that waited a week for a human has not worked a week."""
     state = state_after(
         ev.RunStopped(Status.WAITING, "a person", 500.0, at=110.0),
         ev.RunResumed(at=10_000.0),
@@ -80,14 +80,14 @@ def test_a_resumed_run_is_running_and_waits_count_for_nothing() -> None:
 
 
 def test_a_clock_that_jumps_back_takes_no_time_away() -> None:
-    """Negative seconds would lift the ceiling on time."""
+    """Negative seconds would raise the limit on time."""
     state = state_after(ev.RunStopped(Status.WAITING, at=50.0))
 
     assert state.spend.seconds == 0.0
 
 
 def test_time_after_a_stop_is_not_counted() -> None:
-    """Nobody works a stopped run."""
+    """No process drives a stopped run."""
     state = state_after(ev.RunStopped(Status.WAITING, at=110.0), answered("now#1", at=120.0))
 
     assert state.spend.seconds == 10.0
@@ -176,7 +176,7 @@ def test_preconditions_that_held_are_not_checked_again() -> None:
 
 
 def test_what_waits_at_a_gate_is_kept_apart_from_the_state() -> None:
-    """It counts only once a person has let it through."""
+    """It counts only after a human has approved it."""
     state = state_after(ev.StepWorked(Outcome.OK, {"set": {"draft": "x"}}))
 
     assert state.stage is Stage.GATE
@@ -185,7 +185,7 @@ def test_what_waits_at_a_gate_is_kept_apart_from_the_state() -> None:
 
 
 def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
-    """The person who decides may be another process, days later."""
+    """The decision may be made in another process, days later."""
     delta = {"set": {"draft": "x"}}
     state = state_after(ev.Escalated("too long", "a/iterate", Outcome.FAIL, delta))
 
@@ -314,7 +314,7 @@ def test_a_process_of_an_effect_nobody_started_is_ignored() -> None:
 
 
 def test_a_value_that_was_only_noted_needs_no_start() -> None:
-    """Reading the clock goes nowhere."""
+    """Reading the clock needs no effect that could be in doubt."""
     state = state_after(answered("now#1", 5.0), answered("m#1[0]/now#1", 6.0))
 
     assert state.effect("now#1") == EffectRecord(EffectKind.NOW, "", done=True, reply=5.0)
@@ -404,7 +404,7 @@ def test_a_call_that_was_lost_is_on_the_bill_of_whoever_was_asked() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in EffectKind if kind is not EffectKind.ASK])
 def test_only_agents_are_paid(kind: EffectKind) -> None:
-    """A command or a person costs no call, and leaves the total known."""
+    """A command or a human costs no call, and leaves the total known."""
     state = state_after(ev.EffectStarted(ASK, kind, "d"), answered(ASK))
 
     assert state.spend == Spend()
@@ -468,7 +468,7 @@ def test_resuming_a_failed_run_grants_failed_items_their_attempts_again() -> Non
 
 
 def test_an_answer_grants_failed_items_nothing() -> None:
-    """A sibling waited for a person; that is no reason to try a hopeless item for ever."""
+    """A sibling waited for a human; that is no reason to retry a hopeless item forever."""
     state = state_after(
         ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.WAITING), ev.RunResumed()
     )

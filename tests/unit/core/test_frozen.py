@@ -218,7 +218,7 @@ def nested(levels: int) -> Any:
 def test_a_list_made_longer_knows_whether_all_of_it_is_text(
     head: list[Any], tail: list[Any], texts: bool
 ) -> None:
-    """Only of texts does being equal mean being the same; 1, 1.0 and true are three values."""
+    """Only equal texts are always the same JSON; 1, 1.0 and true are three values."""
     short = freeze(head)
 
     longer = short.followed_by(freeze(tail))

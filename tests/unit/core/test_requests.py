@@ -218,13 +218,13 @@ def test_labels_that_differ_only_in_case_have_to_be_typed_exactly() -> None:
 
 @pytest.mark.parametrize("value", ["", "0", "4", "-1", "yes no", "²", "9" * 10_000, None, True])
 def test_what_is_no_option_is_refused_naming_the_options(value: Any) -> None:
-    """Also what looks like a number and is none of ours."""
+    """This includes what looks like a number but is not the number of an option."""
     with pytest.raises(InvalidAnswer, match="choose one of: Yes, No, Maybe"):
         check_answer(SHIP.to_json(), value)
 
 
 def test_an_option_that_needs_a_reason_is_refused_without_one() -> None:
-    """The next step works with what the person wrote."""
+    """The next step uses what the human wrote."""
     form = SHIP.to_json()
 
     with pytest.raises(InvalidAnswer, match="'No' needs an explanation"):
@@ -234,7 +234,7 @@ def test_an_option_that_needs_a_reason_is_refused_without_one() -> None:
 
 @pytest.mark.parametrize("value", ["yes", 1, None, "True"])
 def test_an_approval_takes_nothing_but_yes_or_no(value: Any) -> None:
-    """Anything that merely looks like a yes must not finalise anything."""
+    """A value that merely looks like a yes must not approve anything."""
     form = Approval("Ship?", "x").to_json()
 
     with pytest.raises(InvalidAnswer, match="approve or reject"):

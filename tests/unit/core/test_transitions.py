@@ -126,13 +126,13 @@ class TestWorking:
     """WORK: the handler."""
 
     def test_a_result_is_checked_where_there_are_postconditions(self) -> None:
-        """Nothing is taken on the worker's word."""
+        """The engine checks the conditions itself."""
         checked = flow(StepDef("a", next={FAIL: None}, postconditions=CHECKED, gate=SHIP))
 
         assert decide(at(checked, Stage.WORK), Returned(OK)) == Proceed(Stage.CHECK)
 
     def test_a_result_without_postconditions_goes_to_the_gate(self) -> None:
-        """A person decides before anything follows from it."""
+        """A human decides before anything follows from it."""
         gated = flow(StepDef("a", gate=SHIP))
 
         assert decide(at(gated, Stage.WORK), Returned(OK)) == Proceed(Stage.GATE)
@@ -189,7 +189,7 @@ class TestWorking:
         )
 
     def test_an_error_that_leads_back_is_counted_like_any_loop(self) -> None:
-        """A handler that always raises must not go round for ever."""
+        """A handler that always raises must not loop forever."""
         stubborn = flow(StepDef("a", next={OK: None}, on_error="a"))
         position = at(stubborn, Stage.WORK, counters={"a/error": DEFAULT_BOUND})
 
@@ -223,7 +223,7 @@ class TestChecking:
         assert decide(position, ConditionsBroken("not so")) == Retry("not so")
 
     def test_then_a_person_may_accept_it_as_it_is(self) -> None:
-        """There is a result, and a person can overrule the check."""
+        """There is a result, and a human can overrule the check."""
         position = at(self.CHECKED, Stage.CHECK, attempt=2, outcome=OK)
 
         assert decide(position, ConditionsBroken("not so")) == Wait(
@@ -238,12 +238,12 @@ class TestChecking:
 
 
 class TestAtTheGate:
-    """GATE: a person chooses, or an escalation was accepted."""
+    """GATE: a human chooses, or an escalation was accepted."""
 
     GATED = flow(StepDef("a", gate=SHIP, next={FAIL: "b"}), StepDef("b", next={OK: None}))
 
     def test_an_option_leads_where_it_says(self) -> None:
-        """With what the person wrote, for the step that comes next."""
+        """What the human wrote goes to the next step."""
         position = at(self.GATED, Stage.GATE, outcome=OK)
 
         assert decide(position, Chosen("again", "shorter")) == Move(
@@ -254,7 +254,7 @@ class TestAtTheGate:
         )
 
     def test_a_choice_without_words_gives_no_feedback(self) -> None:
-        """An empty text is not something to mind."""
+        """An empty text is no feedback."""
         decision = decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("again", ""))
 
         assert isinstance(decision, Move)
@@ -266,7 +266,7 @@ class TestAtTheGate:
             decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("maybe"))
 
     def test_an_option_back_into_the_work_is_bounded(self) -> None:
-        """Even people can go round in circles."""
+        """Humans can loop too."""
         position = at(self.GATED, Stage.GATE, outcome=OK, counters={"a/gate:again": 2})
 
         assert isinstance(decide(position, Chosen("again")), Limit)
@@ -278,19 +278,19 @@ class TestAtTheGate:
         )
 
     def test_a_step_is_never_left_without_an_outcome(self) -> None:
-        """There would be nothing to say where to."""
+        """Without an outcome there is no edge to take."""
         with pytest.raises(EngineError, match="left without an outcome"):
             decide(at(self.GATED, Stage.GATE), ConditionsMet())
 
 
 class TestEscalated:
-    """ESCALATED: the engine's own means are used up."""
+    """ESCALATED: retries are used up."""
 
     def at(self, **more: Any) -> Position:
         return at(PLAIN, Stage.ESCALATED, attempt=2, **more)
 
     def test_retry_opens_another_attempt_with_guidance(self) -> None:
-        """What the person wrote reaches the next prompt."""
+        """What the human wrote is in the next prompt."""
         assert decide(self.at(), Chosen("retry", "be brief")) == Retry("be brief", by_human=True)
         assert decide(self.at(), Chosen("retry")) == Retry(
             "a human requested a retry", by_human=True
@@ -405,7 +405,7 @@ class TestLeaving:
         )
 
     def test_more_rounds_can_be_asked_for_and_granted(self) -> None:
-        """As many again; a grant that changed nothing would ask for ever."""
+        """A grant allows as many again; one that changed nothing would be requested forever."""
         rounds = self.loop(starts_iteration=True, on_limit="ask")
         waiting = Wait("3 iterations without approval", ("continue", "stop"), ROUNDS)
 
@@ -418,7 +418,7 @@ class TestLeaving:
         assert isinstance(decide(position, Returned(ITERATE)), Wait)
 
     def test_counts_start_anew_when_the_step_is_left_for_good(self) -> None:
-        """The next time round, a step has all its tries again."""
+        """In the next iteration, a step has all its tries again."""
         review = flow(
             StepDef(
                 "a",
@@ -453,7 +453,7 @@ class TestLeaving:
         assert decide(at(review, Stage.WORK), Returned(OK)) == Move(edge(review, "a", "ok"), "b", 1)
 
     def test_an_edge_can_be_taken_by_name(self) -> None:
-        """What a person wrote at a gate goes along."""
+        """What a human wrote at a gate goes to the next step."""
         ok = edge(PLAIN, "a", "ok")
 
         assert leave(at(PLAIN, Stage.GATE), ok, feedback="mind the tone") == Move(

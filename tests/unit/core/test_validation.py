@@ -439,7 +439,7 @@ class TestSharedParameters:
         )
 
     def test_steps_may_share_a_parameter_they_declare_alike(self) -> None:
-        """What they say about it in words may differ; who requires it, too."""
+        """Descriptions may differ, and one step may require what another has a default for."""
         short, long = Arg(description="a", min=1), Arg(description="b", min=1)
 
         assert not self.both(Annotated[int, short], Annotated[int, long])
@@ -472,7 +472,7 @@ class TestSharedParameters:
 
 
 def test_a_problem_of_a_step_names_the_step_as_data() -> None:
-    """Editors and surfaces find its line by it; the sentence is for people."""
+    """Editors and surfaces find its line by it; the sentence is for humans."""
     with pytest.raises(InvalidWorkflow) as refused:
         Workflow("flow", StepDef("a", next={Outcome.OK: "nowhere"}))
 

@@ -67,14 +67,14 @@ def test_a_workflow_is_frozen() -> None:
 
 
 def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
-    """A misspelt step is the most common slip."""
+    """A misspelt step is the most common mistake."""
     assert FLOW["do"].title == "Do it"
     with pytest.raises(UnknownName, match="unknown step 'dO'; valid names: plan, do, wait, say"):
         FLOW["dO"]
 
 
 def test_a_workflow_can_be_kept_in_a_set() -> None:
-    """It is equal only to itself, as its handlers are."""
+    """It is equal only to itself, like its handlers."""
     twin = Workflow("flow", *FLOW.steps.values())
 
     assert twin.digest == FLOW.digest
@@ -147,7 +147,7 @@ def test_steps_that_declare_a_parameter_alike_share_its_value() -> None:
 
 
 def test_one_step_can_be_evaluated_by_hand() -> None:
-    """It says what came out and what comes next, and drives nothing."""
+    """It returns the result and the next step, and starts no run."""
     assert FLOW.run("plan", state={"topic": "tea", "n": 1}) == StepOutput(
         step="plan",
         title="Plan it",
@@ -240,12 +240,12 @@ def test_a_handler_that_returns_something_else_is_told_what_is_right(
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.DEFAULT])
 @pytest.mark.parametrize("kind", [tuple, list])
 def test_a_right_result_is_taken_as_it_is(outcome: Outcome, kind: type) -> None:
-    """Also as a list, which is what a decorator may make of it."""
+    """This includes a list, which a decorator may return."""
     assert checked_result("draft", kind([outcome, {"a": 1}])) == (outcome, {"a": 1})
 
 
 def test_the_defaults_of_a_step_are_the_careful_ones() -> None:
-    """One retry with feedback, then a person; approved completes and rejected rejects."""
+    """One retry with feedback, then a human; approved completes and rejected rejects."""
     step = StepDef("a")
 
     assert (step.retries, step.timeout, step.gate, step.on_error) == (1, None, None, None)
