@@ -67,7 +67,7 @@ async def test_the_asynchronous_form_does_the_same() -> None:
     assert result.status is Status.COMPLETED
 
 
-async def test_a_run_goes_on_after_an_answer() -> None:
+async def test_a_run_continues_after_an_answer() -> None:
     """Waiting is an ordinary result, not an error."""
     store = MemoryStore()
     waiting = await signoff.run_async(ASKS, store=store, name="one")
@@ -182,7 +182,7 @@ def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFi
     assert "one: only: waits for a human (question)" in caplog.messages
 
 
-def test_a_workflow_knows_the_module_it_stands_in() -> None:
+def test_the_target_of_a_workflow_is_its_module() -> None:
     """Then `signoff resume` finds it by itself."""
     assert target_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"
 

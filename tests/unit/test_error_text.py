@@ -23,7 +23,7 @@ def in_the_engine() -> None:
 
 
 @pytest.mark.parametrize("raises", [own, in_a_library, in_the_engine])
-def test_the_innermost_line_of_the_authors_code_is_told(raises: FunctionType) -> None:
+def test_the_innermost_line_of_the_authors_code_is_reported(raises: FunctionType) -> None:
     """Which of ten look-ups failed is what its author wants to know, and not a line of json."""
     with pytest.raises(Exception, match=r".") as caught:
         raises()

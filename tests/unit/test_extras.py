@@ -45,6 +45,6 @@ def test_an_environment_without_pip_is_named_to_uv() -> None:
     assert command == f"uv pip install --python {sys.prefix} 'signoff[local]'"
 
 
-def test_these_tests_run_from_a_checkout_and_are_told_so() -> None:
+def test_the_command_for_a_checkout_names_the_checkout() -> None:
     """What installers note down is found, and still has the form we read."""
     assert install_command("local").endswith(f" -e '{Path(__file__).parents[2]}[local]'")

@@ -43,7 +43,7 @@ def test_the_context_is_no_parameter() -> None:
     assert list(read_params(handler)) == ["topic"]
 
 
-def test_a_parameter_knows_what_was_said_about_it() -> None:
+def test_a_parameter_has_the_values_of_its_arg() -> None:
     """Description, range and default reach the command line's help and the checks."""
     times_arg = Arg(description="how often", min=1, max=9)
 

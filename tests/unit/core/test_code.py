@@ -84,7 +84,7 @@ def test_code_counts(source: str) -> None:
     assert not same(function(PLAIN), function(source))
 
 
-def test_lambdas_sharing_a_line_are_told_apart() -> None:
+def test_lambdas_sharing_a_line_are_distinguished() -> None:
     """`check=lambda ...` twice in one line is common, and they do not check the same."""
     pair = "step = (lambda ctx: ctx > 1, lambda ctx: ctx > 2)"
     first, second = function(pair)
@@ -94,14 +94,14 @@ def test_lambdas_sharing_a_line_are_told_apart() -> None:
     assert same(second, alone)
 
 
-def test_lambdas_that_only_name_a_constant_are_told_apart_too() -> None:
+def test_lambdas_that_only_name_a_constant_are_distinguished_too() -> None:
     """Some versions of Python do not report the column of such a lambda."""
     first, second = function("step = (lambda ctx: True, lambda ctx: False)")
 
     assert not same(first, second)
 
 
-def test_a_lambda_is_the_same_wherever_it_stands() -> None:
+def test_a_lambda_is_the_same_on_any_line() -> None:
     """A formatter that breaks the line around a lambda must not change the definition."""
     short = function('step = dict(title="a", check=lambda ctx: ctx.result)["check"]')
     long = function(

@@ -115,7 +115,7 @@ def test_an_unknown_rule_for_crashes_is_refused(ctx: StepContext) -> None:
         ctx.ask("claude", "hi", on_crash="retry")
 
 
-async def test_a_command_holds_only_what_was_said(ctx: StepContext, port: RecordingPort) -> None:
+async def test_a_command_contains_only_what_was_set(ctx: StepContext, port: RecordingPort) -> None:
     """And is not repeated without asking: a program can do anything."""
     await ctx.command(["make", 5])  # type: ignore[list-item]  # numbers are common in arguments
     await ctx.command(
@@ -243,6 +243,6 @@ def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepConte
         use(StepContext("draft"))
 
 
-def test_progress_needs_nobody_to_listen() -> None:
+def test_progress_needs_no_observer() -> None:
     """A handler that is tested by hand has no observers."""
     StepContext("draft").progress("half way")

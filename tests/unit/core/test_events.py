@@ -72,7 +72,7 @@ def test_an_event_comes_back_from_the_journal_as_it_was(event: ev.Event) -> None
 
 
 @pytest.mark.parametrize("event", BARE, ids=tag)
-def test_what_is_not_said_is_not_stored_and_comes_back(event: ev.Event) -> None:
+def test_a_default_is_not_stored_and_comes_back(event: ev.Event) -> None:
     """A field added later keeps old journals readable, and a journal stays small."""
     stored = ev.to_json(event)
 
@@ -144,7 +144,7 @@ def test_an_event_of_a_newer_signoff_asks_for_an_upgrade(data: dict[str, Any]) -
     ],
     ids=str,
 )
-def test_a_damaged_event_is_said_to_be_damaged(data: Any) -> None:
+def test_a_damaged_event_is_reported_as_damaged(data: Any) -> None:
     """The operator must look at the database, not at the workflow."""
     with pytest.raises(StoreDamaged):
         ev.from_json(data)

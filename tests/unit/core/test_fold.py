@@ -39,7 +39,7 @@ def test_every_kind_of_event_has_an_effect_on_the_state() -> None:
     assert set(_HOW) == set(ev.KINDS)
 
 
-def test_a_started_run_stands_at_the_entry() -> None:
+def test_a_started_run_is_at_its_entry_step() -> None:
     """It has the parameters it was started with, read-only."""
     state = state_after()
 
@@ -52,7 +52,7 @@ def test_a_started_run_stands_at_the_entry() -> None:
     assert type(state.params["n"]) is FrozenList
 
 
-def test_a_state_that_stands_nowhere_has_made_no_visit() -> None:
+def test_a_state_without_a_step_has_no_visits() -> None:
     """Before its first event a run is in no step."""
     assert RunState().visit == 0
 
@@ -135,7 +135,7 @@ def test_a_program_that_failed_just_before_the_run_is_run_again() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
-def test_a_failure_that_did_not_stop_the_run_is_kept(status: Status) -> None:
+def test_a_failure_that_did_not_stop_the_run_is_replayed(status: Status) -> None:
     """Its handler continued with the result, and has to get the same one on replay."""
     state = state_after(asked("a#1"), failed("a#1"), ev.RunStopped(status), ev.RunResumed())
 
@@ -151,7 +151,7 @@ def test_a_call_that_was_only_put_off_is_made_again(kind: str) -> None:
     assert state.effect("a#1") is None
 
 
-def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() -> None:
+def test_changed_limits_and_an_adopted_definition_replace_the_old_ones() -> None:
     """They hold from then on, also after the next resume."""
     state = state_after(ev.LimitsChanged({"calls": 1}), ev.DefinitionAdopted("other"))
 
@@ -159,7 +159,7 @@ def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() ->
     assert state.definition == "other"
 
 
-def test_an_agent_that_stands_in_for_another_keeps_doing_so() -> None:
+def test_a_switched_agent_stays_switched() -> None:
     """The last switch holds; other agents answer for themselves."""
     state = state_after(
         ev.AgentSwitched("writer", "manual"),
@@ -175,7 +175,7 @@ def test_preconditions_that_held_are_not_checked_again() -> None:
     assert state_after(ev.StepBegun()).stage is Stage.WORK
 
 
-def test_what_waits_at_a_gate_is_kept_apart_from_the_state() -> None:
+def test_a_result_that_waits_at_a_gate_is_not_part_of_the_state() -> None:
     """It counts only after a human has approved it."""
     state = state_after(ev.StepWorked(Outcome.OK, {"set": {"draft": "x"}}))
 
@@ -193,7 +193,7 @@ def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
     assert state.pending == Pending(Outcome.FAIL, delta, "too long", "a/iterate")
 
 
-def test_a_replaced_attempt_keeps_what_a_person_said_and_forgets_what_was_asked() -> None:
+def test_a_replaced_attempt_keeps_the_feedback_and_forgets_its_effects() -> None:
     """The definition changed, not what the step is for."""
     state = RunState(step="a", visits={"a": 1}, feedback="be brief", adopted=True)
     evolve(state, ev.EffectStarted(EffectId("x#1"), EffectKind.ASK, "d", {}))
@@ -205,7 +205,7 @@ def test_a_replaced_attempt_keeps_what_a_person_said_and_forgets_what_was_asked(
 
 
 @pytest.mark.parametrize("opened", [ev.AttemptFailed, ev.AttemptOpened])
-def test_a_new_attempt_starts_anew_knowing_why(opened: Callable[[str], ev.Event]) -> None:
+def test_a_new_attempt_starts_over_with_feedback(opened: Callable[[str], ev.Event]) -> None:
     """Effects of the old attempt would answer questions the new one asks differently."""
     state = state_after(
         ev.StepBegun(),
@@ -265,7 +265,7 @@ def test_the_last_step_of_a_run_is_where_it_stays() -> None:
     assert state.visits == {"a": 1}
 
 
-def test_counts_start_anew_before_the_edge_taken_is_counted() -> None:
+def test_counters_are_reset_before_the_edge_taken_is_counted() -> None:
     """A reset that came after would lose the count of the very edge that was taken."""
     again = ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True)
     state = state_after(
@@ -308,7 +308,7 @@ def test_an_effect_is_known_from_its_start_to_its_end() -> None:
     assert state.effect("ask#2") is None
 
 
-def test_a_process_of_an_effect_nobody_started_is_ignored() -> None:
+def test_a_process_of_an_unknown_effect_is_ignored() -> None:
     """Its attempt was abandoned in the meantime."""
     assert state_after(ev.EffectRunning(ASK, {"pid": 5})).effects == {}
 
@@ -387,7 +387,7 @@ def test_the_ledger_says_who_cost_what_in_which_step() -> None:
     ]
 
 
-def test_a_call_that_was_lost_is_on_the_bill_of_whoever_was_asked() -> None:
+def test_a_lost_call_is_charged_to_the_agent_that_was_asked() -> None:
     """Another agent that takes over must not pay for the first one."""
     state = state_after(
         called("a#1", agent="claude"),
@@ -410,7 +410,7 @@ def test_only_agents_are_paid(kind: EffectKind) -> None:
     assert state.spend == Spend()
 
 
-def test_a_finished_item_is_kept_and_what_it_asked_is_not() -> None:
+def test_a_finished_item_keeps_its_result_and_not_its_effects() -> None:
     """It never runs again; a thousand items would otherwise carry all their prompts along."""
     state = state_after(
         asked("m#1[0]/a#1"),

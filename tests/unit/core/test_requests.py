@@ -51,7 +51,7 @@ def test_a_choice_stores_what_each_option_demands() -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["yes", "yes"]], ids=["none", "twice"])
-def test_a_choice_needs_options_that_can_be_told_apart(options: list[str]) -> None:
+def test_a_choice_needs_options_with_different_labels(options: list[str]) -> None:
     """Otherwise an answer would not say which one was meant."""
     with pytest.raises(ValueError, match="each with its own label"):
         Choice("Ship?", options)
@@ -183,7 +183,7 @@ def test_a_default_response_is_read_like_a_given_one() -> None:
         (Question("?", deadline=timedelta(1), default="cats"), "'cats' is taken"),
     ],
 )
-def test_what_a_deadline_means_is_said_in_the_words_of_the_request(
+def test_the_effect_of_a_deadline_is_described_for_each_kind_of_request(
     request_: Request, words: str
 ) -> None:
     """`False is taken` would mean nothing to an approver."""

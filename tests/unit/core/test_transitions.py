@@ -165,7 +165,7 @@ class TestWorking:
             assert decide(position, FellShort("too short")) == Retry("too short")
 
     @pytest.mark.parametrize("retries", [0, 1, 2])
-    def test_then_a_person_decides(self, retries: int) -> None:
+    def test_then_a_human_decides(self, retries: int) -> None:
         """There is nothing to accept, for the handler never returned."""
         patient = flow(StepDef("a", next={OK: None}, retries=retries))
         position = at(patient, Stage.WORK, attempt=retries + 1)
@@ -222,7 +222,7 @@ class TestChecking:
 
         assert decide(position, ConditionsBroken("not so")) == Retry("not so")
 
-    def test_then_a_person_may_accept_it_as_it_is(self) -> None:
+    def test_then_a_human_may_accept_it_as_it_is(self) -> None:
         """There is a result, and a human can overrule the check."""
         position = at(self.CHECKED, Stage.CHECK, attempt=2, outcome=OK)
 
@@ -363,7 +363,7 @@ class TestLeaving:
 
         assert isinstance(decide(position, Returned(ITERATE)), Limit)
 
-    def test_at_its_bound_a_loop_may_ask_a_person(self) -> None:
+    def test_at_its_bound_a_loop_may_ask_a_human(self) -> None:
         """The human sees what happened and decides how to continue."""
         position = at(self.loop(bound=1, on_limit="ask"), Stage.WORK, counters={"a/iterate": 1})
 
@@ -417,7 +417,7 @@ class TestLeaving:
         position = at(rounds, Stage.WORK, iteration=6, counters=granted)
         assert isinstance(decide(position, Returned(ITERATE)), Wait)
 
-    def test_counts_start_anew_when_the_step_is_left_for_good(self) -> None:
+    def test_counters_are_reset_when_the_step_is_left_forward(self) -> None:
         """In the next iteration, a step has all its tries again."""
         review = flow(
             StepDef(

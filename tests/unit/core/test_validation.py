@@ -79,7 +79,7 @@ def test_a_definition_with_ten_mistakes_reports_ten_each_with_place_and_remedy()
     for problem in (
         "workflow: max_iterations is 0",
         "step 'draft': handler takes no context",
-        "step 'draft': ok leads to 'reviw', which is no step",
+        "step 'draft': ok leads to the unknown step 'reviw'",
         "step 'review': retries is -1",
         "step 'gate': timeout is '30s'",
         "step 'gate': gate has no options",
@@ -158,21 +158,21 @@ MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
     ),
     "unknown target": (
         lambda: messages(last(next={Outcome.OK: "b", Outcome.FAIL: None})),
-        "step 'a': ok leads to 'b', which is no step (steps: a)",
+        "step 'a': ok leads to the unknown step 'b' (steps: a)",
     ),
     "unknown target of on_error": (
         lambda: messages(last(on_error="b")),
-        "step 'a': error leads to 'b', which is no step (steps: a)",
+        "step 'a': error leads to the unknown step 'b' (steps: a)",
     ),
     "unknown target of a gate": (
         lambda: messages(
             StepDef("a", gate=Gate("?", [GateOption("x", "b"), GateOption("y", None)]))
         ),
-        "step 'a': gate:x leads to 'b', which is no step (steps: a)",
+        "step 'a': gate:x leads to the unknown step 'b' (steps: a)",
     ),
     "an end's name for an End": (
         lambda: messages(last(next={Outcome.OK: "rejected", Outcome.FAIL: None})),
-        "step 'a': ok leads to 'rejected', which is no step",
+        "step 'a': ok leads to the unknown step 'rejected'",
     ),
     "outcome": (
         lambda: messages(last(next={"done": None})),

@@ -39,7 +39,7 @@ FLOW = Workflow(
 )
 
 
-def test_a_workflow_starts_at_its_first_step_unless_told_otherwise() -> None:
+def test_a_workflow_starts_at_its_first_step_by_default() -> None:
     """The order of steps is what people read first."""
     one = StepDef("one", next={Outcome.OK: "two"})
     two = StepDef("two", next={Outcome.OK: "one", Outcome.FAIL: None})
@@ -48,7 +48,7 @@ def test_a_workflow_starts_at_its_first_step_unless_told_otherwise() -> None:
     assert Workflow("x", one, two, entry_point="two").entry_point == "two"
 
 
-def test_a_workflow_says_nothing_that_was_not_said() -> None:
+def test_a_workflow_has_empty_defaults() -> None:
     """Defaults that are right for the first day."""
     assert FLOW.limits == Limits()
     assert FLOW.max_iterations is None
@@ -73,7 +73,7 @@ def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None
         FLOW["dO"]
 
 
-def test_a_workflow_can_be_kept_in_a_set() -> None:
+def test_a_workflow_can_be_in_a_set() -> None:
     """It is equal only to itself, like its handlers."""
     twin = Workflow("flow", *FLOW.steps.values())
 
@@ -223,7 +223,7 @@ def test_an_awaitable_that_is_no_coroutine_is_refused_alike() -> None:
     ],
     ids=range(13),
 )
-def test_a_handler_that_returns_something_else_is_told_what_is_right(
+def test_a_wrong_result_of_a_handler_is_an_error_that_names_the_right_one(
     returned: Any, what: str
 ) -> None:
     """A wrong return must stop the run, never pass for success."""
