@@ -67,7 +67,7 @@ async def test_the_asynchronous_form_does_the_same() -> None:
     assert result.status is Status.COMPLETED
 
 
-async def test_a_run_goes_on_after_an_answer() -> None:
+async def test_a_run_continues_after_an_answer() -> None:
     """Waiting is an ordinary result, not an error."""
     store = MemoryStore()
     waiting = await signoff.run_async(ASKS, store=store, name="one")
@@ -78,15 +78,15 @@ async def test_a_run_goes_on_after_an_answer() -> None:
     assert result.state == {"name": "Bob"}
 
 
-@pytest.mark.parametrize("place", ["request", "number", "run"])
-def test_a_request_is_answered_in_one_call(place: str) -> None:
+@pytest.mark.parametrize("target", ["request", "number", "run"])
+def test_a_request_is_answered_in_one_call(target: str) -> None:
     """A program, or a test, should not have to know how answers are stored."""
     store = MemoryStore()
     (request,) = signoff.run(ASKS, store=store, name="one").inbox
-    places: dict[str, InboxItem | int | str]
-    places = {"request": request, "number": request.id, "run": "one"}
+    targets: dict[str, InboxItem | int | str]
+    targets = {"request": request, "number": request.id, "run": "one"}
 
-    done = signoff.answer(places[place], "Bob", text="of course", by="ann", store=store)
+    done = signoff.answer(targets[target], "Bob", text="of course", by="ann", store=store)
 
     assert (done.state, done.answered_by) == ("answered", "ann")
     assert signoff.resume("one", ASKS, store=store).state == {"name": "Bob"}
@@ -118,7 +118,7 @@ def test_an_answer_reaches_the_projects_database_and_files(folder: Path) -> None
 
 
 def test_a_file_changed_between_answer_and_resume_is_not_approved(folder: Path) -> None:
-    """A program has no terminal on which somebody might notice."""
+    """A program has no terminal where someone might notice."""
     request = signoff.run(SIGNS, name="one").inbox[0]
     signoff.answer(request, True)
     (folder / ".signoff" / "runs" / "one" / "page.md").write_text("another page")
@@ -161,7 +161,7 @@ def test_a_home_can_be_named(folder: Path) -> None:
 
 
 def test_limits_may_be_given_as_a_plain_dict() -> None:
-    """They come from somebody's own settings as often as not."""
+    """They often come from a program's own settings."""
     agents = {"writer": ScriptedAgent(["a text"])}
 
     result = signoff.run(WRITES, store=MemoryStore(), agents=agents, limits={"calls": 0})
@@ -182,8 +182,8 @@ def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFi
     assert "one: only: waits for a human (question)" in caplog.messages
 
 
-def test_a_workflow_knows_the_module_it_stands_in() -> None:
-    """Then `signoff resume` finds it without being told."""
+def test_the_target_of_a_workflow_is_its_module() -> None:
+    """Then `signoff resume` finds it by itself."""
     assert target_of(WRITES, Path.cwd()) == f"{__name__}:WRITES"
 
 
@@ -196,7 +196,7 @@ def test_a_workflow_of_a_script_is_found_by_its_file(
     code = "def work(ctx): ...\n"
     exec(compile(code, main.__file__, "exec"), vars(main))
     flow = Workflow("x", StepDef("only", handler=main.work, next={Outcome.OK: None}))
-    main.FLOW = flow  # type: ignore[attr-defined]  # a module made by hand
+    main.FLOW = flow  # type: ignore[attr-defined]  # a module built by hand
     monkeypatch.setitem(sys.modules, "__main__", main)
 
     assert target_of(flow, tmp_path) == "flow.py:FLOW"

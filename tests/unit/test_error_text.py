@@ -23,7 +23,7 @@ def in_the_engine() -> None:
 
 
 @pytest.mark.parametrize("raises", [own, in_a_library, in_the_engine])
-def test_the_innermost_line_of_the_authors_code_is_told(raises: FunctionType) -> None:
+def test_the_innermost_line_of_the_authors_code_is_reported(raises: FunctionType) -> None:
     """Which of ten look-ups failed is what its author wants to know, and not a line of json."""
     with pytest.raises(Exception, match=r".") as caught:
         raises()
@@ -32,7 +32,7 @@ def test_the_innermost_line_of_the_authors_code_is_told(raises: FunctionType) ->
 
 
 def test_what_no_author_has_written_has_no_place() -> None:
-    """A place in the engine would send its reader the wrong way."""
+    """A line in the engine would mislead the reader."""
     with pytest.raises(Exception, match=r".") as caught:
         Expression("1 +")
     engines = caught.value.with_traceback(caught.value.__traceback__ and caught.tb.tb_next)

@@ -7,17 +7,17 @@ def test_an_unknown_name_lists_those_most_like_it_first() -> None:
     """With twenty agents configured, the one that was meant would not be listed at all."""
     agents = [*(f"reader-{n}" for n in range(20)), "claude", "codex"]
 
-    said = str(UnknownName("agent", "claud", agents))
+    message = str(UnknownName("agent", "claud", agents))
 
-    assert said.startswith("unknown agent 'claud'; valid names: claude, reader-0, reader-1, ")
-    assert said.endswith(" reader-10 and 10 more")
+    assert message.startswith("unknown agent 'claud'; valid names: claude, reader-0, reader-1, ")
+    assert message.endswith(" reader-10 and 10 more")
 
 
 def test_an_unknown_name_lists_all_there_are_when_they_are_few() -> None:
     """Nothing is promised beyond the list, and nothing is named twice."""
-    said = str(UnknownName("agent", "codec", ["claude", "codex"]))
+    message = str(UnknownName("agent", "codec", ["claude", "codex"]))
 
-    assert said == "unknown agent 'codec'; valid names: codex, claude"
+    assert message == "unknown agent 'codec'; valid names: codex, claude"
 
 
 def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
@@ -26,7 +26,7 @@ def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failures", "said"),
+    ("failures", "message"),
     [
         (
             {1: "too long"},
@@ -36,6 +36,8 @@ def test_an_unknown_name_says_nothing_of_others_when_there_are_none() -> None:
         ({0: "busy", 1: "lost"}, "2 of 2 items of 'part' failed. First: busy"),
     ],
 )
-def test_failed_items_are_told_as_they_are(failures: dict[int, str], said: str) -> None:
+def test_the_message_says_how_many_items_failed_and_why(
+    failures: dict[int, str], message: str
+) -> None:
     """Where all have failed there are no others, and equal reasons are one."""
-    assert str(ItemsFailed("part", failures, 2)) == said
+    assert str(ItemsFailed("part", failures, 2)) == message

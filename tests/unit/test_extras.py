@@ -25,9 +25,9 @@ def test_an_extra_comes_from_the_index_where_no_checkout_is_known(origin: str | 
     assert worded("local", origin, has_pip=True) == "pip install 'signoff[local]'"
 
 
-@pytest.mark.parametrize(("info", "kept"), [({"editable": True}, "-e "), ({}, "")])
+@pytest.mark.parametrize(("info", "option"), [({"editable": True}, "-e "), ({}, "")])
 def test_an_extra_comes_from_the_checkout_that_was_installed(
-    tmp_path: Path, info: dict[str, bool], kept: str
+    tmp_path: Path, info: dict[str, bool], option: str
 ) -> None:
     """The index may not have this version, or none at all."""
     checkout = tmp_path / "my checkout"
@@ -35,7 +35,7 @@ def test_an_extra_comes_from_the_checkout_that_was_installed(
 
     command = worded("local", noted(checkout.as_uri(), dir_info=info), has_pip=True)
 
-    assert command == f"pip install {kept}'{checkout}[local]'"
+    assert command == f"pip install {option}'{checkout}[local]'"
 
 
 def test_an_environment_without_pip_is_named_to_uv() -> None:
@@ -45,6 +45,6 @@ def test_an_environment_without_pip_is_named_to_uv() -> None:
     assert command == f"uv pip install --python {sys.prefix} 'signoff[local]'"
 
 
-def test_these_tests_run_from_a_checkout_and_are_told_so() -> None:
+def test_the_command_for_a_checkout_names_the_checkout() -> None:
     """What installers note down is found, and still has the form we read."""
     assert install_command("local").endswith(f" -e '{Path(__file__).parents[2]}[local]'")

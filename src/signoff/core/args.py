@@ -178,6 +178,7 @@ def _param(handler: Callable[..., Any], parameter: inspect.Parameter) -> Param:
     default = parameter.default if parameter.default is not EMPTY else arg.default
     if arg.required:
         default = EMPTY
+    # `times=3` without an annotation means a number; any other default says nothing about a type.
     if hint is EMPTY:
         hint = type(default) if type(default) in _GUESSED else object
     if get_origin(hint) is Literal:
@@ -242,6 +243,7 @@ def _to_list(value: Any) -> Sequence[Any]:
 
 
 def _to_number(kind: type, value: Any) -> int | float:
+    # `True` is an `int` for Python, but `-i times=true` is surely a mistake.
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise TypeError(value)
     if kind is int and isinstance(value, float) and not value.is_integer():

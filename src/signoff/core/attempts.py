@@ -16,6 +16,7 @@ def forget_last_command(records: dict[str, EffectRecord]) -> None:
 
     Only the last effect of a scope is dropped: the handler has used the result of earlier ones.
     """
+    # Dicts keep the order in which effects were started.
     last = next(reversed(records), None)
     if last is None or records[last].kind is not EffectKind.COMMAND or not records[last].done:
         return
@@ -56,6 +57,7 @@ def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -
     state.stage = Stage.WORK
     forget_attempt(state)
     if effects:
+        # Effects of the attempt that ran out of time are replayed in this one.
         state.effects, state.items = effects, items
     else:
         state.begun = state.attempt
@@ -72,6 +74,7 @@ def _finished(state: RunState) -> tuple[dict[str, dict[str, EffectRecord]], dict
         for key, record in state.effects.get("", {}).items()
         if record.kind is EffectKind.MAP or (record.done and _was_seen(key, record))
     }
+    # An item inside another item belongs to its parent, which is repeated unless it has finished.
     items = {scope: result for scope, result in state.items.items() if scope.count("[") == 1}
     if not items and not any(record.done for record in own.values()):
         return {}, {}

@@ -40,6 +40,7 @@ def state_from_json(data: dict[str, Any]) -> RunState:
 
 
 def _state(values: dict[str, Any]) -> RunState:
+    # `freeze` is deeper than usual here: the checkpoint wraps values that were stored as events.
     values["params"] = freeze(values["params"], CHECKPOINT_DEPTH)
     values["limits"] = Limits.from_json(values["limits"])
     values["spend"] = Spend(**values["spend"])

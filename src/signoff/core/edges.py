@@ -134,6 +134,7 @@ def _back_edges(table: EdgeTable, entry: str) -> set[str]:
     while path:
         step, rest = path[-1]
         if (leaving := next(rest, None)) is None:
+            # Every edge of this step has been followed, so it is not on the path any more.
             path.pop()
             on_path.discard(step)
         elif isinstance(leaving.to, End) or leaving.to is None:

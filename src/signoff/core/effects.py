@@ -19,6 +19,7 @@ EffectId = NewType("EffectId", str)
 
 def scope_of(identity: str) -> str:
     """Returns the fan-out item an effect belongs to; keys hold no brackets, so the last ends it."""
+    # An item is `key[index]`, followed by a slash and the effect or the next item inside it.
     end = identity.rfind("]")
     return "" if end < 0 else identity[: identity.index("/", end)]
 
@@ -98,6 +99,7 @@ class AgentRequest:
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
+        # Leaving out empty values keeps the identity of old requests when a field is added.
         return {name: value for name, value in values.items() if value or name == "prompt"}
 
 

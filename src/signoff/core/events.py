@@ -245,6 +245,7 @@ class ItemFailed(Event):
     only the effects that failed, and the others are replayed."""
 
 
+# Enums are converted by field name: a field of one of these names has this type in every event.
 _ENUMS: dict[str, Callable[[str], Any]] = {"outcome": Outcome, "status": Status, "kind": EffectKind}
 
 
@@ -255,6 +256,7 @@ def _defaults(kind: type[Event]) -> tuple[tuple[str, Any], ...]:
     )
 
 
+# Computed once, because every recorded event is compared with its defaults.
 _FIELDS = {tag: _defaults(kind) for tag, kind in KINDS.items()}
 _NAMES = {tag: frozenset(name for name, _ in listed) for tag, listed in _FIELDS.items()}
 

@@ -157,6 +157,8 @@ class Spend:
 
     def add(self, usage: Usage | None) -> None:
         """Counts one finished call."""
+        # One call without a report makes a total unknown, but what others reported still counts
+        # toward the limits.
         reported = usage or _NO_REPORT
         self.known_tokens += reported.tokens or 0
         self.unknown_tokens += reported.tokens is None
@@ -176,6 +178,7 @@ def _is_amount(value: Any) -> bool:
 
 def reached(limits: Limits, spend: Spend) -> str | None:
     """Names the first limit that leaves no room for another call, or None."""
+    # Limits are compared with the known amounts: an unknown cost must not stop a run by itself.
     if limits.calls is not None and spend.calls >= limits.calls:
         return "calls"
     totals = {"tokens": spend.known_tokens, "usd": spend.known_usd, "seconds": spend.seconds}

@@ -198,6 +198,7 @@ def _after_work(position: Position, fact: Returned) -> Decision:
     """Returns the next stage the step has: its postconditions, its gate, or its end."""
     if position.workflow[position.step].postconditions:
         return Proceed(Stage.CHECK)
+    # Without postconditions the CHECK stage is skipped, so its rule needs the outcome now.
     if position.outcome is not fact.outcome:
         position = position._replace(outcome=fact.outcome)
     return _after_check(position, _MET)
@@ -231,6 +232,7 @@ def _retry_or_escalate(position: Position, fact: ConditionsBroken | FellShort) -
 
 def retry(attempt: int, retries: int, fact: ConditionsBroken | FellShort) -> Retry | None:
     """Returns a retry if one is left; steps, fan-out items and single calls share this rule."""
+    # Attempts count from 1, so with one retry the first attempt may fail and the second may not.
     if attempt > retries:
         return None
     return Retry(fact.problem, late=isinstance(fact, FellShort) and fact.late)
@@ -271,6 +273,8 @@ def _human_decides(position: Position, fact: Chosen) -> Decision:
 
 def answers(position: Position) -> tuple[str, ...]:
     """Returns what a human can choose at an escalation."""
+    # At a limit there is nothing to redo or to accept. Without an outcome the handler never
+    # returned, so there is no result that could be accepted.
     if position.edge_key:
         return (CONTINUE, STOP)
     return (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
@@ -297,6 +301,7 @@ def leave(
     position: Position, edge: ResolvedEdge, *, feedback: str | None = None, by: str = ""
 ) -> Decision:
     """Takes an edge, unless its bound or the limit on iterations is reached."""
+    # The edge's own bound is checked before the limit on iterations: its message names the loop.
     count = position.counters.get(edge.key, 0)
     if edge.bound is not None and count >= edge.bound:
         return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))

@@ -53,6 +53,7 @@ def problems_of(
         sound = fields.sound_step(step, StepDef(f"step {position}", next={Outcome.OK: None}))
         sound_steps.append(sound)
         found += fields.problems
+        # `is`, because an id of the wrong type may not even be comparable.
         if entry is step.id:
             entry = sound.id
     return found + [problem for rule in _RULES for problem in rule(sound_steps, entry)]
@@ -141,6 +142,7 @@ class _Fields:
         has_prompt = isinstance(gate.prompt, str) and bool(gate.prompt.strip())
         self.check("the gate's prompt", gate.prompt, has_prompt, "what the human is asked")
         options = self._listed("the gate's options", gate.options, GateOption, "a list of options")
+        # If all options are wrong, the gate must not also be reported as one without options.
         if not options and gate.options:
             options = [GateOption("stand-in", None)]
         context = self._listed("the gate's context", gate.context, str, "a list of names")
@@ -201,7 +203,7 @@ def _targets_exist(steps: Steps, _entry: str) -> Iterator[Problem]:
         for name, edge in declared_edges(step):
             target = _step_target(edge)
             if target is not None and target not in ids:
-                yield _of(step, f"{name} leads to {target!r}, which is no step", f"steps: {listed}")
+                yield _of(step, f"{name} leads to the unknown step {target!r}", f"steps: {listed}")
 
 
 def _some_step_ends(steps: Steps, _entry: str) -> Iterator[Problem]:
@@ -217,6 +219,7 @@ def _every_step_leads_on(steps: Steps, _entry: str) -> Iterator[Problem]:
 
 
 def _all_are_reachable(steps: Steps, entry: str) -> Iterator[Problem]:
+    # Steps with the same id are reported by another rule; here their targets are joined.
     targets: dict[str, set[str | None]] = {}
     for step in steps:
         targets.setdefault(step.id, set()).update(_step_target(e) for _, e in declared_edges(step))

@@ -171,6 +171,7 @@ def _members(annotation: Any) -> list[Any]:
         return []
     members: list[Any] = []
     for member in get_args(annotation):
+        # A member may itself be an annotated union, as a tagged union inside an optional is.
         inner = _members(_unwrap(member, "")[0])
         if member is not NoneType:
             members.extend(inner or [member])

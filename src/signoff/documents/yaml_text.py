@@ -164,6 +164,7 @@ def _scalar(node: Any) -> Any:
         return bool(node)
     if isinstance(node, int) and node.bit_length() > MOST_BITS:
         raise _UnusableError(f"has a number of more than {MOST_BITS} bits; {_AS_TEXT}")
+    # `bool` comes before `int`, of which it is a subclass.
     for kind in (bool, int, float, str):
         if isinstance(node, kind):
             return kind(node)

@@ -14,7 +14,7 @@ def only(handler: Callable[..., Any]) -> Param:
     return param
 
 
-def given(handler: Callable[..., Any], **values: Any) -> Any:
+def bind_one(handler: Callable[..., Any], **values: Any) -> Any:
     """What the handler's one parameter becomes, or the problem with it."""
     bound, problems = bind(read_params(handler), values)
     (name,) = read_params(handler)
@@ -36,27 +36,27 @@ def mode(ctx: Any, n: Literal["quick", "full"]) -> None: ...
 
 
 def test_the_context_is_no_parameter() -> None:
-    """Only what comes after it has to be given when a run starts."""
+    """Only what comes after it has to be passed when a run starts."""
 
     def handler(ctx: Any, topic: str, *rest: Any, **more: Any) -> None: ...
 
     assert list(read_params(handler)) == ["topic"]
 
 
-def test_a_parameter_knows_what_was_said_about_it() -> None:
+def test_a_parameter_has_the_values_of_its_arg() -> None:
     """Description, range and default reach the command line's help and the checks."""
-    said = Arg(description="how often", min=1, max=9)
+    times_arg = Arg(description="how often", min=1, max=9)
 
-    def handler(ctx: Any, times: Annotated[int, said] = 3) -> None: ...
+    def handler(ctx: Any, times: Annotated[int, times_arg] = 3) -> None: ...
 
     param = only(handler)
 
-    assert param == Param("times", int, said, 3)
+    assert param == Param("times", int, times_arg, 3)
     assert not param.required
 
 
 def test_a_default_may_stand_in_the_arg() -> None:
-    """The document people hold shows both ways."""
+    """The design describes both forms."""
 
     def handler(ctx: Any, times: Annotated[int, Arg(default=3)]) -> None: ...
 
@@ -104,7 +104,7 @@ def test_a_value_is_converted_to_what_the_handler_declares(
     handler: Callable[..., Any], value: Any, becomes: Any
 ) -> None:
     """`-i n=3` gives text, and a handler that says `int` must get a number."""
-    result = given(handler, n=value)
+    result = bind_one(handler, n=value)
 
     assert result == becomes
     assert type(result) is type(becomes)
@@ -142,12 +142,12 @@ def test_a_value_that_does_not_fit_is_a_problem(
     handler: Callable[..., Any], value: Any, problem: str
 ) -> None:
     """A run that would fail at its tenth step has to be refused before its first."""
-    assert problem in given(handler, n=value)
+    assert problem in bind_one(handler, n=value)
 
 
 def test_a_huge_value_makes_no_huge_message() -> None:
     """The message is one line on a terminal."""
-    assert len(given(whole, n="x" * 10_000)) < 200
+    assert len(bind_one(whole, n="x" * 10_000)) < 200
 
 
 def test_ranges_and_choices_are_checked_after_conversion() -> None:
@@ -156,24 +156,24 @@ def test_ranges_and_choices_are_checked_after_conversion() -> None:
     def ranged(ctx: Any, n: Annotated[int, Arg(min=1, max=10)]) -> None: ...
     def chosen(ctx: Any, n: Annotated[str, Arg(choices=("quick", "full"))]) -> None: ...
 
-    assert given(ranged, n="12") == "12 is above 10"
-    assert given(ranged, n="0") == "0 is below 1"
-    assert given(ranged, n="10") == 10
-    assert given(ranged, n="1") == 1
-    assert given(chosen, n="slow") == "'slow' is not one of the choices"
-    assert given(chosen, n="quick") == "quick"
+    assert bind_one(ranged, n="12") == "12 is above 10"
+    assert bind_one(ranged, n="0") == "0 is below 1"
+    assert bind_one(ranged, n="10") == 10
+    assert bind_one(ranged, n="1") == 1
+    assert bind_one(chosen, n="slow") == "'slow' is not one of the choices"
+    assert bind_one(chosen, n="quick") == "quick"
 
 
 def test_a_range_on_something_that_has_no_order_is_a_problem_not_a_crash() -> None:
-    """The author's mistake must not look like ours."""
+    """A mistake of the author must not look like a bug of signoff."""
 
     def handler(ctx: Any, n: Annotated[list[str], Arg(min=1)]) -> None: ...
 
-    assert given(handler, n="a,b") == "['a', 'b'] is not a list"
+    assert bind_one(handler, n="a,b") == "['a', 'b'] is not a list"
 
 
 def test_every_problem_is_reported_with_what_would_fit() -> None:
-    """Nobody wants to find five mistakes in five attempts."""
+    """Finding five mistakes must not take five attempts."""
 
     def handler(
         ctx: Any,
@@ -211,7 +211,7 @@ def test_none_may_be_given_where_it_is_the_default() -> None:
 
     def handler(ctx: Any, note: str = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013  # see above
 
-    assert given(handler, note=None) is None
+    assert bind_one(handler, note=None) is None
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_without_an_annotation_the_default_says_the_type(
 
     def handler(ctx, n=default): ...  # type: ignore[no-untyped-def]  # the point of the test
 
-    assert given(handler, n=value) == becomes
+    assert bind_one(handler, n=value) == becomes
 
 
 def test_without_any_declaration_everything_is_passed_through() -> None:

@@ -15,7 +15,7 @@ from tests.unit.core.test_fold import BUSY, STARTED, answered, asked
 
 @pytest.mark.parametrize("length", range(len(BUSY) + 1))
 def test_a_checkpoint_is_the_state_and_nothing_else(length: int) -> None:
-    """A run taken up from a checkpoint goes on as one taken up from its journal."""
+    """A run resumed from a checkpoint continues like one resumed from its journal."""
     state = fold(BUSY[:length])
     blobs: dict[str, str] = {}
 
@@ -69,7 +69,7 @@ def test_whatever_can_be_recorded_can_be_put_into_a_checkpoint() -> None:
     ],
     ids=["missing", "enum", "unknown", "type", "limits", "ledger"],
 )
-def test_a_damaged_checkpoint_is_said_to_be_damaged(damage: Callable[[Any], Any]) -> None:
+def test_a_damaged_checkpoint_is_reported_as_damaged(damage: Callable[[Any], Any]) -> None:
     """The operator must look at the database, not at the workflow."""
     data = state_to_json(fold(BUSY))
     damage(data)

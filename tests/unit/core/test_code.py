@@ -59,7 +59,7 @@ PLAIN = """
             )
         """,
     ],
-    ids=["comments", "formatting and place"],
+    ids=["comments", "formatting and line"],
 )
 def test_comments_formatting_and_place_do_not_count(source: str) -> None:
     """Tidying up a file must not refuse the runs that are waiting."""
@@ -80,11 +80,11 @@ def test_comments_formatting_and_place_do_not_count(source: str) -> None:
     ids=["constant", "outcome", "parameter", "async", "statement", "decorator", "lambda"],
 )
 def test_code_counts(source: str) -> None:
-    """A run must not go on with other rules than it was started with."""
+    """A run must not continue with other rules than it was started with."""
     assert not same(function(PLAIN), function(source))
 
 
-def test_lambdas_sharing_a_line_are_told_apart() -> None:
+def test_lambdas_sharing_a_line_are_distinguished() -> None:
     """`check=lambda ...` twice in one line is common, and they do not check the same."""
     pair = "step = (lambda ctx: ctx > 1, lambda ctx: ctx > 2)"
     first, second = function(pair)
@@ -94,14 +94,14 @@ def test_lambdas_sharing_a_line_are_told_apart() -> None:
     assert same(second, alone)
 
 
-def test_lambdas_that_only_name_a_constant_are_told_apart_too() -> None:
-    """Some versions of Python do not say where in the line such a lambda stands."""
+def test_lambdas_that_only_name_a_constant_are_distinguished_too() -> None:
+    """Some versions of Python do not report the column of such a lambda."""
     first, second = function("step = (lambda ctx: True, lambda ctx: False)")
 
     assert not same(first, second)
 
 
-def test_a_lambda_is_the_same_wherever_it_stands() -> None:
+def test_a_lambda_is_the_same_on_any_line() -> None:
     """A formatter that breaks the line around a lambda must not change the definition."""
     short = function('step = dict(title="a", check=lambda ctx: ctx.result)["check"]')
     long = function(

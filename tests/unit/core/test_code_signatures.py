@@ -74,7 +74,7 @@ def test_any_callable_says_what_it_takes(handler: Callable[..., Any]) -> None:
 
 
 def test_what_a_partial_has_filled_in_is_no_longer_asked_for() -> None:
-    """Two steps made from one function with different roles must each keep their own."""
+    """Two steps built from one function with different roles must each keep their own."""
     critic = functools.partial(with_role, role="critic")
     judge = functools.partial(functools.partial(with_role, role="critic"), role="judge", times=1)
 

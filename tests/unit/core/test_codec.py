@@ -51,7 +51,7 @@ def test_a_short_value_is_plain_json() -> None:
     assert blobs == {}
 
 
-def test_a_long_text_is_kept_apart_once() -> None:
+def test_a_long_text_is_stored_once_as_a_blob() -> None:
     """An artifact seen by many steps would otherwise be stored many times."""
     blobs: Blobs = {}
 
@@ -62,8 +62,8 @@ def test_a_long_text_is_kept_apart_once() -> None:
     assert decode(text, blobs.__getitem__) == [{"draft": LONG}, {"seen": LONG}]
 
 
-def test_a_text_is_kept_apart_from_exactly_the_stated_length() -> None:
-    """The row holds what is shorter, so the common small value costs no second look-up."""
+def test_a_text_becomes_a_blob_at_exactly_the_stated_length() -> None:
+    """Shorter texts are in the row itself, so the common small value costs no second lookup."""
     blobs: Blobs = {}
 
     encode(["x" * (BLOB_FROM - 1), "y" * BLOB_FROM], blobs)
@@ -72,7 +72,7 @@ def test_a_text_is_kept_apart_from_exactly_the_stated_length() -> None:
 
 
 def test_a_blob_is_only_looked_up_where_one_is_referred_to() -> None:
-    """A user's "$5" or "$HOME" is no reference."""
+    """A user's "$5" or "$HOME" is not a reference."""
     value = {"price": "$5", "$HOME": ["$blob", "$is"]}
 
     assert decode(encode(value, {}), refuse_look_up) == value
@@ -211,7 +211,7 @@ def test_half_a_character_survives(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "[" * 100_000])
-def test_a_damaged_text_is_said_to_be_damaged(text: str) -> None:
+def test_a_damaged_text_is_reported_as_damaged(text: str) -> None:
     """The operator must learn that the database is at fault, not the workflow."""
     with pytest.raises(StoreDamaged):
         decode(text, refuse_look_up)

@@ -19,13 +19,13 @@ async def nothing() -> Any:
 
 
 class RecordingPort:
-    """Notes what a context asks for."""
+    """Records what a context requests."""
 
     def __init__(self) -> None:
         self.effects: list[Effect] = []
         self.fans: list[FanOutCall] = []
         self.parked: list[tuple[float, str]] = []
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         self.effects.append(effect)
@@ -50,10 +50,10 @@ class RecordingPort:
         return Random(7)
 
     def progress(self, ctx: StepContext, message: str) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
     def may_block(self) -> None:
-        """Need not know."""
+        """Does nothing; no code here blocks."""
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ async def test_an_ask_names_the_agent_and_what_it_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("given", "rule"),
+    ("options", "rule"),
     [
         ({}, OnCrash.RERUN),
         ({"edit": True}, OnCrash.ASK),
@@ -101,10 +101,10 @@ async def test_an_ask_names_the_agent_and_what_it_is_asked(
     ids=["default", "edits", "edits and says so", "fails"],
 )
 async def test_an_ask_that_edits_files_is_not_repeated_without_asking(
-    ctx: StepContext, port: RecordingPort, given: dict[str, Any], rule: OnCrash
+    ctx: StepContext, port: RecordingPort, options: dict[str, Any], rule: OnCrash
 ) -> None:
-    """Half an edit made twice can be worse than none."""
-    await ctx.ask("claude", "hi", **given)
+    """An edit that is applied one and a half times can be worse than none."""
+    await ctx.ask("claude", "hi", **options)
 
     assert port.effects[0].on_crash is rule
 
@@ -115,7 +115,7 @@ def test_an_unknown_rule_for_crashes_is_refused(ctx: StepContext) -> None:
         ctx.ask("claude", "hi", on_crash="retry")
 
 
-async def test_a_command_holds_only_what_was_said(ctx: StepContext, port: RecordingPort) -> None:
+async def test_a_command_contains_only_what_was_set(ctx: StepContext, port: RecordingPort) -> None:
     """And is not repeated without asking: a program can do anything."""
     await ctx.command(["make", 5])  # type: ignore[list-item]  # numbers are common in arguments
     await ctx.command(
@@ -170,7 +170,7 @@ async def test_a_wait_holds_the_whole_request(ctx: StepContext, port: RecordingP
 
 
 async def test_a_fan_out_is_handed_over_whole(ctx: StepContext, port: RecordingPort) -> None:
-    """How many at once, how often again, and what becomes of failures."""
+    """Concurrency, retries, and what happens to failures."""
 
     def each(ctx: StepContext, item: int) -> int:
         return item
@@ -216,11 +216,11 @@ def test_time_is_the_same_wherever_the_run_is_resumed(ctx: StepContext) -> None:
 
 
 def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: RecordingPort) -> None:
-    """Chance has to be repeatable, progress has to be seen."""
+    """Random numbers have to be repeatable, and progress has to be visible."""
     ctx.progress("half way")
 
     assert ctx.random().random() == Random(7).random()
-    assert port.told == ["half way"]
+    assert port.messages == ["half way"]
 
 
 @pytest.mark.parametrize(
@@ -238,11 +238,11 @@ def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: Recordi
     ids=["ask", "command", "write", "wait", "map", "park", "now", "random"],
 )
 def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepContext], Any]) -> None:
-    """Who tests a handler with a bare context should not meet an AttributeError."""
+    """A test of a handler with a bare context should not end in an AttributeError."""
     with pytest.raises(UsageError, match="built by hand"):
         use(StepContext("draft"))
 
 
-def test_progress_needs_nobody_to_listen() -> None:
-    """A handler tested by hand may tell its progress to nobody."""
+def test_progress_needs_no_observer() -> None:
+    """A handler that is tested by hand has no observers."""
     StepContext("draft").progress("half way")

@@ -33,7 +33,7 @@ def test_none_is_a_value_like_any_other() -> None:
 
 
 def test_a_list_that_grew_records_its_tail_only() -> None:
-    """A growing log would make every step dearer than the one before."""
+    """A growing log would make every step more expensive than the one before."""
     state = freeze({"log": ["a", {"deep": [1]}]})
 
     delta = diff(state, {"log": [*state["log"], "b", "c"]})
@@ -44,7 +44,7 @@ def test_a_list_that_grew_records_its_tail_only() -> None:
 
 @pytest.mark.parametrize("first", ["step-0", {"finding": 1}, 7])
 def test_a_list_is_followed_from_step_to_step(first: Any) -> None:
-    """What is known of a list without looking through it must stay true as it grows."""
+    """What is remembered about a list must stay true as it grows."""
     state = freeze({"log": [first]})
     for more in ("one", "two", 3, "four"):
         delta = diff(state, {"log": [*state["log"], more]})
@@ -101,7 +101,7 @@ def test_append_adds_without_reading_the_list() -> None:
 
 
 def test_appending_to_something_else_than_a_list_is_refused() -> None:
-    """The author is told, instead of finding the old value gone."""
+    """Otherwise the old value would silently be lost."""
     with pytest.raises(BadHandlerResult, match="'log' is not a list"):
         diff(freeze({"log": "text"}), {"log": Append(["b"])})
 
@@ -117,7 +117,7 @@ def test_two_keys_holding_one_list_grow_apart() -> None:
 
 
 def test_applying_a_delta_leaves_the_state_before_it_alone() -> None:
-    """A handler may still hold the state it was given."""
+    """A handler may still use the state it received."""
     before = freeze({"log": ["a"], "n": 1})
 
     after = apply(before, {"set": {"n": 2}, "append": {"log": ["b"]}})

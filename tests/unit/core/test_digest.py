@@ -99,7 +99,7 @@ CHANGES: dict[str, Callable[[], Workflow]] = {
 
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
 def test_anything_a_run_depends_on_changes_the_digest(changed: Callable[[], Workflow]) -> None:
-    """A run would silently go on with other rules than it was started with."""
+    """A run would silently continue with other rules than it was started with."""
     assert changed().digest != Workflow("flow", STEP).digest
 
 

@@ -13,7 +13,7 @@ def table(*steps: StepDef) -> EdgeTable:
 
 def loops(*steps: StepDef) -> set[str]:
     """The edges found to close a loop."""
-    return {way.key for way in table(*steps) if way.back}
+    return {edge.key for edge in table(*steps) if edge.back}
 
 
 def test_every_way_out_of_a_step_is_found() -> None:
@@ -38,17 +38,17 @@ def test_every_way_out_of_a_step_is_found() -> None:
 
 
 def test_an_outcome_is_looked_up_by_its_own_edge_then_by_the_default() -> None:
-    """`_default` stands for what is not named, and for nothing else."""
-    ways = table(
+    """`_default` is for outcomes that are not named, and for nothing else."""
+    edges = table(
         StepDef("a", next={OK: "b", DEFAULT: None}), StepDef("b", next={OK: None}, on_error="a")
     )
 
-    assert ways.find("a", OK) is ways.get("a", "ok")
-    assert ways.find("a", FAIL) is ways.get("a", "_default")
-    assert ways.find("b", FAIL) is None
-    assert ways.get("b", ERROR) is not None
-    assert ways.get("a", ERROR) is None
-    assert ways.get("a", gate_name("yes")) is None
+    assert edges.find("a", OK) is edges.get("a", "ok")
+    assert edges.find("a", FAIL) is edges.get("a", "_default")
+    assert edges.find("b", FAIL) is None
+    assert edges.get("b", ERROR) is not None
+    assert edges.get("a", ERROR) is None
+    assert edges.get("a", gate_name("yes")) is None
 
 
 def test_a_target_in_short_form_is_an_edge_with_nothing_special() -> None:
@@ -65,7 +65,7 @@ def test_a_straight_line_has_no_loops() -> None:
     steps = [StepDef("a", next={OK: "b", FAIL: "c"}), StepDef("b", next={OK: "c"}), StepDef("c")]
 
     assert loops(*steps) == set()
-    assert all(not way.counted and way.bound is None for way in table(*steps))
+    assert all(not edge.counted and edge.bound is None for edge in table(*steps))
 
 
 def test_a_step_that_leads_to_itself_loops() -> None:
@@ -112,10 +112,10 @@ def test_a_long_chain_is_walked_without_recursion() -> None:
 
 def test_a_loop_without_a_bound_gets_one() -> None:
     """Every loop ends."""
-    (way, _) = table(StepDef("a", next={ITERATE: "a", OK: None}))
+    (edge, _) = table(StepDef("a", next={ITERATE: "a", OK: None}))
 
-    assert way.counted
-    assert way.bound == DEFAULT_BOUND
+    assert edge.counted
+    assert edge.bound == DEFAULT_BOUND
 
 
 def test_a_loop_that_begins_a_round_is_bounded_by_the_limit_on_rounds() -> None:
@@ -130,15 +130,15 @@ def test_a_loop_that_begins_a_round_is_bounded_by_the_limit_on_rounds() -> None:
 
 @pytest.mark.parametrize("outcome", [ITERATE, OK], ids=["closes the loop", "leads into it"])
 def test_a_bound_counts_wherever_its_author_put_it(outcome: Outcome) -> None:
-    """Three repairs at most means three, also when the bound stands on the way to the repair."""
+    """Three repairs at most means three, also when the bound is on the edge to the repair."""
     bounded = Edge("fix" if outcome is OK else "check", bound=3)
-    ways = table(
+    edges = table(
         StepDef("check", next={OK: bounded if outcome is OK else "fix", FAIL: None}),
         StepDef("fix", next={ITERATE: bounded if outcome is ITERATE else "check"}),
     )
 
-    (way,) = [way for way in ways if way.definition is bounded]
+    (edge,) = [edge for edge in edges if edge.definition is bounded]
 
-    assert way.back is (outcome is ITERATE)
-    assert way.counted
-    assert way.bound == 3
+    assert edge.back is (outcome is ITERATE)
+    assert edge.counted
+    assert edge.bound == 3

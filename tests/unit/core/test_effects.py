@@ -50,7 +50,7 @@ def test_a_request_holds_only_what_was_asked() -> None:
     ids=range(8),
 )
 def test_a_stored_reply_comes_back_the_same(reply: Reply) -> None:
-    """A replayed handler that sees another reply than before takes another way."""
+    """A replayed handler that gets another reply than before may take another path."""
     stored = json.loads(json.dumps(reply.to_json()))
 
     assert Reply.from_json(stored) == reply

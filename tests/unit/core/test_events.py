@@ -62,7 +62,7 @@ def test_every_kind_of_event_is_tried_below() -> None:
 
 @pytest.mark.parametrize("event", FULL, ids=tag)
 def test_an_event_comes_back_from_the_journal_as_it_was(event: ev.Event) -> None:
-    """A run is rebuilt from nothing else."""
+    """A run is rebuilt from its events alone."""
     stored = encode(ev.to_json(event), {})
 
     back = ev.from_json(decode(stored, lambda _digest: ""))
@@ -72,7 +72,7 @@ def test_an_event_comes_back_from_the_journal_as_it_was(event: ev.Event) -> None
 
 
 @pytest.mark.parametrize("event", BARE, ids=tag)
-def test_what_is_not_said_is_not_stored_and_comes_back(event: ev.Event) -> None:
+def test_a_default_is_not_stored_and_comes_back(event: ev.Event) -> None:
     """A field added later keeps old journals readable, and a journal stays small."""
     stored = ev.to_json(event)
 
@@ -109,7 +109,7 @@ def test_an_empty_reply_is_still_a_reply(reply: Any) -> None:
 
 
 def test_a_value_that_cannot_be_compared_is_refused_when_it_is_stored() -> None:
-    """An array's `!=` gives no yes or no; the author must hear that it cannot be stored."""
+    """An array's `!=` returns no boolean; the author must learn that it cannot be stored."""
 
     class Array:
         def __ne__(self, other: object) -> bool:
@@ -125,7 +125,7 @@ def test_a_value_that_cannot_be_compared_is_refused_when_it_is_stored() -> None:
     "data", [{"e": "run_forked"}, {"e": None}, {"e": "run_resumed", "colour": 1}], ids=str
 )
 def test_an_event_of_a_newer_signoff_asks_for_an_upgrade(data: dict[str, Any]) -> None:
-    """Skipping it would rebuild another run than the one that was."""
+    """Skipping it would rebuild a different run."""
     with pytest.raises(StoreTooNew, match="upgrade signoff"):
         ev.from_json(data)
 
@@ -144,7 +144,7 @@ def test_an_event_of_a_newer_signoff_asks_for_an_upgrade(data: dict[str, Any]) -
     ],
     ids=str,
 )
-def test_a_damaged_event_is_said_to_be_damaged(data: Any) -> None:
+def test_a_damaged_event_is_reported_as_damaged(data: Any) -> None:
     """The operator must look at the database, not at the workflow."""
     with pytest.raises(StoreDamaged):
         ev.from_json(data)

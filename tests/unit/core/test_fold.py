@@ -33,14 +33,14 @@ def failed(identity: str, **more: Any) -> ev.EffectFinished:
 
 
 def test_every_kind_of_event_has_an_effect_on_the_state() -> None:
-    """An event nobody folds would be lost at the next resume."""
+    """An event without a fold would be lost at the next resume."""
     from signoff.core.fold import _HOW
 
     assert set(_HOW) == set(ev.KINDS)
 
 
-def test_a_started_run_stands_at_the_entry() -> None:
-    """With what it was started with, read-only."""
+def test_a_started_run_is_at_its_entry_step() -> None:
+    """It has the parameters it was started with, read-only."""
     state = state_after()
 
     assert (state.workflow, state.definition, state.seed) == ("flow", "digest", "seed")
@@ -52,13 +52,13 @@ def test_a_started_run_stands_at_the_entry() -> None:
     assert type(state.params["n"]) is FrozenList
 
 
-def test_a_state_that_stands_nowhere_has_made_no_visit() -> None:
+def test_a_state_without_a_step_has_no_visits() -> None:
     """Before its first event a run is in no step."""
     assert RunState().visit == 0
 
 
 def test_a_stopped_run_says_how_why_and_until_when() -> None:
-    """And its time no longer runs."""
+    """Its working time is no longer counted."""
     state = state_after(ev.RunStopped(Status.PARKED, "quota", 500.0, at=130.0))
 
     assert (state.status, state.reason, state.due_at) == (Status.PARKED, "quota", 500.0)
@@ -67,7 +67,7 @@ def test_a_stopped_run_says_how_why_and_until_when() -> None:
 
 
 def test_a_resumed_run_is_running_and_waits_count_for_nothing() -> None:
-    """A run that waited a week for a person has not worked a week."""
+    """A run that waited a week for a human has not worked a week."""
     state = state_after(
         ev.RunStopped(Status.WAITING, "a person", 500.0, at=110.0),
         ev.RunResumed(at=10_000.0),
@@ -80,14 +80,14 @@ def test_a_resumed_run_is_running_and_waits_count_for_nothing() -> None:
 
 
 def test_a_clock_that_jumps_back_takes_no_time_away() -> None:
-    """Negative seconds would lift the ceiling on time."""
+    """Negative seconds would raise the limit on time."""
     state = state_after(ev.RunStopped(Status.WAITING, at=50.0))
 
     assert state.spend.seconds == 0.0
 
 
 def test_time_after_a_stop_is_not_counted() -> None:
-    """Nobody works a stopped run."""
+    """No process drives a stopped run."""
     state = state_after(ev.RunStopped(Status.WAITING, at=110.0), answered("now#1", at=120.0))
 
     assert state.spend.seconds == 10.0
@@ -119,7 +119,7 @@ def ran(identity: str, code: int) -> list[ev.Event]:
 
 
 def test_a_program_that_failed_just_before_the_run_is_run_again() -> None:
-    """Somebody has mended what it complained about, and resumes to see it pass."""
+    """The user has fixed what it complained about, and resumes to see it pass."""
     resumed = [ev.RunStopped(Status.FAILED), ev.RunResumed()]
 
     last = state_after(*ran("tests#1", 1), *ran("m#1[0]/tests#1", 2), *resumed)
@@ -135,8 +135,8 @@ def test_a_program_that_failed_just_before_the_run_is_run_again() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.WAITING, Status.PARKED, Status.INTERRUPTED])
-def test_a_failure_that_did_not_stop_the_run_is_kept(status: Status) -> None:
-    """Its handler went on from it, and has to come the same way again."""
+def test_a_failure_that_did_not_stop_the_run_is_replayed(status: Status) -> None:
+    """Its handler continued with the result, and has to get the same one on replay."""
     state = state_after(asked("a#1"), failed("a#1"), ev.RunStopped(status), ev.RunResumed())
 
     assert state.effect("a#1") is not None
@@ -151,7 +151,7 @@ def test_a_call_that_was_only_put_off_is_made_again(kind: str) -> None:
     assert state.effect("a#1") is None
 
 
-def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() -> None:
+def test_changed_limits_and_an_adopted_definition_replace_the_old_ones() -> None:
     """They hold from then on, also after the next resume."""
     state = state_after(ev.LimitsChanged({"calls": 1}), ev.DefinitionAdopted("other"))
 
@@ -159,7 +159,7 @@ def test_changed_ceilings_and_an_adopted_definition_take_the_old_ones_place() ->
     assert state.definition == "other"
 
 
-def test_an_agent_that_stands_in_for_another_keeps_doing_so() -> None:
+def test_a_switched_agent_stays_switched() -> None:
     """The last switch holds; other agents answer for themselves."""
     state = state_after(
         ev.AgentSwitched("writer", "manual"),
@@ -175,8 +175,8 @@ def test_preconditions_that_held_are_not_checked_again() -> None:
     assert state_after(ev.StepBegun()).stage is Stage.WORK
 
 
-def test_what_waits_at_a_gate_is_kept_apart_from_the_state() -> None:
-    """It counts only once a person has let it through."""
+def test_a_result_that_waits_at_a_gate_is_not_part_of_the_state() -> None:
+    """It counts only after a human has approved it."""
     state = state_after(ev.StepWorked(Outcome.OK, {"set": {"draft": "x"}}))
 
     assert state.stage is Stage.GATE
@@ -185,7 +185,7 @@ def test_what_waits_at_a_gate_is_kept_apart_from_the_state() -> None:
 
 
 def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
-    """The person who decides may be another process, days later."""
+    """The decision may be made in another process, days later."""
     delta = {"set": {"draft": "x"}}
     state = state_after(ev.Escalated("too long", "a/iterate", Outcome.FAIL, delta))
 
@@ -193,7 +193,7 @@ def test_an_escalation_keeps_what_there_is_to_decide_about() -> None:
     assert state.pending == Pending(Outcome.FAIL, delta, "too long", "a/iterate")
 
 
-def test_a_replaced_attempt_keeps_what_a_person_said_and_forgets_what_was_asked() -> None:
+def test_a_replaced_attempt_keeps_the_feedback_and_forgets_its_effects() -> None:
     """The definition changed, not what the step is for."""
     state = RunState(step="a", visits={"a": 1}, feedback="be brief", adopted=True)
     evolve(state, ev.EffectStarted(EffectId("x#1"), EffectKind.ASK, "d", {}))
@@ -205,7 +205,7 @@ def test_a_replaced_attempt_keeps_what_a_person_said_and_forgets_what_was_asked(
 
 
 @pytest.mark.parametrize("opened", [ev.AttemptFailed, ev.AttemptOpened])
-def test_a_new_attempt_starts_anew_knowing_why(opened: Callable[[str], ev.Event]) -> None:
+def test_a_new_attempt_starts_over_with_feedback(opened: Callable[[str], ev.Event]) -> None:
     """Effects of the old attempt would answer questions the new one asks differently."""
     state = state_after(
         ev.StepBegun(),
@@ -246,7 +246,7 @@ def test_a_finished_step_hands_over_to_the_next() -> None:
 
 
 def test_a_step_entered_again_counts_its_visits() -> None:
-    """Handlers and files are told apart by it."""
+    """Handlers and files are distinguished by it."""
     state = state_after(
         ev.StepFinished(Outcome.OK, "a/ok", "b"),
         ev.StepFinished(Outcome.ITERATE, "b/iterate", "a", counted=True),
@@ -265,7 +265,7 @@ def test_the_last_step_of_a_run_is_where_it_stays() -> None:
     assert state.visits == {"a": 1}
 
 
-def test_counts_start_anew_before_the_edge_taken_is_counted() -> None:
+def test_counters_are_reset_before_the_edge_taken_is_counted() -> None:
     """A reset that came after would lose the count of the very edge that was taken."""
     again = ev.StepFinished(Outcome.ITERATE, "a/iterate", "a", counted=True)
     state = state_after(
@@ -308,13 +308,13 @@ def test_an_effect_is_known_from_its_start_to_its_end() -> None:
     assert state.effect("ask#2") is None
 
 
-def test_a_process_of_an_effect_nobody_started_is_ignored() -> None:
-    """Its attempt was given up in the meantime."""
+def test_a_process_of_an_unknown_effect_is_ignored() -> None:
+    """Its attempt was abandoned in the meantime."""
     assert state_after(ev.EffectRunning(ASK, {"pid": 5})).effects == {}
 
 
 def test_a_value_that_was_only_noted_needs_no_start() -> None:
-    """Reading the clock goes nowhere."""
+    """Reading the clock needs no effect that could be in doubt."""
     state = state_after(answered("now#1", 5.0), answered("m#1[0]/now#1", 6.0))
 
     assert state.effect("now#1") == EffectRecord(EffectKind.NOW, "", done=True, reply=5.0)
@@ -338,7 +338,7 @@ def test_a_recorded_reply_does_not_follow_what_a_handler_does_with_its_own() -> 
 
 
 def test_calls_are_counted_when_they_start_and_paid_when_they_end() -> None:
-    """A call under way when the process died was still made."""
+    """A call in progress when the process died may have been charged."""
     state = state_after(asked("a#1"), asked("b#1"), answered("a#1", usage=COST))
 
     assert state.spend == Spend(calls=2, known_tokens=15, known_usd=0.5)
@@ -353,7 +353,7 @@ def test_a_call_that_does_not_say_what_it_cost_makes_the_total_unknown() -> None
 
 
 def test_an_attempt_lost_in_a_crash_is_paid_for_too() -> None:
-    """Unknown when nobody knows, and what it was when somebody does."""
+    """The cost is unknown unless it was reported."""
     unknown = state_after(asked("a#1"), asked("a#1", 2), answered("a#1", usage=COST))
     known = state_after(asked("a#1"), asked("a#1", 2, lost=COST), answered("a#1", usage=COST))
 
@@ -366,7 +366,7 @@ def called(identity: str, attempt: int = 1, **payload: str) -> ev.EffectStarted:
 
 
 def test_the_ledger_says_who_cost_what_in_which_step() -> None:
-    """Who pays wants to know which agent was dear, not only how dear all were."""
+    """The user wants to know which agent was expensive, not only the total."""
     named = Usage(1, 1, 0.25, model="opus").to_json()
 
     state = state_after(
@@ -387,7 +387,7 @@ def test_the_ledger_says_who_cost_what_in_which_step() -> None:
     ]
 
 
-def test_a_call_that_was_lost_is_on_the_bill_of_whoever_was_asked() -> None:
+def test_a_lost_call_is_charged_to_the_agent_that_was_asked() -> None:
     """Another agent that takes over must not pay for the first one."""
     state = state_after(
         called("a#1", agent="claude"),
@@ -404,13 +404,13 @@ def test_a_call_that_was_lost_is_on_the_bill_of_whoever_was_asked() -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in EffectKind if kind is not EffectKind.ASK])
 def test_only_agents_are_paid(kind: EffectKind) -> None:
-    """A command or a person costs no call, and leaves the total known."""
+    """A command or a human costs no call, and leaves the total known."""
     state = state_after(ev.EffectStarted(ASK, kind, "d"), answered(ASK))
 
     assert state.spend == Spend()
 
 
-def test_a_finished_item_is_kept_and_what_it_asked_is_not() -> None:
+def test_a_finished_item_keeps_its_result_and_not_its_effects() -> None:
     """It never runs again; a thousand items would otherwise carry all their prompts along."""
     state = state_after(
         asked("m#1[0]/a#1"),
@@ -429,7 +429,7 @@ def test_a_finished_item_is_kept_and_what_it_asked_is_not() -> None:
 
 
 def test_an_item_that_fell_short_remembers_every_reason() -> None:
-    """The next attempt is told the last one, and works in a scope of its own."""
+    """The next attempt gets the last problem, and has a scope of its own."""
     state = state_after(
         ev.ItemFailed("m#1[0]", "too short", fresh=True),
         ev.ItemFailed("m#1[0]", "too long", fresh=True),
@@ -459,7 +459,7 @@ def test_an_item_that_broke_redoes_only_what_failed() -> None:
 
 
 def test_resuming_a_failed_run_grants_failed_items_their_attempts_again() -> None:
-    """The reasons are kept, but no longer count."""
+    """The reasons stay in the state, but no longer count."""
     state = state_after(
         ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.FAILED), ev.RunResumed()
     )
@@ -468,7 +468,7 @@ def test_resuming_a_failed_run_grants_failed_items_their_attempts_again() -> Non
 
 
 def test_an_answer_grants_failed_items_nothing() -> None:
-    """A sibling waited for a person; that is no reason to try a hopeless item for ever."""
+    """A sibling waited for a human; that is no reason to retry a hopeless item forever."""
     state = state_after(
         ev.ItemFailed("m#1[0]", "x", fresh=True), ev.RunStopped(Status.WAITING), ev.RunResumed()
     )

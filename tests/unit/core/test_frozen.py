@@ -55,7 +55,7 @@ DICT_CHANGES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("change", LIST_CHANGES.values(), ids=LIST_CHANGES)
 def test_a_frozen_list_refuses_every_change(change: Callable[[Any], Any]) -> None:
-    """A handler that changes state in place would leave a state the journal knows nothing of."""
+    """A handler that changes state in place would leave a state the journal does not have."""
     value = freeze([1, 2])
 
     with pytest.raises(TypeError, match="read-only; return the new value"):
@@ -114,22 +114,22 @@ def test_what_was_frozen_does_not_follow_later_changes_of_the_original() -> None
 @pytest.mark.parametrize("value", [[[1], 2], {"a": [1]}], ids=["list", "dict"])
 def test_a_copy_is_ordinary_and_can_be_changed(copied: Callable[[Any], Any], value: Any) -> None:
     """`copy.deepcopy(ctx.step_state)` is how people change state; the copy must let them."""
-    made = copied(freeze(value))
+    copy_of_value = copied(freeze(value))
 
-    assert made == value
-    assert type(made) in (list, dict)
+    assert copy_of_value == value
+    assert type(copy_of_value) in (list, dict)
 
 
 def test_deep_copies_and_thawed_values_are_ordinary_all_the_way_down() -> None:
     """Otherwise the copy's inner lists would still refuse to change."""
-    for made in (copy.deepcopy(freeze([{"a": [1]}])), thaw(freeze([{"a": [1]}]))):
-        made[0]["a"].append(2)
+    for copy_of_value in (copy.deepcopy(freeze([{"a": [1]}])), thaw(freeze([{"a": [1]}]))):
+        copy_of_value[0]["a"].append(2)
 
-        assert made == [{"a": [1, 2]}]
+        assert copy_of_value == [{"a": [1, 2]}]
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("value", "stored"),
     [
         ((1, (2,)), [1, [2]]),
         (Point(1, 2), [1, 2]),
@@ -143,13 +143,13 @@ def test_deep_copies_and_thawed_values_are_ordinary_all_the_way_down() -> None:
         (None, None),
     ],
 )
-def test_a_value_becomes_what_the_journal_would_give_back(given: Any, kept: Any) -> None:
+def test_a_value_becomes_what_the_journal_would_return(value: Any, stored: Any) -> None:
     """A step must see the same state whether or not the process was restarted before it."""
-    value = freeze(given)
+    frozen = freeze(value)
 
-    assert value == kept
-    assert json.loads(json.dumps(value)) == value
-    assert not isinstance(value, StrEnum | tuple | OrderedDict | defaultdict)
+    assert frozen == stored
+    assert json.loads(json.dumps(frozen)) == frozen
+    assert not isinstance(frozen, StrEnum | tuple | OrderedDict | defaultdict)
 
 
 @pytest.mark.parametrize("value", [Verdict.PASS, Level.HIGH, [Verdict.PASS]])
@@ -218,7 +218,7 @@ def nested(levels: int) -> Any:
 def test_a_list_made_longer_knows_whether_all_of_it_is_text(
     head: list[Any], tail: list[Any], texts: bool
 ) -> None:
-    """Only of texts does being equal mean being the same; 1, 1.0 and true are three values."""
+    """Only equal texts are always the same JSON; 1, 1.0 and true are three values."""
     short = freeze(head)
 
     longer = short.followed_by(freeze(tail))

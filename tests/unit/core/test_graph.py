@@ -90,21 +90,21 @@ def test_the_text_shows_every_step_and_where_each_outcome_leads() -> None:
 
 
 def test_a_small_workflow_makes_a_small_text() -> None:
-    """Nothing is said of what is not there."""
+    """Parts that a workflow does not have are not mentioned."""
     assert graph.text(Workflow("one", StepDef("a", next={Outcome.OK: None}))) == (
         "one: 1 step\n\n> a\n    ok  -> [completed]\n"
     )
 
 
 @pytest.mark.parametrize(
-    ("retries", "said"),
+    ("retries", "text"),
     [(0, "never, a human decides"), (3, "3 times with feedback, then a human decides")],
 )
-def test_the_text_says_how_often_a_step_is_tried_again(retries: int, said: str) -> None:
+def test_the_text_says_how_often_a_step_is_tried_again(retries: int, text: str) -> None:
     """Each try is paid for."""
     flow = Workflow("x", StepDef("a", retries=retries, next={Outcome.OK: None}))
 
-    assert f"    retries  {said}\n" in graph.text(flow)
+    assert f"    retries  {text}\n" in graph.text(flow)
 
 
 def test_a_loop_without_a_bound_shows_the_one_it_gets() -> None:
@@ -186,7 +186,7 @@ def test_whatever_a_title_holds_the_flowchart_keeps_its_lines(words: str) -> Non
 
 
 def _skeleton(chart: str) -> list[str]:
-    """The chart without what stands in its quotes."""
+    """Returns the chart without its quoted texts."""
     return [re.sub(r'".*"', '""', line) for line in chart.splitlines()]
 
 
@@ -201,7 +201,7 @@ def test_a_label_reads_as_it_was_written() -> None:
 
 
 def test_step_ids_and_labels_may_be_hostile_too() -> None:
-    """They are as free as titles, and stand on edges."""
+    """They are as free as titles, and appear on edges."""
     gate = Gate("?", [GateOption('yes" --> b', None), GateOption("no|", Edge("end"))])
     flow = Workflow("x", StepDef("end", gate=gate))
 
@@ -220,15 +220,15 @@ def test_words_that_hold_nothing_printable_leave_no_empty_label() -> None:
 
 
 def test_nothing_a_terminal_would_obey_reaches_it() -> None:
-    """A title with escape codes could otherwise repaint the screen of whoever looks."""
+    """A title with escape codes could otherwise repaint the reader's screen."""
     hostile = "\x1b[2J\x9b31m\u202e\rgone"
     gate = Gate(hostile, [GateOption("yes", None)])
     flow = Workflow("x", StepDef("a", hostile, phase=hostile, gate=gate), description=hostile)
 
-    shown = graph.text(flow)
+    drawing = graph.text(flow)
 
-    assert all(line.isprintable() for line in shown.split("\n"))
-    assert "gone" in shown
+    assert all(line.isprintable() for line in drawing.split("\n"))
+    assert "gone" in drawing
 
 
 def test_long_words_are_cut() -> None:

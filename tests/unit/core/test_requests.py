@@ -30,7 +30,7 @@ def test_a_question_asks_for_a_text() -> None:
 
 
 def test_a_question_with_options_is_a_choice() -> None:
-    """The person then picks one, and the handler gets exactly that label."""
+    """The human then picks one, and the handler gets exactly that label."""
     form = Question("Ship?", ["yes", "no"]).to_json()
 
     assert form["kind"] == "choice"
@@ -51,7 +51,7 @@ def test_a_choice_stores_what_each_option_demands() -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["yes", "yes"]], ids=["none", "twice"])
-def test_a_choice_needs_options_that_can_be_told_apart(options: list[str]) -> None:
+def test_a_choice_needs_options_with_different_labels(options: list[str]) -> None:
     """Otherwise an answer would not say which one was meant."""
     with pytest.raises(ValueError, match="each with its own label"):
         Choice("Ship?", options)
@@ -71,7 +71,7 @@ def test_an_approval_shows_what_is_approved() -> None:
 
 
 def test_a_response_says_what_it_must_fit() -> None:
-    """A person who stands in for an agent is told the same as the agent."""
+    """A human who replaces an agent gets the same information as the agent."""
     form = Response("Write it", {"type": "object"}).to_json()
 
     assert form == {"kind": "response", "prompt": "Write it", "schema": {"type": "object"}}
@@ -114,7 +114,7 @@ def test_a_deadline_is_a_stretch_of_time_and_nothing_else(deadline: object) -> N
 def test_a_deadline_leaves_time_to_answer(
     make: Callable[..., Request], default: object, deadline: timedelta
 ) -> None:
-    """An approval whose time was over as it was asked approved itself, and nobody saw it."""
+    """An approval without any time to answer approved itself, unseen."""
     with pytest.raises(UsageError, match="a timedelta of more than 0, such as"):
         make("?", deadline=deadline, default=default)
 
@@ -132,7 +132,7 @@ def test_a_deadline_leaves_time_to_answer(
 def test_a_deadline_needs_an_answer_that_counts_when_it_has_passed(
     make: Callable[..., Request], wanted: str
 ) -> None:
-    """Without one the run went on with None as its answer, and completed."""
+    """Without one the run continued with None as the answer, and completed."""
     with pytest.raises(UsageError, match=f"a deadline needs a default=.*: {wanted}"):
         make(deadline=timedelta(hours=1))
 
@@ -149,10 +149,10 @@ def test_a_deadline_needs_an_answer_that_counts_when_it_has_passed(
     ],
     ids=["choice", "short choice", "approval", "question", "response", "by schema"],
 )
-def test_a_default_is_something_a_person_could_have_answered(
+def test_a_default_is_something_a_human_could_have_answered(
     make: Callable[..., Request], default: object, problem: str
 ) -> None:
-    """The handler got an option it had never offered, days later and with nobody there."""
+    """The handler got an option it had never offered, days later."""
     with pytest.raises(UsageError, match=problem):
         make(deadline=timedelta(hours=1), default=default)
 
@@ -183,10 +183,10 @@ def test_a_default_response_is_read_like_a_given_one() -> None:
         (Question("?", deadline=timedelta(1), default="cats"), "'cats' is taken"),
     ],
 )
-def test_what_a_deadline_means_is_said_in_the_words_of_the_request(
+def test_the_effect_of_a_deadline_is_described_for_each_kind_of_request(
     request_: Request, words: str
 ) -> None:
-    """`False is taken` says nothing to whoever is asked for an approval."""
+    """`False is taken` would mean nothing to an approver."""
     assert describe_default(request_.to_json()) == words
 
 
@@ -218,13 +218,13 @@ def test_labels_that_differ_only_in_case_have_to_be_typed_exactly() -> None:
 
 @pytest.mark.parametrize("value", ["", "0", "4", "-1", "yes no", "²", "9" * 10_000, None, True])
 def test_what_is_no_option_is_refused_naming_the_options(value: Any) -> None:
-    """Also what looks like a number and is none of ours."""
+    """This includes what looks like a number but is not the number of an option."""
     with pytest.raises(InvalidAnswer, match="choose one of: Yes, No, Maybe"):
         check_answer(SHIP.to_json(), value)
 
 
 def test_an_option_that_needs_a_reason_is_refused_without_one() -> None:
-    """The next step works with what the person wrote."""
+    """The next step uses what the human wrote."""
     form = SHIP.to_json()
 
     with pytest.raises(InvalidAnswer, match="'No' needs an explanation"):
@@ -234,7 +234,7 @@ def test_an_option_that_needs_a_reason_is_refused_without_one() -> None:
 
 @pytest.mark.parametrize("value", ["yes", 1, None, "True"])
 def test_an_approval_takes_nothing_but_yes_or_no(value: Any) -> None:
-    """Anything that merely looks like a yes must not finalise anything."""
+    """A value that merely looks like a yes must not approve anything."""
     form = Approval("Ship?", "x").to_json()
 
     with pytest.raises(InvalidAnswer, match="approve or reject"):

@@ -7,27 +7,27 @@ from signoff.core.spend import Limits, Spend, Usage, reached
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5", [1]], ids=str)
 @pytest.mark.parametrize("name", ["usd", "tokens", "calls", "seconds"])
-def test_a_ceiling_is_a_number_from_zero(name: str, value: Any) -> None:
-    """`usd: five` in a settings file must say so, not crash or be no ceiling at all."""
+def test_a_limit_is_a_number_of_at_least_zero(name: str, value: Any) -> None:
+    """`usd: five` in a settings file must be an error, not a crash and not an absent limit."""
     with pytest.raises(ValueError, match=f"limit {name} must be a number of at least 0"):
         Limits.from_json({name: value})
 
 
-def test_ceilings_are_read_and_written_as_plain_values() -> None:
+def test_limits_are_read_and_written_as_plain_values() -> None:
     """What is not set is left out, so an old journal and a new one agree."""
     assert Limits(usd=1.5, calls=0).to_json() == {"usd": 1.5, "calls": 0}
     assert Limits.from_json({"usd": 1.5, "calls": 0}) == Limits(usd=1.5, calls=0)
     assert Limits.from_json(None) == Limits()
 
 
-def test_an_unknown_ceiling_is_refused_naming_the_known_ones() -> None:
-    """A misspelt `dollars: 5` would otherwise be no ceiling."""
+def test_an_unknown_limit_is_refused_and_the_known_ones_are_listed() -> None:
+    """A misspelt `dollars: 5` would otherwise set no limit."""
     with pytest.raises(ValueError, match=r"'dollars'; the limits are: usd, tokens, calls, seconds"):
         Limits.from_json({"dollars": 5})
 
 
-def test_stronger_ceilings_are_filled_up_with_weaker_ones() -> None:
-    """`--limit usd=5` must not lift the ceiling on calls of the definition."""
+def test_stronger_limits_are_completed_by_weaker_ones() -> None:
+    """`--limit usd=5` must not remove the definition's limit on calls."""
     assert Limits(usd=5).over(Limits(usd=1, calls=9)) == Limits(usd=5, calls=9)
     assert Limits().over(Limits(usd=1)) == Limits(usd=1)
 
@@ -35,14 +35,14 @@ def test_stronger_ceilings_are_filled_up_with_weaker_ones() -> None:
 @pytest.mark.parametrize(
     "limits", [Limits(usd=0), Limits(tokens=0), Limits(calls=0), Limits(seconds=0)]
 )
-def test_a_ceiling_of_zero_is_set(limits: Limits) -> None:
+def test_a_limit_of_zero_is_a_limit(limits: Limits) -> None:
     """`calls: 0` forbids calls; taking it for nothing would allow them all."""
     assert limits
     assert not Limits()
 
 
 def test_the_tokens_of_a_call_are_unknown_when_either_half_is() -> None:
-    """Half a count is no count."""
+    """Half of a count does not make a total."""
     assert Usage(3, 4).tokens == 7
     assert Usage(3, None).tokens is None
     assert Usage(None, 4).tokens is None
@@ -112,16 +112,16 @@ def test_totals_are_stored_without_zeros() -> None:
         (Limits(calls=1, usd=1), Spend(calls=1, known_usd=1), "calls"),
     ],
 )
-def test_a_further_call_needs_room_under_every_ceiling(
+def test_another_call_needs_room_within_every_limit(
     limits: Limits, spend: Spend, limit: str | None
 ) -> None:
-    """The call that would break a ceiling is never started."""
+    """The call that would exceed a limit is never started."""
     assert reached(limits, spend) == limit
 
 
 @pytest.mark.parametrize("odd", [-1, 1e12, float("nan"), float("inf"), True, "10", [], 1 << 70])
 def test_an_impossible_amount_is_found_and_cleaned_to_unknown(odd: Any) -> None:
-    """The wrong bill of one agent must not spoil the totals of everybody."""
+    """A wrong report of one agent must not spoil all totals."""
     usage = Usage(odd, odd, odd)
 
     assert set(usage.impossible()) == {"tokens_in", "tokens_out", "usd"}

@@ -73,7 +73,7 @@ def test_a_reason_is_read_back_as_it_was_stored(reason: StopReason) -> None:
     assert again.stop_reason == reason
 
 
-def test_a_text_of_an_earlier_version_is_kept_as_it_was() -> None:
+def test_a_text_of_an_earlier_version_becomes_an_unclassified_reason() -> None:
     """An upgrade must not lose why a run stopped."""
     state = fold([ev.RunStopped(Status.BUDGET, "the run's ceiling of $1 is reached")])
 
@@ -139,6 +139,6 @@ def test_only_an_error_is_an_error() -> None:
     [("usd", 0.5, "$0.5"), ("calls", 1, "1 call"), ("tokens", 2_000_000, "2000000 tokens"),
      ("seconds", 2.5, "2.5 seconds")],
 )  # fmt: skip
-def test_a_limit_is_named_the_way_people_say_it(limit: str, amount: float, words: str) -> None:
+def test_a_limit_is_formatted_for_humans(limit: str, amount: float, words: str) -> None:
     """It is the one line the user gets to see."""
     assert str(BudgetReached("run", limit, amount)) == f"the run's limit of {words} is reached"

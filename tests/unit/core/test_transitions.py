@@ -126,13 +126,13 @@ class TestWorking:
     """WORK: the handler."""
 
     def test_a_result_is_checked_where_there_are_postconditions(self) -> None:
-        """Nothing is taken on the worker's word."""
+        """The engine checks the conditions itself."""
         checked = flow(StepDef("a", next={FAIL: None}, postconditions=CHECKED, gate=SHIP))
 
         assert decide(at(checked, Stage.WORK), Returned(OK)) == Proceed(Stage.CHECK)
 
     def test_a_result_without_postconditions_goes_to_the_gate(self) -> None:
-        """A person decides before anything follows from it."""
+        """A human decides before anything follows from it."""
         gated = flow(StepDef("a", gate=SHIP))
 
         assert decide(at(gated, Stage.WORK), Returned(OK)) == Proceed(Stage.GATE)
@@ -150,7 +150,7 @@ class TestWorking:
         assert decide(at(PLAIN, Stage.WORK), Returned(OK)) == Move(edge(PLAIN, "a", "ok"), "b", 1)
 
     def test_an_outcome_that_leads_nowhere_is_an_error(self) -> None:
-        """Guessing an edge would take the run somewhere nobody meant."""
+        """A guessed edge would lead to a step the author did not intend."""
         with pytest.raises(
             UnmappedOutcome, match=r"'a' ended with outcome 'skip'.*edges: ok, fail"
         ):
@@ -165,7 +165,7 @@ class TestWorking:
             assert decide(position, FellShort("too short")) == Retry("too short")
 
     @pytest.mark.parametrize("retries", [0, 1, 2])
-    def test_then_a_person_decides(self, retries: int) -> None:
+    def test_then_a_human_decides(self, retries: int) -> None:
         """There is nothing to accept, for the handler never returned."""
         patient = flow(StepDef("a", next={OK: None}, retries=retries))
         position = at(patient, Stage.WORK, attempt=retries + 1)
@@ -173,7 +173,7 @@ class TestWorking:
         assert decide(position, FellShort("too short")) == Wait("too short", ("retry", "stop"))
 
     def test_a_handler_that_raised_stops_the_run(self) -> None:
-        """Its author has to mend it; the run can then be resumed."""
+        """Its author has to fix it; the run can then be resumed."""
         assert decide(at(PLAIN, Stage.WORK), Raised(BOOM)) == Finish(
             Status.FAILED, StepError("a", BOOM)
         )
@@ -189,7 +189,7 @@ class TestWorking:
         )
 
     def test_an_error_that_leads_back_is_counted_like_any_loop(self) -> None:
-        """A handler that always raises must not go round for ever."""
+        """A handler that always raises must not loop forever."""
         stubborn = flow(StepDef("a", next={OK: None}, on_error="a"))
         position = at(stubborn, Stage.WORK, counters={"a/error": DEFAULT_BOUND})
 
@@ -205,7 +205,7 @@ class TestChecking:
     )
 
     def test_a_result_that_holds_goes_to_the_gate(self) -> None:
-        """Only what the engine has seen to be true is shown for approval."""
+        """Approvers only see work whose conditions the engine has checked."""
         assert decide(at(self.CHECKED, Stage.CHECK, outcome=OK), ConditionsMet()) == Proceed(
             Stage.GATE
         )
@@ -222,8 +222,8 @@ class TestChecking:
 
         assert decide(position, ConditionsBroken("not so")) == Retry("not so")
 
-    def test_then_a_person_may_accept_it_as_it_is(self) -> None:
-        """There is a result, and a person can overrule the check."""
+    def test_then_a_human_may_accept_it_as_it_is(self) -> None:
+        """There is a result, and a human can overrule the check."""
         position = at(self.CHECKED, Stage.CHECK, attempt=2, outcome=OK)
 
         assert decide(position, ConditionsBroken("not so")) == Wait(
@@ -238,12 +238,12 @@ class TestChecking:
 
 
 class TestAtTheGate:
-    """GATE: a person chooses, or an escalation was accepted."""
+    """GATE: a human chooses, or an escalation was accepted."""
 
     GATED = flow(StepDef("a", gate=SHIP, next={FAIL: "b"}), StepDef("b", next={OK: None}))
 
     def test_an_option_leads_where_it_says(self) -> None:
-        """With what the person wrote, for the step that comes next."""
+        """What the human wrote goes to the next step."""
         position = at(self.GATED, Stage.GATE, outcome=OK)
 
         assert decide(position, Chosen("again", "shorter")) == Move(
@@ -254,7 +254,7 @@ class TestAtTheGate:
         )
 
     def test_a_choice_without_words_gives_no_feedback(self) -> None:
-        """An empty text is not something to mind."""
+        """An empty text is no feedback."""
         decision = decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("again", ""))
 
         assert isinstance(decision, Move)
@@ -266,31 +266,31 @@ class TestAtTheGate:
             decide(at(self.GATED, Stage.GATE, outcome=OK), Chosen("maybe"))
 
     def test_an_option_back_into_the_work_is_bounded(self) -> None:
-        """Even people can go round in circles."""
+        """Humans can loop too."""
         position = at(self.GATED, Stage.GATE, outcome=OK, counters={"a/gate:again": 2})
 
         assert isinstance(decide(position, Chosen("again")), Limit)
 
     def test_without_a_choice_the_step_is_left_by_its_outcome(self) -> None:
-        """What was accepted in an escalation, or has no gate, goes on."""
+        """Work that was accepted in an escalation, or has no gate, continues."""
         assert decide(at(self.GATED, Stage.GATE, outcome=FAIL), ConditionsMet()) == Move(
             edge(self.GATED, "a", "fail"), "b", 1
         )
 
     def test_a_step_is_never_left_without_an_outcome(self) -> None:
-        """There would be nothing to say where to."""
+        """Without an outcome there is no edge to take."""
         with pytest.raises(EngineError, match="left without an outcome"):
             decide(at(self.GATED, Stage.GATE), ConditionsMet())
 
 
 class TestEscalated:
-    """ESCALATED: the engine's own means are used up."""
+    """ESCALATED: retries are used up."""
 
     def at(self, **more: Any) -> Position:
         return at(PLAIN, Stage.ESCALATED, attempt=2, **more)
 
     def test_retry_opens_another_attempt_with_guidance(self) -> None:
-        """What the person wrote reaches the next prompt."""
+        """What the human wrote is in the next prompt."""
         assert decide(self.at(), Chosen("retry", "be brief")) == Retry("be brief", by_human=True)
         assert decide(self.at(), Chosen("retry")) == Retry(
             "a human requested a retry", by_human=True
@@ -301,14 +301,14 @@ class TestEscalated:
         assert decide(self.at(outcome=OK), Chosen("accept")) == Proceed(Stage.GATE)
 
     def test_stop_rejects_the_run(self) -> None:
-        """Not completed, not failed: a person said no."""
+        """Not completed, not failed: a human rejected it."""
         assert decide(self.at(), Chosen("stop", "hopeless", "ann")) == Finish(
             Status.REJECTED, Rejected("ann", "hopeless")
         )
 
     @pytest.mark.parametrize("limit", ["a/iterate", ROUNDS])
     def test_continue_lifts_exactly_the_limit_that_was_reached(self, limit: str) -> None:
-        """Others stand."""
+        """Other counters stay."""
         assert decide(self.at(outcome=OK, edge_key=limit), Chosen("continue")) == Lift(limit)
 
     @pytest.mark.parametrize(
@@ -318,12 +318,12 @@ class TestEscalated:
             ({"outcome": OK}, ("retry", "accept", "stop")),
             ({"outcome": OK, "edge_key": "a/iterate"}, ("continue", "stop")),
         ],
-        ids=["nothing made", "something made", "at a limit"],
+        ids=["without a result", "with a result", "at a limit"],
     )
     def test_nothing_is_taken_for_an_answer_that_was_not_offered(
         self, more: dict[str, Any], offered: tuple[str, ...]
     ) -> None:
-        """`accept` where nothing was made, or an unknown word, must not move the run."""
+        """`accept` without a result, or an unknown word, must not move the run."""
         assert answers(self.at(**more)) == offered
         for word in {"retry", "accept", "stop", "continue", "yes", ""} - set(offered):
             with pytest.raises(EngineError, match="is not an option"):
@@ -363,8 +363,8 @@ class TestLeaving:
 
         assert isinstance(decide(position, Returned(ITERATE)), Limit)
 
-    def test_at_its_bound_a_loop_may_ask_a_person(self) -> None:
-        """Who sees what happened and says how to go on."""
+    def test_at_its_bound_a_loop_may_ask_a_human(self) -> None:
+        """The human sees what happened and decides how to continue."""
         position = at(self.loop(bound=1, on_limit="ask"), Stage.WORK, counters={"a/iterate": 1})
 
         assert decide(position, Returned(ITERATE)) == Wait(
@@ -372,7 +372,7 @@ class TestLeaving:
         )
 
     def test_an_edge_into_a_loop_can_be_bounded_too(self) -> None:
-        """Three repairs means three, wherever the bound stands."""
+        """Three repairs means three, wherever the bound is."""
         repair = flow(
             StepDef("a", next={FAIL: Edge("fix", bound=1), OK: None}),
             StepDef("fix", next={OK: "a"}),
@@ -405,7 +405,7 @@ class TestLeaving:
         )
 
     def test_more_rounds_can_be_asked_for_and_granted(self) -> None:
-        """As many again; a grant that changed nothing would ask for ever."""
+        """A grant allows as many again; one that changed nothing would be requested forever."""
         rounds = self.loop(starts_iteration=True, on_limit="ask")
         waiting = Wait("3 iterations without approval", ("continue", "stop"), ROUNDS)
 
@@ -417,8 +417,8 @@ class TestLeaving:
         position = at(rounds, Stage.WORK, iteration=6, counters=granted)
         assert isinstance(decide(position, Returned(ITERATE)), Wait)
 
-    def test_counts_start_anew_when_the_step_is_left_for_good(self) -> None:
-        """The next time round, a step has all its tries again."""
+    def test_counters_are_reset_when_the_step_is_left_forward(self) -> None:
+        """In the next iteration, a step has all its tries again."""
         review = flow(
             StepDef(
                 "a",
@@ -453,7 +453,7 @@ class TestLeaving:
         assert decide(at(review, Stage.WORK), Returned(OK)) == Move(edge(review, "a", "ok"), "b", 1)
 
     def test_an_edge_can_be_taken_by_name(self) -> None:
-        """What a person wrote at a gate goes along."""
+        """What a human wrote at a gate goes to the next step."""
         ok = edge(PLAIN, "a", "ok")
 
         assert leave(at(PLAIN, Stage.GATE), ok, feedback="mind the tone") == Move(

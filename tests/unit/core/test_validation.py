@@ -28,7 +28,7 @@ def work(ctx: Any) -> Result:
 
 
 def problems(*steps: Any, name: Any = "flow", **settings: Any) -> list[Problem]:
-    """What building this workflow complains of."""
+    """Returns the problems of building this workflow."""
     try:
         Workflow(name, *steps, **settings)
     except InvalidWorkflow as error:
@@ -36,17 +36,17 @@ def problems(*steps: Any, name: Any = "flow", **settings: Any) -> list[Problem]:
     return []
 
 
-def said(*steps: Any, **settings: Any) -> list[str]:
+def messages(*steps: Any, **settings: Any) -> list[str]:
     return [str(problem) for problem in problems(*steps, **settings)]
 
 
 def last(**fields: Any) -> StepDef:
-    """A step that is right in itself, but for what is given."""
+    """Returns a valid step, changed by `fields`."""
     return StepDef("a", **{"next": {Outcome.OK: None}, **fields})
 
 
 def test_a_sound_workflow_has_no_problems() -> None:
-    """Whatever the rules refuse, this has to pass."""
+    """Rules that refuse a valid workflow would be worse than none."""
     gate = Gate("Ship?", [GateOption("yes", None), GateOption("no", Edge("draft", bound=2))])
 
     assert not problems(
@@ -79,7 +79,7 @@ def test_a_definition_with_ten_mistakes_reports_ten_each_with_place_and_remedy()
     for problem in (
         "workflow: max_iterations is 0",
         "step 'draft': handler takes no context",
-        "step 'draft': ok leads to 'reviw', which is no step",
+        "step 'draft': ok leads to the unknown step 'reviw'",
         "step 'review': retries is -1",
         "step 'gate': timeout is '30s'",
         "step 'gate': gate has no options",
@@ -96,7 +96,7 @@ def test_a_definition_with_ten_mistakes_reports_ten_each_with_place_and_remedy()
 
 
 def test_the_message_lists_every_problem_on_a_line_of_its_own() -> None:
-    """It is what a person sees."""
+    """It is what the author sees."""
     with pytest.raises(InvalidWorkflow) as caught:
         Workflow("flow", last(retries=-1, timeout=0))
 
@@ -108,158 +108,166 @@ def test_the_message_lists_every_problem_on_a_line_of_its_own() -> None:
 
 
 MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
-    "no name": (lambda: said(last(), name=" "), "workflow: name is ' ' (a short name)"),
+    "no name": (lambda: messages(last(), name=" "), "workflow: name is ' ' (a short name)"),
     "a step for a name": (
-        lambda: said(last(), name=StepDef("x")),
+        lambda: messages(last(), name=StepDef("x")),
         "workflow: name is StepDef(id='x'",
     ),
-    "no steps": (said, "workflow: has no steps (give it at least one StepDef)"),
+    "no steps": (messages, "workflow: has no steps (give it at least one StepDef)"),
     "something else for a step": (
-        lambda: said("draft", last()),
+        lambda: messages("draft", last()),
         "step 1: is 'draft' (a StepDef(...))",
     ),
     "rounds": (
-        lambda: said(last(), max_iterations=True),
+        lambda: messages(last(), max_iterations=True),
         "workflow: max_iterations is True (a whole number from 1)",
     ),
     "limits": (
-        lambda: said(last(), limits={"usd": 5}),
+        lambda: messages(last(), limits={"usd": 5}),
         "workflow: limits is {'usd': 5} (Limits(...))",
     ),
-    "id": (lambda: said(StepDef("", next={Outcome.OK: None})), "step 1: id is '' (a short name)"),
+    "id": (
+        lambda: messages(StepDef("", next={Outcome.OK: None})),
+        "step 1: id is '' (a short name)",
+    ),
     "id that is no text": (
-        lambda: said(StepDef(["a"], next={Outcome.OK: None})),  # type: ignore[arg-type]  # a mistake
+        lambda: messages(StepDef(["a"], next={Outcome.OK: None})),  # type: ignore[arg-type]  # a mistake
         "step 1: id is ['a'] (a short name)",
     ),
     "id with a line break": (
-        lambda: said(StepDef("a\nb", next={Outcome.OK: None})),
+        lambda: messages(StepDef("a\nb", next={Outcome.OK: None})),
         "step 1: id is 'a\\nb' (a short name)",
     ),
-    "title": (lambda: said(last(title=5)), "step 'a': title is 5 (a text)"),
-    "phase": (lambda: said(last(phase=None)), "step 'a': phase is None (a text)"),
+    "title": (lambda: messages(last(title=5)), "step 'a': title is 5 (a text)"),
+    "phase": (lambda: messages(last(phase=None)), "step 'a': phase is None (a text)"),
     "actions": (
-        lambda: said(last(actions="write it")),
+        lambda: messages(last(actions="write it")),
         "step 'a': actions is 'write it' (a list of instructions)",
     ),
     "next": (
-        lambda: said(last(next=["b"])),
+        lambda: messages(last(next=["b"])),
         "step 'a': next is ['b'] (a dict such as {Outcome.OK: 'publish'})",
     ),
     "target": (
-        lambda: said(last(next={Outcome.OK: StepDef("b")})),
+        lambda: messages(last(next={Outcome.OK: StepDef("b")})),
         "step 'a': next['ok'] is StepDef(id='b'",
     ),
     "target of an edge": (
-        lambda: said(last(next={Outcome.OK: Edge(["b"])})),  # type: ignore[arg-type]  # a mistake
+        lambda: messages(last(next={Outcome.OK: Edge(["b"])})),  # type: ignore[arg-type]  # a mistake
         "step 'a': next['ok'] is ['b'] (a step's id, an End, an Edge, or None)",
     ),
     "unknown target": (
-        lambda: said(last(next={Outcome.OK: "b", Outcome.FAIL: None})),
-        "step 'a': ok leads to 'b', which is no step (steps: a)",
+        lambda: messages(last(next={Outcome.OK: "b", Outcome.FAIL: None})),
+        "step 'a': ok leads to the unknown step 'b' (steps: a)",
     ),
     "unknown target of on_error": (
-        lambda: said(last(on_error="b")),
-        "step 'a': error leads to 'b', which is no step (steps: a)",
+        lambda: messages(last(on_error="b")),
+        "step 'a': error leads to the unknown step 'b' (steps: a)",
     ),
     "unknown target of a gate": (
-        lambda: said(StepDef("a", gate=Gate("?", [GateOption("x", "b"), GateOption("y", None)]))),
-        "step 'a': gate:x leads to 'b', which is no step (steps: a)",
+        lambda: messages(
+            StepDef("a", gate=Gate("?", [GateOption("x", "b"), GateOption("y", None)]))
+        ),
+        "step 'a': gate:x leads to the unknown step 'b' (steps: a)",
     ),
     "an end's name for an End": (
-        lambda: said(last(next={Outcome.OK: "rejected", Outcome.FAIL: None})),
-        "step 'a': ok leads to 'rejected', which is no step",
+        lambda: messages(last(next={Outcome.OK: "rejected", Outcome.FAIL: None})),
+        "step 'a': ok leads to the unknown step 'rejected'",
     ),
     "outcome": (
-        lambda: said(last(next={"done": None})),
+        lambda: messages(last(next={"done": None})),
         "step 'a': next has the key 'done' (use one of: Outcome.OK, Outcome.FAIL,",
     ),
     "bound": (
-        lambda: said(last(next={Outcome.OK: Edge(None, bound=True)})),
+        lambda: messages(last(next={Outcome.OK: Edge(None, bound=True)})),
         "step 'a': the bound of next['ok'] is True (a whole number from 1)",
     ),
     "on_limit": (
-        lambda: said(last(next={Outcome.OK: Edge(None, on_limit="stop")})),  # type: ignore[arg-type]  # a mistake
+        lambda: messages(last(next={Outcome.OK: Edge(None, on_limit="stop")})),  # type: ignore[arg-type]  # a mistake
         "step 'a': on_limit of next['ok'] is 'stop' ('end' or 'ask')",
     ),
-    "on_error": (lambda: said(last(on_error=work)), "step 'a': on_error is <function work"),
-    "retries": (lambda: said(last(retries=True)), "step 'a': retries is True"),
-    "timeout": (lambda: said(last(timeout=float("nan"))), "step 'a': timeout is nan"),
+    "on_error": (lambda: messages(last(on_error=work)), "step 'a': on_error is <function work"),
+    "retries": (lambda: messages(last(retries=True)), "step 'a': retries is True"),
+    "timeout": (lambda: messages(last(timeout=float("nan"))), "step 'a': timeout is nan"),
     "negative limits": (
-        lambda: said(last(), limits=Limits(usd=-1)),
+        lambda: messages(last(), limits=Limits(usd=-1)),
         "workflow: limits.usd is -1 (a number of at least 0)",
     ),
     "negative step limits": (
-        lambda: said(last(limits=Limits(calls=-1))),
+        lambda: messages(last(limits=Limits(calls=-1))),
         "step 'a': limits.calls is -1 (a number of at least 0)",
     ),
-    "step limits": (lambda: said(last(limits=5)), "step 'a': limits is 5 (Limits(...))"),
+    "step limits": (lambda: messages(last(limits=5)), "step 'a': limits is 5 (Limits(...))"),
     "conditions": (
-        lambda: said(last(preconditions=Condition("x", lambda ctx: True, ""))),
+        lambda: messages(last(preconditions=Condition("x", lambda ctx: True, ""))),
         "step 'a': preconditions is Condition(name='x'",
     ),
     "condition": (
-        lambda: said(last(postconditions=["x"])),
+        lambda: messages(last(postconditions=["x"])),
         "step 'a': an entry of postconditions is 'x' (a list of Condition(name, check, error))",
     ),
     "check": (
-        lambda: said(last(postconditions=[Condition("x", True, "")])),  # type: ignore[arg-type]  # a mistake
+        lambda: messages(last(postconditions=[Condition("x", True, "")])),  # type: ignore[arg-type]  # a mistake
         "step 'a': the check of 'x' is True (a function)",
     ),
     "gate": (
-        lambda: said(last(gate="Ship?")),
+        lambda: messages(last(gate="Ship?")),
         "step 'a': gate is 'Ship?' (a Gate(prompt, options))",
     ),
     "gate's prompt": (
-        lambda: said(StepDef("a", gate=Gate(" "))),
+        lambda: messages(StepDef("a", gate=Gate(" "))),
         "step 'a': the gate's prompt is ' ' (what the human is asked)",
     ),
     "gate's options": (
-        lambda: said(StepDef("a", gate=Gate("?", ["yes"]))),  # type: ignore[list-item]  # a mistake
+        lambda: messages(StepDef("a", gate=Gate("?", ["yes"]))),  # type: ignore[list-item]  # a mistake
         "step 'a': an entry of the gate's options is 'yes' (a list of options)",
     ),
     "gate's context": (
-        lambda: said(StepDef("a", gate=Gate("?", context="draft"))),
+        lambda: messages(StepDef("a", gate=Gate("?", context="draft"))),
         "step 'a': the gate's context is 'draft' (a list of names)",
     ),
     "gate's label": (
-        lambda: said(StepDef("a", gate=Gate("?", [GateOption("", None)]))),
+        lambda: messages(StepDef("a", gate=Gate("?", [GateOption("", None)]))),
         "step 'a': the label of a gate's option is '' (a short name)",
     ),
     "gate's labels": (
-        lambda: said(StepDef("a", gate=Gate("?", [GateOption("x", None)] * 2))),
+        lambda: messages(StepDef("a", gate=Gate("?", [GateOption("x", None)] * 2))),
         "step 'a': gate has two options of one label (give each its own label)",
     ),
     "gate and ok": (
-        lambda: said(last(gate=Gate("?"))),
+        lambda: messages(last(gate=Gate("?"))),
         "step 'a': has a gate, so next[Outcome.OK] is never taken",
     ),
-    "no way on": (
-        lambda: said(last(next={Outcome.OK: "b", Outcome.FAIL: None}), StepDef("b")),
+    "dead end": (
+        lambda: messages(last(next={Outcome.OK: "b", Outcome.FAIL: None}), StepDef("b")),
         "step 'b': leads nowhere (give it next={Outcome.OK: None} to end there)",
     ),
     "no end": (
-        lambda: said(last(next={Outcome.OK: "a"})),
+        lambda: messages(last(next={Outcome.OK: "a"})),
         "workflow: never ends (let at least one outcome lead to None)",
     ),
     "not reached": (
-        lambda: said(last(), StepDef("b", next={Outcome.OK: "a"})),
+        lambda: messages(last(), StepDef("b", next={Outcome.OK: "a"})),
         "step 'b': cannot be reached from 'a' (lead an outcome to it)",
     ),
     "entry": (
-        lambda: said(last(), entry_point="b"),
+        lambda: messages(last(), entry_point="b"),
         "entry_point: 'b' is not a step (one of: a)",
     ),
     "unhashable entry": (
-        lambda: said(last(), entry_point=["a"]),
+        lambda: messages(last(), entry_point=["a"]),
         "entry_point: ['a'] is not a step (one of: a)",
     ),
-    "twice": (lambda: said(last(), last()), "step 'a': is defined 2 times (give each its own id)"),
+    "twice": (
+        lambda: messages(last(), last()),
+        "step 'a': is defined 2 times (give each its own id)",
+    ),
 }
 
 
 @pytest.mark.parametrize(("make", "problem"), MISTAKES.values(), ids=MISTAKES)
 def test_one_mistake_is_one_problem(make: Callable[[], list[str]], problem: str) -> None:
-    """A second report of the same mistake sends its author looking for something else."""
+    """A second report of the same mistake would make its author look for another one."""
     (found,) = make()
 
     assert found.startswith(problem)
@@ -272,16 +280,16 @@ def test_every_mistake_says_what_would_be_right() -> None:
 
 def test_a_long_value_does_not_flood_the_message() -> None:
     """One problem stays on one line."""
-    (found,) = said(last(title=["x" * 1000]))
+    (found,) = messages(last(title=["x" * 1000]))
 
     assert len(found) < 150
 
 
 class TestHandlers:
-    """What can be told of a handler without calling it."""
+    """What can be found out about a handler without calling it."""
 
     def one(self, handler: Any) -> str:
-        found = said(last(handler=handler))
+        found = messages(last(handler=handler))
         return found[0].removeprefix("step 'a': ") if found else ""
 
     def test_something_that_cannot_be_called_is_refused(self) -> None:
@@ -312,7 +320,7 @@ class TestHandlers:
         assert self.one(Odd()).startswith("handler has no readable signature")
 
     def test_parameters_must_be_takable_by_name(self) -> None:
-        """They are given by name, so the run would stop at this step."""
+        """They are passed by name, so the run would stop at this step."""
 
         def handler(ctx: Any, times: int, /) -> Result:
             return Outcome.OK, {}
@@ -332,11 +340,11 @@ class TestHandlers:
             assert self.one(handler).startswith("handler yields")
 
     @pytest.mark.parametrize(
-        ("promised", "shown"),
+        ("promised", "name"),
         [(None, "NoneType"), (Outcome, "Outcome"), (dict[str, int], "dict[str, int]")],
     )
     def test_a_handler_that_promises_something_else_is_refused(
-        self, promised: Any, shown: str
+        self, promised: Any, name: str
     ) -> None:
         """`-> Outcome` forgets the state, and would stop the run when it returns."""
 
@@ -344,7 +352,7 @@ class TestHandlers:
 
         handler.__annotations__["return"] = promised
 
-        assert self.one(handler).startswith(f"handler is annotated to return {shown} (")
+        assert self.one(handler).startswith(f"handler is annotated to return {name} (")
 
     def test_whatever_leaves_room_for_a_result_may_be_promised(self) -> None:
         """A rule that refuses sound handlers is worse than none."""
@@ -425,13 +433,13 @@ class TestSharedParameters:
             handler.__defaults__ = None if default is empty else (default,)
             return handler
 
-        return said(
+        return messages(
             StepDef("a", handler=make(one, defaults[0]), next={Outcome.OK: "b"}),
             StepDef("b", handler=make(other, defaults[1]), next={Outcome.OK: None}),
         )
 
     def test_steps_may_share_a_parameter_they_declare_alike(self) -> None:
-        """What they say about it in words may differ; who requires it, too."""
+        """Descriptions may differ, and one step may require what another has a default for."""
         short, long = Arg(description="a", min=1), Arg(description="b", min=1)
 
         assert not self.both(Annotated[int, short], Annotated[int, long])
@@ -457,14 +465,14 @@ class TestSharedParameters:
         assert found.startswith("step 'b': parameter 'n' is declared differently by step 'a'")
 
     def test_steps_without_readable_parameters_do_not_take_part(self) -> None:
-        """What is wrong with their handlers is said elsewhere."""
-        found = said(last(handler="x"))
+        """The problems of their handlers are reported separately."""
+        found = messages(last(handler="x"))
 
         assert len(found) == 1
 
 
 def test_a_problem_of_a_step_names_the_step_as_data() -> None:
-    """Editors and surfaces find its line by it; the sentence is for people."""
+    """Editors and surfaces find its line by it; the sentence is for humans."""
     with pytest.raises(InvalidWorkflow) as refused:
         Workflow("flow", StepDef("a", next={Outcome.OK: "nowhere"}))
 

@@ -32,7 +32,7 @@ def _request(**changes: object) -> Effect:
 
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_a_reworded_prompt_of_the_products_own_is_the_recorded_request(checkpoint: bool) -> None:
-    """Otherwise an upgrade would stop every run under way as not deterministic."""
+    """Otherwise an upgrade would stop every run in progress as not deterministic."""
     state = _state()
     if checkpoint:
         state = state_from_json(state_to_json(state))

@@ -39,7 +39,7 @@ FLOW = Workflow(
 )
 
 
-def test_a_workflow_starts_at_its_first_step_unless_told_otherwise() -> None:
+def test_a_workflow_starts_at_its_first_step_by_default() -> None:
     """The order of steps is what people read first."""
     one = StepDef("one", next={Outcome.OK: "two"})
     two = StepDef("two", next={Outcome.OK: "one", Outcome.FAIL: None})
@@ -48,7 +48,7 @@ def test_a_workflow_starts_at_its_first_step_unless_told_otherwise() -> None:
     assert Workflow("x", one, two, entry_point="two").entry_point == "two"
 
 
-def test_a_workflow_says_nothing_that_was_not_said() -> None:
+def test_a_workflow_has_empty_defaults() -> None:
     """Defaults that are right for the first day."""
     assert FLOW.limits == Limits()
     assert FLOW.max_iterations is None
@@ -67,14 +67,14 @@ def test_a_workflow_is_frozen() -> None:
 
 
 def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
-    """A misspelt step is the most common slip."""
+    """A misspelt step is the most common mistake."""
     assert FLOW["do"].title == "Do it"
     with pytest.raises(UnknownName, match="unknown step 'dO'; valid names: plan, do, wait, say"):
         FLOW["dO"]
 
 
-def test_a_workflow_can_be_kept_in_a_set() -> None:
-    """It is equal only to itself, as its handlers are."""
+def test_a_workflow_can_be_in_a_set() -> None:
+    """It is equal only to itself, like its handlers."""
     twin = Workflow("flow", *FLOW.steps.values())
 
     assert twin.digest == FLOW.digest
@@ -147,7 +147,7 @@ def test_steps_that_declare_a_parameter_alike_share_its_value() -> None:
 
 
 def test_one_step_can_be_evaluated_by_hand() -> None:
-    """It says what came out and what comes next, and drives nothing."""
+    """It returns the result and the next step, and starts no run."""
     assert FLOW.run("plan", state={"topic": "tea", "n": 1}) == StepOutput(
         step="plan",
         title="Plan it",
@@ -223,7 +223,7 @@ def test_an_awaitable_that_is_no_coroutine_is_refused_alike() -> None:
     ],
     ids=range(13),
 )
-def test_a_handler_that_returns_something_else_is_told_what_is_right(
+def test_a_wrong_result_of_a_handler_is_an_error_that_names_the_right_one(
     returned: Any, what: str
 ) -> None:
     """A wrong return must stop the run, never pass for success."""
@@ -240,12 +240,12 @@ def test_a_handler_that_returns_something_else_is_told_what_is_right(
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.DEFAULT])
 @pytest.mark.parametrize("kind", [tuple, list])
 def test_a_right_result_is_taken_as_it_is(outcome: Outcome, kind: type) -> None:
-    """Also as a list, which is what a decorator may make of it."""
+    """This includes a list, which a decorator may return."""
     assert checked_result("draft", kind([outcome, {"a": 1}])) == (outcome, {"a": 1})
 
 
 def test_the_defaults_of_a_step_are_the_careful_ones() -> None:
-    """One retry with feedback, then a person; approved completes and rejected rejects."""
+    """One retry with feedback, then a human; approved completes and rejected rejects."""
     step = StepDef("a")
 
     assert (step.retries, step.timeout, step.gate, step.on_error) == (1, None, None, None)
