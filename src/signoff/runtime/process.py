@@ -66,7 +66,8 @@ async def run_process(
     """
     variables = command_environment((), {}) if env is None else env
     marking = {MARK: mark} if mark else {}
-    process = await _started(asyncio.ensure_future(_start(argv, cwd, {**variables, **marking})))
+    starting = asyncio.ensure_future(_start(argv, cwd, {**variables, **marking}))
+    process = await _started(starting, mark)
     outputs = _Output(out or _decoded(emit)), _Output(err or _decoded(emit))
     finished = False
     try:
@@ -86,7 +87,7 @@ async def run_process(
 
 
 async def _started(
-    starting: asyncio.Future[asyncio.subprocess.Process],
+    starting: asyncio.Future[asyncio.subprocess.Process], mark: str
 ) -> asyncio.subprocess.Process:
     """Returns the program once it runs.
 
@@ -96,16 +97,17 @@ async def _started(
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await asyncio.shield(asyncio.ensure_future(_end_unwanted(starting)))
+        await asyncio.shield(asyncio.ensure_future(_end_unwanted(starting, mark)))
         raise
 
 
-async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process], mark: str) -> None:
     await asyncio.wait({starting}, timeout=_START_SECONDS)
     # If the start was cancelled as well, it may wait for pipes that are never opened.
     starting.cancel()
     with suppress(CommandFailed, asyncio.CancelledError):
-        await _end(await starting)
+        # It may already have detached processes, even before asyncio reports that it runs.
+        await _end_family(await starting, mark, thoroughly=True)
 
 
 async def _start(
