@@ -106,8 +106,10 @@ async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process], ma
     # If the start was cancelled as well, it may wait for pipes that are never opened.
     starting.cancel()
     with suppress(CommandFailed, asyncio.CancelledError):
-        # It may already have detached processes, even before asyncio reports that it runs.
-        await _end_family(await starting, mark, thoroughly=True)
+        # At once, without looking for descendants first: it was stopped before it could work.
+        await _end(await starting)
+        # It may all the same have detached processes before asyncio reported that it runs.
+        await end_orphans(mark)
 
 
 async def _start(
