@@ -28,17 +28,17 @@ from signoff.core import events as ev
 from signoff.core.checked import Checked, CheckedCall
 from signoff.core.context import Chance, FanOutCall, StepContext
 from signoff.core.digest import digest
-from signoff.core.effects import Effect, EffectId, EffectKind, Reply
+from signoff.core.effects import Effect, EffectId, EffectKind
 from signoff.core.frozen import thaw
-from signoff.core.requests import Response
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
 from signoff.core.stop_reason import Sleeping
 from signoff.core.wording import replay_digest
 from signoff.runtime.checked_request import ask_checked, map_checked
-from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
+from signoff.runtime.effect_errors import error_from_json
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
+from signoff.runtime.human_reply import ask_human
 from signoff.runtime.in_doubt import settle
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.performers import reply_of
@@ -46,7 +46,6 @@ from signoff.runtime.ports import Progress
 from signoff.runtime.run_inbox import BY_HUMAN, RunInbox
 from signoff.runtime.services import EngineServices
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
-from signoff.runtime.working_copy import files_for_human
 
 T = TypeVar("T")
 Work = Callable[..., Coroutine[Any, Any, Any]]
@@ -290,7 +289,7 @@ class AttemptEffects:
         agent = effect.payload.get("agent", "")
         call = EffectCall(ctx, identity, effect, payload_digest, self._limits, agent)
         if effect.kind is EffectKind.ASK and self._is_for_human(call):
-            return self._ask_human(call, record)
+            return ask_human(self._effect_runner, self.inbox, call, record)
         if record is None:
             return await self._shielded(self._effect_runner.perform(call))
         # It was started, and its end is not recorded.
@@ -326,26 +325,6 @@ class AttemptEffects:
         if not answered:
             self.inbox.dismiss(request)
         return answered
-
-    def _ask_human(self, call: EffectCall, record: EffectRecord | None) -> Any:
-        """Puts a prompt into the inbox; the answer counts as the agent's reply."""
-        payload = call.effect.payload
-        parts = [payload.get("system"), payload["prompt"]]
-        if payload.get("files"):
-            parts += files_for_human(payload["files"], edit=bool(payload.get("edit")))
-        elif payload.get("edit"):
-            parts.append(f"Work in this directory: {payload.get('workspace')}")
-        about = payload.get("about", {})
-        request = Response("\n\n".join(filter(None, parts)), payload.get("schema"), about=about)
-        answer = self.inbox.ask(EffectId(f"{call.id}{BY_HUMAN}"), request)
-        call = call._replace(attempt=1 if record is None else record.attempt + 1)
-        self._effect_runner.record_start(call)
-        if answer.failed:
-            # Bad output, not an agent error: an attempt that knows the reason may do better.
-            error = with_usage(errors.AgentBadOutput(answer.value), FREE)
-            raise self._effect_runner.record_failure(call, error)
-        reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent)
-        return self._effect_runner.record_reply(call, reply.to_json(), FREE)
 
     def _shielded(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
         """Starts an effect in a task of its own and returns a future for its reply.

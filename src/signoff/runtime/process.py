@@ -66,7 +66,8 @@ async def run_process(
     """
     variables = command_environment((), {}) if env is None else env
     marking = {MARK: mark} if mark else {}
-    process = await _started(asyncio.ensure_future(_start(argv, cwd, {**variables, **marking})))
+    starting = asyncio.ensure_future(_start(argv, cwd, {**variables, **marking}))
+    process = await _started(starting, mark)
     outputs = _Output(out or _decoded(emit)), _Output(err or _decoded(emit))
     finished = False
     try:
@@ -86,7 +87,7 @@ async def run_process(
 
 
 async def _started(
-    starting: asyncio.Future[asyncio.subprocess.Process],
+    starting: asyncio.Future[asyncio.subprocess.Process], mark: str
 ) -> asyncio.subprocess.Process:
     """Returns the program once it runs.
 
@@ -96,16 +97,19 @@ async def _started(
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await asyncio.shield(asyncio.ensure_future(_end_unwanted(starting)))
+        await asyncio.shield(asyncio.ensure_future(_end_unwanted(starting, mark)))
         raise
 
 
-async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process], mark: str) -> None:
     await asyncio.wait({starting}, timeout=_START_SECONDS)
     # If the start was cancelled as well, it may wait for pipes that are never opened.
     starting.cancel()
     with suppress(CommandFailed, asyncio.CancelledError):
+        # At once, without looking for descendants first: it was stopped before it could work.
         await _end(await starting)
+        # It may all the same have detached processes before asyncio reported that it runs.
+        await end_orphans(mark)
 
 
 async def _start(

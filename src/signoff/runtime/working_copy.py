@@ -49,12 +49,6 @@ async def ask_on_copy(
     return replace(reply, contents=contents)
 
 
-def files_for_human(files: Mapping[str, str], *, edit: bool) -> list[str]:
-    """Returns the texts as a human sees them, and what to send back."""
-    parts = [f"----- {name} -----\n{text}" for name, text in files.items()]
-    return [*parts, "Answer with the whole new text, and nothing else."] if edit else parts
-
-
 @contextmanager
 def _folder(call: Call, files: FilePort | None) -> Iterator[Path]:
     if files is None:
