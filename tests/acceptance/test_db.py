@@ -103,14 +103,14 @@ def test_a_migration_that_was_edited_is_refused(library: Library) -> None:
     assert "001_tables.sql was changed after it was applied" in refused[0].err
 
 
-def test_a_migration_that_fails_half_way_is_undone(library: Library) -> None:
+def test_a_migration_that_fails_half_way_is_rolled_back(library: Library) -> None:
     """Half a migration can neither be repeated nor taken back."""
     library.write("changes/002_titles.sql", TITLES + "UPDATE nowhere SET x = 1 WHERE id = 1;\n")
 
     failed = library.db("migrate")
 
     assert failed.code == 1
-    assert "002_titles.sql failed and was undone" in failed.err
+    assert "002_titles.sql failed and was rolled back" in failed.err
     assert library.columns == ["id", "words"]
     assert len(library.told("backups")) == 1
 
@@ -171,7 +171,7 @@ def test_a_backup_of_another_database_is_not_restored(library: Library) -> None:
     refused = library.db("restore", foreign["id"], "--yes")
 
     assert refused.code == 1
-    assert "is of another database" in refused.err
+    assert "belongs to another database" in refused.err
     assert library.words == [10]
 
 
