@@ -285,7 +285,7 @@ def test_the_policy_judges_answer_survives_its_own_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decisions", "conflict"),
+    ("rivals", "conflict"),
     [
         ([(Severity.CRITICAL, "other"), (Severity.CRITICAL, None)], True),
         ([(Severity.CRITICAL, None), (Severity.CRITICAL, None)], False),
@@ -294,12 +294,12 @@ def test_the_policy_judges_answer_survives_its_own_check() -> None:
     ],
 )
 def test_criticals_conflict_when_there_are_several_and_one_names_a_competing_constraint(
-    decisions: list[tuple[Severity, str | None]], conflict: bool
+    rivals: list[tuple[Severity, str | None]], conflict: bool
 ) -> None:
     """Two requirements that exclude each other need a human's decision."""
     decisions = [
         AdjudicationDecision(str(n), severity=severity, competing_constraint=rival)
-        for n, (severity, rival) in enumerate(decisions)
+        for n, (severity, rival) in enumerate(rivals)
     ]
 
     found = conflicting_criticals(verdict(Verdict.REWRITE, *decisions))
