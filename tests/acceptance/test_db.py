@@ -105,7 +105,7 @@ def test_a_migration_that_fails_halfway_is_rolled_back(project: DatabaseProject)
     failed = project.db("migrate")
 
     assert failed.code == 1
-    assert "002_titles.sql failed and was undone" in failed.err
+    assert "002_titles.sql failed and was rolled back" in failed.err
     assert project.columns == ["id", "words"]
     assert len(project.json_of("backups")) == 1
 
@@ -166,7 +166,7 @@ def test_a_backup_of_another_database_is_not_restored(project: DatabaseProject) 
     refused = project.db("restore", foreign["id"], "--yes")
 
     assert refused.code == 1
-    assert "is of another database" in refused.err
+    assert "belongs to another database" in refused.err
     assert project.words == [10]
 
 

@@ -60,8 +60,8 @@ def failing(name: str, holds: object) -> Postcondition:
 # Statements
 
 
-def test_every_honest_statement_runs(db: SafeDatabaseClient, library: Library) -> None:
-    """What the guard lets through, the database's own line of defence must let through too."""
+def test_every_ordinary_statement_runs(db: SafeDatabaseClient, library: Library) -> None:
+    """What the guard allows, the database's own line of defense must allow too."""
     refused = []
 
     for sql in HONEST[library.dialect]:
@@ -89,7 +89,7 @@ def test_no_attack_changes_anything(db: SafeDatabaseClient, library: Library) ->
 
 
 def test_values_are_bound_by_position_and_by_name(db: SafeDatabaseClient, library: Library) -> None:
-    """Whoever pastes values into texts is open to whatever the values say."""
+    """Values that are pasted into a statement can change it."""
     hostile = "'; DROP TABLE books; --"
 
     db.execute(f"INSERT INTO books (title) VALUES ({library.place(1)})", [hostile])
@@ -101,7 +101,7 @@ def test_values_are_bound_by_position_and_by_name(db: SafeDatabaseClient, librar
 
 
 def test_a_query_only_reads(db: SafeDatabaseClient, library: Library) -> None:
-    """Conditions are given queries; they must not be able to do a step's work."""
+    """Conditions use queries and must not be able to change anything."""
     for sql in (
         "UPDATE books SET title = 'x' WHERE id = 1",
         "INSERT INTO books (title) VALUES ('x')",
@@ -130,7 +130,7 @@ def test_a_view_answers_with_rows_one_row_a_value_or_whether_there_is_any(
     assert view.exists("SELECT 1 FROM books")
 
 
-def test_a_statement_the_database_refuses_says_what_it_said(db: SafeDatabaseClient) -> None:
+def test_an_error_of_the_database_is_passed_on(db: SafeDatabaseClient) -> None:
     """An agent can fix a wrong column only if the error names it."""
     with pytest.raises(StoreError, match="no_such_column"):
         db.query("SELECT no_such_column FROM books")
@@ -159,7 +159,7 @@ def test_a_confirmed_delete_runs_once(db: SafeDatabaseClient, library: Library, 
 def test_a_token_for_one_row_does_not_delete_another(
     db: SafeDatabaseClient, library: Library, clock: FrozenClock
 ) -> None:
-    """Neither do values slip past it, nor time."""
+    """Nor does it allow other values, or a later time."""
     where = f"id = {library.place(1)}"
     other = db.get_delete_confirmation("books", where, [1])
     with pytest.raises(NotAllowed, match="another table or condition"):
@@ -185,10 +185,10 @@ def test_a_token_for_one_row_does_not_delete_another(
         ("signoff_steps", "run = 'x'"),
     ],
 )
-def test_no_token_is_given_for_what_would_be_refused(
+def test_there_is_no_token_for_a_refused_statement(
     db: SafeDatabaseClient, table: str, where: str
 ) -> None:
-    """A confirmation must not be a way around the guard."""
+    """A confirmation must not bypass the guard."""
     with pytest.raises(NotAllowed):
         db.get_delete_confirmation(table, where)
 
@@ -213,7 +213,7 @@ def test_what_no_workflow_may_do_is_refused_by_name(
 def test_a_steps_statements_are_applied_together_and_marked(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The journal learns of the commit a moment later; the marker is what bridges that moment."""
+    """The journal records the commit a moment later; until then the marker tells."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES (:title)", {"title": "Ulysses"})
     work.stage("UPDATE books SET title = 'Emma II' WHERE title = 'Emma'")
@@ -256,7 +256,7 @@ def test_the_note_of_finished_work_is_found_again(db: SafeDatabaseClient, librar
 def test_each_item_of_a_fan_out_has_a_marker_of_its_own(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The first item would pass for all of them."""
+    """The first item must not count for all of them."""
     for item in ("a", "b", "a"):
         work = db.staged()
         work.stage("INSERT INTO books (title) VALUES (:item)", {"item": item})
@@ -268,7 +268,7 @@ def test_each_item_of_a_fan_out_has_a_marker_of_its_own(
 def test_every_condition_that_does_not_hold_is_named_and_nothing_stays(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The feedback for the next attempt must say all that is missing."""
+    """The next attempt must get all problems."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
     explodes = failing("explodes", ValueError("boom"))
@@ -322,10 +322,10 @@ def test_a_statement_that_fails_undoes_those_before_it(
     assert library.titles() == BEFORE
 
 
-def test_a_condition_that_asks_without_end_is_broken_off(
+def test_an_endless_query_of_a_condition_is_aborted(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The database would stay locked for everybody."""
+    """The database would stay locked for every process."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
@@ -339,18 +339,16 @@ def test_a_condition_that_asks_without_end_is_broken_off(
     assert db.query("SELECT 1 AS one") == ({"one": 1},)
 
 
-def test_a_condition_that_hangs_by_itself_is_left_behind(
-    db: SafeDatabaseClient, library: Library
-) -> None:
-    """And cannot look at the database any more when it wakes up."""
-    woken, said, over = threading.Event(), [], threading.Event()
+def test_a_condition_that_hangs_is_abandoned(db: SafeDatabaseClient, library: Library) -> None:
+    """It cannot read the database any more when it wakes up."""
+    woken, messages, over = threading.Event(), [], threading.Event()
 
     def hang(view: ReadOnlyView) -> bool:
         woken.wait(PATIENCE_SECONDS)
         try:
             view.query("SELECT 1")
         except UsageError as error:
-            said.append(str(error))
+            messages.append(str(error))
         over.set()
         return True
 
@@ -362,11 +360,11 @@ def test_a_condition_that_hangs_by_itself_is_left_behind(
 
     assert isinstance(applied, RolledBack)
     assert library.titles() == BEFORE
-    assert said[0].startswith("this view of the database is closed")
+    assert messages[0].startswith("this view of the database is closed")
 
 
 def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, library: Library) -> None:
-    """It would make itself true."""
+    """It must not make itself true."""
 
     def cheat(view: ReadOnlyView) -> bool:
         view.query("INSERT INTO books (title) VALUES ('Ulysses')")
@@ -379,10 +377,10 @@ def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, librar
     assert library.titles() == BEFORE
 
 
-def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
+def test_not_even_an_allowed_change_runs_inside_a_condition(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The database itself holds the transaction to reading from then on, for every caller."""
+    """The database itself only allows reading from then on."""
 
     def cheat(_view: ReadOnlyView) -> bool:
         insert = "INSERT INTO books (title) VALUES ('Ulysses')"
@@ -395,7 +393,7 @@ def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
     assert library.titles() == BEFORE
 
 
-def test_what_may_not_run_is_refused_when_it_is_staged(db: SafeDatabaseClient) -> None:
+def test_a_refused_statement_is_refused_when_it_is_staged(db: SafeDatabaseClient) -> None:
     """The submitter gets the error at once, before a transaction is opened."""
     work = db.staged()
 
@@ -442,7 +440,7 @@ def test_a_database_locked_by_another_process_is_reported_and_left_alone(
 
 
 def test_many_threads_take_turns(db: SafeDatabaseClient, library: Library) -> None:
-    """Items of a fan-out end when they like."""
+    """Items of a fan-out may end at the same time."""
     results: list[object] = []
 
     def one(number: int) -> None:
@@ -462,7 +460,7 @@ def test_many_threads_take_turns(db: SafeDatabaseClient, library: Library) -> No
 
 
 def test_two_processes_that_do_the_same_work_do_it_once(library: Library) -> None:
-    """A runner that was thought dead may wake up."""
+    """A process that seemed dead may wake up."""
     results = []
 
     def one() -> None:
@@ -490,14 +488,14 @@ def test_two_processes_that_do_the_same_work_do_it_once(library: Library) -> Non
 
 
 @pytest.mark.parametrize("address", ["mysql://host/name", "http://host", ""])
-def test_an_address_of_another_kind_is_refused_with_those_there_are(address: str) -> None:
+def test_an_unsupported_address_is_refused_with_the_valid_ones(address: str) -> None:
     """A wrong address must not become a file of that name."""
     with pytest.raises(ConfigError, match="postgresql://"):
         SafeDatabaseClient.open(address)
 
 
-def test_a_file_that_is_not_there_is_not_created(tmp_path: Path) -> None:
-    """A slip in the path would pass for an empty database."""
+def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
+    """A typo in the path must not look like an empty database."""
     with pytest.raises(UsageError, match="there is no database"):
         SafeDatabaseClient.open(tmp_path / "missing.db")
 

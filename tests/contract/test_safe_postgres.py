@@ -34,10 +34,10 @@ def connection(library: Library) -> Iterator[PostgresConnection]:
         yield db
 
 
-def test_no_change_gets_through_even_when_the_guard_takes_it_for_a_read(
+def test_nothing_is_changed_even_if_the_guard_takes_it_for_a_read(
     connection: PostgresConnection, library: Library
 ) -> None:
-    """One mistake of the parser would be enough."""
+    """A single mistake of the parser must not be enough."""
     kinds = ("schema", "every row", "several statements", "comments", "hidden changes")
     before = library.rows("SELECT count(*) FROM pg_class")
 
@@ -70,10 +70,10 @@ def test_no_change_gets_through_even_when_the_guard_takes_it_for_a_read(
         ("UPDATE quiet SET title = 'x'", Allowed(StatementKind.UPDATE, "quiet")),
     ],
 )
-def test_the_servers_own_reading_of_a_change_has_to_agree(
+def test_the_servers_plan_must_match_the_allowed_change(
     connection: PostgresConnection, library: Library, sql: str, allowed: Allowed
 ) -> None:
-    """What was judged as one thing could do another: by a text, by a rule, by a view."""
+    """A text, a rule or a view can make a statement do something else."""
     connection.own("CREATE VIEW quiet AS SELECT * FROM books")
     connection.own("CREATE RULE loud AS ON UPDATE TO quiet DO INSTEAD DELETE FROM books")
     connection.begin(write=True)
@@ -101,7 +101,7 @@ def test_several_statements_in_one_text_are_refused_by_the_server_too(
 def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
     library: Library,
 ) -> None:
-    """The server restarts, the network goes: the run is resumed later and does it once."""
+    """The run is resumed later, and does the work once."""
 
     def broken(view: ReadOnlyView) -> bool:
         pid = view.value("SELECT max(pid) FROM pg_stat_activity WHERE query LIKE '%max(pid)%'")
@@ -125,7 +125,7 @@ def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
     assert done == Committed(changed=1)
 
 
-def test_a_server_that_is_not_there_is_said_without_the_password(tmp_path: Path) -> None:
+def test_a_missing_server_is_reported_without_the_password(tmp_path: Path) -> None:
     """Messages end up in logs."""
     address = f"postgresql://ann:secret@/books?host={tmp_path}"
 
@@ -135,8 +135,8 @@ def test_a_server_that_is_not_there_is_said_without_the_password(tmp_path: Path)
     assert "secret" not in str(refused.value)
 
 
-def test_an_address_that_cannot_be_read_is_said_without_it() -> None:
-    """It may hold a password."""
+def test_an_invalid_address_is_not_shown() -> None:
+    """It may contain a password."""
     with pytest.raises(ConfigError, match="cannot be read") as refused:
         SafeDatabaseClient.open("postgresql://ann:secret@[host/x")
 
@@ -153,7 +153,7 @@ def test_without_psycopg_the_message_says_how_to_install_it(
         SafeDatabaseClient.open("postgresql://host/name")
 
 
-def test_a_dump_program_that_is_too_old_is_passed_over_for_the_servers_own(
+def test_an_old_dump_program_is_skipped_for_the_servers_own(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Distributions ship one version; it refuses to dump a newer server."""
@@ -171,10 +171,10 @@ def test_a_dump_program_that_is_too_old_is_passed_over_for_the_servers_own(
     assert "Dune" in Path(backup.path).read_text(encoding="utf-8")
 
 
-def test_without_any_fitting_dump_program_the_message_says_which_is_needed(
+def test_without_a_suitable_dump_program_the_message_names_the_version(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backup that silently was none is the worst kind."""
+    """A missing backup must not go unnoticed."""
     monkeypatch.setenv("PATH", str(tmp_path))
     plain = _as_plain_user(library)
 
@@ -183,7 +183,7 @@ def test_without_any_fitting_dump_program_the_message_says_which_is_needed(
 
 
 def test_backups_of_a_server_need_a_folder(library: Library) -> None:
-    """There is no place beside it."""
+    """There is no folder next to a server."""
     with pytest.raises(ConfigError, match="a folder for the backups"):
         Upkeep(library.address).backup()
 
@@ -197,21 +197,21 @@ def test_backups_of_a_server_need_a_folder(library: Library) -> None:
         ("a = $1", [5], "a = $1", [5]),
     ],
 )
-def test_names_become_numbers(
+def test_named_parameters_become_numbered_ones(
     sql: str, params: dict[str, object], numbers: str, values: list[object]
 ) -> None:
     """The same statement should run on both kinds of database."""
     assert numbered(sql, params) == (numbers, values)
 
 
-def test_a_name_without_a_value_is_said() -> None:
-    """It would be sent as it is, and the server's answer be about a colon."""
+def test_a_parameter_without_a_value_is_reported() -> None:
+    """The server's own message would be about a colon."""
     with pytest.raises(StoreError, match=":missing"):
         numbered("a = :missing", {"x": 1})
 
 
 def _as_plain_user(library: Library) -> str:
-    """Returns the library's address as a user who is not told where the server's programs are."""
+    """Returns the address for a user who may not read the server's settings."""
     with closing(library.connect()) as db:
         db.execute("DROP ROLE IF EXISTS plain")
         db.execute("CREATE ROLE plain LOGIN")

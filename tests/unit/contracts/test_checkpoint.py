@@ -20,8 +20,8 @@ STATE: dict[str, Any] = {
 }
 
 
-def test_a_checkpoint_says_what_was_done_how_often_and_what_it_gave() -> None:
-    """Commands and conditions build on it; the engine's notes are not among its data."""
+def test_a_checkpoint_has_the_completed_steps_their_counts_and_their_results() -> None:
+    """Commands and conditions use it; the engine's own entries are not part of its data."""
     point = checkpoint_of("run", "book", "write", STATE)
 
     assert point.completed("plan")
@@ -35,7 +35,7 @@ def test_a_checkpoint_says_what_was_done_how_often_and_what_it_gave() -> None:
 
 
 def test_expressions_and_programs_see_data_and_fields_side_by_side() -> None:
-    """`checkpoint.goal` and `checkpoint.completed` are both what people would write."""
+    """Authors write both `checkpoint.goal` and `checkpoint.completed`."""
     seen = checkpoint_of("run", "book", "write", STATE).to_json()
 
     assert seen["goal"] == "shorter"
@@ -46,22 +46,22 @@ def test_expressions_and_programs_see_data_and_fields_side_by_side() -> None:
 
 
 def test_a_run_that_has_done_nothing_has_an_empty_checkpoint() -> None:
-    """The first step's conditions are asked as well."""
+    """The first step has conditions too."""
     point = checkpoint_of("run", "book", "plan", {})
 
     assert point.completed_steps == ()
     assert point.to_json()["gate"] is None
 
 
-def test_a_dotted_name_leads_into_what_steps_gave_or_nowhere() -> None:
+def test_a_dotted_name_finds_a_value_or_nothing() -> None:
     """A gate that names something missing shows that it is missing."""
     assert lookup(STATE, "metrics.delta") == 3
     assert lookup(STATE, "metrics.delta.more") is None
     assert lookup(STATE, "nothing.at.all") is None
 
 
-def test_who_takes_a_run_up_again_is_told_what_failed() -> None:
-    """What is to be tried again, and which items failed, must not be found out anew."""
+def test_a_resume_context_lists_what_failed() -> None:
+    """The program that resumes a run must not have to find that out itself."""
     context = resume_context("run", "book", "write", STATE, "too short", attempt=2)
 
     assert context.completed_steps == ("plan", "write", "plan")
@@ -70,8 +70,8 @@ def test_who_takes_a_run_up_again_is_told_what_failed() -> None:
     assert context.parallel_status == {"total": 2, "completed": 1, "failed": ["1:b"]}
 
 
-def test_who_takes_up_a_run_in_good_order_is_told_of_no_failures() -> None:
-    """Nothing is asked that needs no answer."""
+def test_a_resume_context_of_a_healthy_run_has_no_failures() -> None:
+    """There is nothing to act on."""
     context = resume_context("run", "book", "plan", {})
 
     assert context.pending_retry is None

@@ -13,7 +13,7 @@ from signoff.store.memory import MemoryStore
 
 
 def bounds(workflow: Workflow, step: str) -> dict[str, int | None]:
-    """Returns how often each way out of a step may be taken, by where it leads."""
+    """Returns the bound of each edge of a step, by its target."""
     edges = [edge for edge in workflow.steps[step].next.values() if isinstance(edge, Edge)]
     return {str(edge.to): edge.bound for edge in edges}
 
@@ -29,8 +29,8 @@ def branch(on_true: str, on_false: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("on_true", "on_false"), [("fix", "end"), ("end", "fix"), ("check", "end"), ("end", "check")]
 )
-def test_the_branch_that_comes_back_is_the_one_that_is_counted(on_true: str, on_false: str) -> None:
-    """A loop through a step further down is a loop too, whichever branch it hangs on."""
+def test_the_branch_that_leads_back_is_counted(on_true: str, on_false: str) -> None:
+    """A loop over a later step is a loop too, on either branch."""
     workflow = define_workflow(
         {
             "type": "loop",
@@ -48,7 +48,7 @@ def test_the_branch_that_comes_back_is_the_one_that_is_counted(on_true: str, on_
 
 
 def test_steps_that_run_together_loop_by_any_of_their_names() -> None:
-    """The second of them stands further down, and still it is the same place."""
+    """The second of them comes later in the file, but it is the same node."""
     workflow = define_workflow(
         {
             "type": "loop",
@@ -63,8 +63,8 @@ def test_steps_that_run_together_loop_by_any_of_their_names() -> None:
     assert bounds(workflow, "style+facts") == {"style+facts": 3, "end": None}
 
 
-async def test_a_loop_nobody_counted_ends_at_a_person_too() -> None:
-    """Twenty rounds of work are not thrown away because nobody wrote a number."""
+async def test_a_loop_without_a_limit_ends_with_a_human_decision_too() -> None:
+    """Twenty rounds of work are not lost because the author set no limit."""
     rounds: list[int] = []
 
     def again(_ctx: StepContext) -> dict[str, bool]:

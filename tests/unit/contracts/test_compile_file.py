@@ -40,9 +40,9 @@ def problems(folder: Path, text: str) -> list[str]:
     return [str(each).removeprefix(f"{folder}/") for each in caught.value.problems]
 
 
-def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
-    """A file is mended in one go, whichever kind of mistake is in it."""
-    told = problems(
+def test_every_mistake_is_reported_with_its_line(tmp_path: Path) -> None:
+    """All mistakes of a file can be fixed at once, of whatever kind they are."""
+    messages = problems(
         tmp_path,
         """\
         version: 1
@@ -76,7 +76,7 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
 
     expected = [
         "contract.yaml:3: initial_step is the unknown step 'planing' (one of: plan, write, gate)",
-        "contract.yaml:4: a database of the kind 'mysql' is not supported",
+        "contract.yaml:4: unsupported kind of database 'mysql'",
         "contract.yaml:5: limits.usd is 'many' (a number of at least 0)",
         "contract.yaml:8: unknown key 'comand' (did you mean 'command'? valid: name, title, co",
         "contract.yaml:10: next is the unknown step 'writr' (one of: plan, write, gate)",
@@ -89,13 +89,13 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         "contract.yaml:22: steps[2].timeout is -1 (a number of seconds above 0)",
         "contract.yaml:26: human_gate.options[0].next_step is the unknown step 'elsewhere'",
     ]
-    assert len(told) == len(expected), told
-    for line, beginning in zip(told, expected, strict=True):
+    assert len(messages) == len(expected), messages
+    for line, beginning in zip(messages, expected, strict=True):
         assert line.startswith(beginning)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             "steps: []\ntype: x\n",
@@ -114,18 +114,16 @@ def test_every_mistake_is_told_with_its_line(tmp_path: Path) -> None:
         ("type: [\n", "contract.yaml:"),
     ],
 )
-def test_a_file_that_says_nothing_usable_is_one_problem(
-    tmp_path: Path, text: str, told: str
-) -> None:
-    """What follows from the first mistake is not worth a line of its own."""
+def test_an_unusable_file_is_one_problem(tmp_path: Path, text: str, message: str) -> None:
+    """Problems that follow from the first one are not reported."""
     (problem,) = problems(tmp_path, text)
 
-    assert problem.startswith(told)
+    assert problem.startswith(message)
 
 
-def test_a_step_nobody_leads_to_is_told_with_its_line(tmp_path: Path) -> None:
-    """What the graph finds is found in the file."""
-    (told,) = problems(
+def test_an_unreachable_step_is_reported_with_its_line(tmp_path: Path) -> None:
+    """Problems of the graph have a line in the file too."""
+    (message,) = problems(
         tmp_path,
         """\
         type: x
@@ -135,11 +133,11 @@ def test_a_step_nobody_leads_to_is_told_with_its_line(tmp_path: Path) -> None:
         """,
     )
 
-    assert told.startswith("contract.yaml:4: step 'b': cannot be reached from 'a'")
+    assert message.startswith("contract.yaml:4: step 'b': cannot be reached from 'a'")
 
 
 def test_names_are_read_in_either_form_and_schemas_left_alone(tmp_path: Path) -> None:
-    """Who holds a definition in JavaScript need not rename its keys."""
+    """Definitions from JavaScript need no renamed keys."""
     ours = read(
         tmp_path,
         """\
@@ -180,7 +178,7 @@ def test_names_are_read_in_either_form_and_schemas_left_alone(tmp_path: Path) ->
 def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
     tmp_path: Path,
 ) -> None:
-    """A run that is resumed where another agent is the default goes on with its own."""
+    """A run that is resumed where another agent is the default keeps its own."""
     text = """\
     type: x
     steps: [{name: a, prompt: p, next: b}, {name: b, prompt: p, agent: codex}]
@@ -193,8 +191,8 @@ def test_steps_that_name_no_agent_ask_the_default_one_and_the_run_remembers(
     assert workflow.source["given"]["default_agent"] == "auto"
 
 
-def test_agents_that_nobody_knows_are_told_before_a_run(tmp_path: Path) -> None:
-    """The third step's slip must not be found after the first two were paid for."""
+def test_unknown_agents_are_reported_before_a_run(tmp_path: Path) -> None:
+    """A typo in the third step must not be found after the first two were paid for."""
     text = """\
     type: x
     roles: {writer: claud, editor: codex}
@@ -214,7 +212,7 @@ def test_agents_that_nobody_knows_are_told_before_a_run(tmp_path: Path) -> None:
 
 
 def test_a_moved_project_finds_its_workflow_unchanged(tmp_path: Path) -> None:
-    """Where a project lies is no part of what it does."""
+    """The folder of a project is not part of its workflow."""
     text = "type: x\ndatabase: data/books.db\nsteps: [{name: a, command: [x]}]\n"
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
@@ -227,7 +225,7 @@ def test_a_moved_project_finds_its_workflow_unchanged(tmp_path: Path) -> None:
 async def test_the_database_and_programs_are_found_from_the_projects_folder(
     tmp_path: Path,
 ) -> None:
-    """Paths in a file mean the same from wherever the run is started."""
+    """Paths in a file do not depend on the current folder."""
     import sqlite3
 
     with sqlite3.connect(tmp_path / "books.db") as db:
@@ -261,15 +259,15 @@ async def test_the_database_and_programs_are_found_from_the_projects_folder(
 
 
 def test_the_example_is_read(tmp_path: Path) -> None:
-    """It is what people begin with."""
+    """Users start with it."""
     workflow = compile_file(SourceFile(EXAMPLE), CompileContext(tmp_path))
 
     assert list(workflow.steps) == ["collect", "write", "compare", "sign-off", "publish"]
     assert workflow.roles == {"writer": "claude"}
 
 
-async def test_items_and_neighbours_are_worked_as_in_python(tmp_path: Path) -> None:
-    """What a file can say, it can say in full."""
+async def test_items_and_parallel_steps_work_as_in_python(tmp_path: Path) -> None:
+    """A file can express everything that a definition in Python can."""
     workflow = read(
         tmp_path,
         """\
@@ -299,10 +297,10 @@ async def test_items_and_neighbours_are_worked_as_in_python(tmp_path: Path) -> N
     assert list(result.state["_items"]) == ["0:a", "1:b"]
 
 
-async def test_a_file_names_functions_that_look_into_the_database(
+async def test_a_file_can_name_functions_that_query_the_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without statements nothing is in the database, whatever the worker says; it is refused."""
+    """Without statements the database is unchanged, so the work is refused."""
     (tmp_path / "listing_checks.py").write_text(LISTING, "utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with closing(sqlite3.connect(tmp_path / "books.db")) as db:
@@ -333,9 +331,9 @@ async def test_a_file_names_functions_that_look_into_the_database(
     assert "Previous attempt failed: It is not listed" in worker.requests[1].prompt
 
 
-def test_a_condition_that_cannot_be_imported_is_told_with_its_line(tmp_path: Path) -> None:
-    """A name that leads nowhere would fail every attempt, after the agent was paid."""
-    told = problems(
+def test_a_condition_that_cannot_be_imported_is_reported_with_its_line(tmp_path: Path) -> None:
+    """An unknown name would fail every attempt, after the agent was paid."""
+    messages = problems(
         tmp_path,
         """\
         type: t
@@ -348,7 +346,7 @@ def test_a_condition_that_cannot_be_imported_is_told_with_its_line(tmp_path: Pat
         """,
     )
 
-    assert told == [
+    assert messages == [
         (
             "contract.yaml:6: the condition 'nowhere_at_all:check' cannot be loaded: "
             "ModuleNotFoundError: No module named 'nowhere_at_all'"

@@ -11,7 +11,7 @@ def of(step: WorkflowStep, **more: Any) -> frozenset[str] | None:
 
 
 def test_names_in_prompts_and_expressions_are_the_parameters() -> None:
-    """What a contract never mentions cannot be meant, so it is refused at the start."""
+    """A parameter that the contract never uses is a typo, and is refused at the start."""
     step = WorkflowStep(
         "a",
         prompt="Write about {{ topic }} for {{item}}, as in {{draft.text}}.",
@@ -32,11 +32,11 @@ def test_names_in_prompts_and_expressions_are_the_parameters() -> None:
     ],
     ids=["program", "function", "all of them"],
 )
-def test_where_anything_can_be_read_any_name_is_taken(step: WorkflowStep) -> None:
-    """Refusing what a program reads would break workflows that work."""
+def test_a_workflow_with_code_accepts_any_parameter(step: WorkflowStep) -> None:
+    """A program may read parameters that the contract does not mention."""
     assert of(step) is None
 
 
-def test_declared_parameters_are_all_there_are() -> None:
-    """That is what the author of a program writes to have typos refused."""
+def test_declared_parameters_are_the_only_ones() -> None:
+    """Authors of programs declare parameters so that typos are refused."""
     assert of(WorkflowStep("a", command=["make"]), params=["a"]) == frozenset({"a"})

@@ -30,8 +30,8 @@ def steps(*given: dict[str, Any]) -> dict[str, Any]:
     return {"type": "t", "steps": list(given)}
 
 
-def test_every_mistake_of_a_definition_is_told_at_once() -> None:
-    """Mending one mistake only to be told the next is how an afternoon is lost."""
+def test_every_mistake_of_a_definition_is_reported_at_once() -> None:
+    """Fixing one mistake only to learn of the next one takes an afternoon."""
     wrong = {
         "type": "w1",
         "initialStep": "planing",
@@ -69,14 +69,14 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         ],
     }
 
-    told = problems(wrong)
+    message = problems(wrong)
 
     expected = [
         "step 'plan'.comand: unknown key 'comand' (did you mean 'command'? valid: ",
         "step 'write'.preconditions[0].check: preconditions[0].check is missing",
         "step 'write'.timeout: timeout is 'soon' (a number of seconds above 0)",
         "initial_step: initial_step is the unknown step 'planing' (one of: plan, write, ",
-        "database: a database of the kind 'mysql' is not supported",
+        "database: unsupported kind of database 'mysql'",
         "step 'plan'.next: next is the unknown step 'writr'",
         "step 'write'.command: the command 'w1:write' cannot be loaded: ModuleNotFoundError",
         "step 'write'.postconditions[0].check: 'result.x ==' is not an expression",
@@ -86,13 +86,13 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         "step 'gate'.human_gate.options[0].next_step: human_gate.options[0].next_step is the unkn",
         "step 'gate'.human_gate.options[1].ends: human_gate.options[1].ends is 'badly'",
     ]
-    assert len(told) == len(expected)
-    for line, beginning in zip(sorted(told), sorted(expected), strict=True):
+    assert len(message) == len(expected)
+    for line, beginning in zip(sorted(message), sorted(expected), strict=True):
         assert line.startswith(beginning)
 
 
 @pytest.mark.parametrize(
-    ("definition", "told"),
+    ("definition", "message"),
     [
         ("w1", "workflow: is 'w1' (a mapping or a WorkflowDefinition)"),
         ({"steps": []}, "type: type is missing (such as w1_editing)"),
@@ -189,25 +189,27 @@ def test_every_mistake_of_a_definition_is_told_at_once() -> None:
         ({**steps({"name": "a", "command": nothing}), "limits": 5}, "limits: limits is 5"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(definition: Any, told: str) -> None:
-    """What is wrong, where, and what would be right."""
-    assert any(problem.startswith(told) for problem in problems(definition)), problems(definition)
+def test_a_mistake_is_reported_with_its_location(definition: Any, message: str) -> None:
+    """The report says what is wrong, where, and what is valid."""
+    assert any(problem.startswith(message) for problem in problems(definition)), problems(
+        definition
+    )
 
 
 def test_a_command_that_raises_while_it_is_loaded_is_a_problem(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else's module must not end the program."""
+    """A broken module must not end the program."""
     (tmp_path / "broken_commands.py").write_text("raise ZeroDivisionError('early')\n")
     monkeypatch.syspath_prepend(tmp_path)
 
-    (told,) = problems(steps({"name": "a", "command": "broken_commands:write"}))
+    (message,) = problems(steps({"name": "a", "command": "broken_commands:write"}))
 
-    assert "cannot be loaded: ZeroDivisionError: early" in told
+    assert "cannot be loaded: ZeroDivisionError: early" in message
 
 
 def test_a_command_is_found_by_the_name_it_was_registered_under() -> None:
-    """Names such as w1:write are the author's own, and no modules."""
+    """Names such as w1:write are chosen by the author and need not be modules."""
     workflow = define_workflow(
         steps({"name": "a", "command": "w1:write"}), commands={"w1:write": nothing}
     )
@@ -215,8 +217,8 @@ def test_a_command_is_found_by_the_name_it_was_registered_under() -> None:
     assert list(workflow.steps) == ["a"]
 
 
-def test_typed_objects_say_the_same_as_a_dict() -> None:
-    """Who prefers types gets the same workflow, and so the same digest."""
+def test_typed_objects_mean_the_same_as_a_dict() -> None:
+    """Both give the same workflow, and so the same digest."""
     typed = define_workflow(
         WorkflowDefinition(
             type="t",
@@ -260,8 +262,8 @@ def test_typed_objects_say_the_same_as_a_dict() -> None:
     assert typed.digest == written.digest
 
 
-def test_a_password_and_a_folder_are_not_kept_with_runs() -> None:
-    """The journal is read by more people than the database; and projects are moved."""
+def test_a_password_and_a_folder_are_not_stored_with_runs() -> None:
+    """More people read the journal than the database, and projects are moved."""
     one = {"name": "a", "command": ["true"]}
 
     server = define_workflow({**steps(one), "database": "postgresql://ann:secret@host/books"})
@@ -284,7 +286,7 @@ def test_a_password_and_a_folder_are_not_kept_with_runs() -> None:
     ],
 )
 def test_what_a_run_depends_on_changes_its_digest(change: str, value: Any) -> None:
-    """A run that goes on with other conditions than it began with would prove nothing."""
+    """A run that continues with other conditions than it started with proves nothing."""
     first: dict[str, Any] = {"name": "a", "command": ["true"], "next": "c"}
     other: dict[str, Any] = {"name": "b", "command": ["true"], "parallel": True, "next": "c"}
     both = {"condition": "true", "on_true": "a", "on_false": "b"}
@@ -314,7 +316,7 @@ def is_done(_ctx: Any) -> bool:
     ],
 )
 def test_a_bare_function_or_text_is_a_condition_of_its_own_name(definition: Any) -> None:
-    """A short condition is written as shortly in Python as in a file, dict or not."""
+    """Short conditions are short in Python too."""
     workflow = define_workflow(definition)
 
     (step,) = workflow.source["contract"]["steps"]
@@ -322,7 +324,7 @@ def test_a_bare_function_or_text_is_a_condition_of_its_own_name(definition: Any)
 
 
 def test_a_condition_may_be_one_of_the_named_functions() -> None:
-    """Names that `commands` explains mean the same wherever a function is named."""
+    """Names in `commands` are valid wherever a function can be named."""
     step = {"name": "a", "command": "w1:do", "preconditions": ["w1:done"]}
 
     workflow = define_workflow(steps(step), commands={"w1:do": nothing, "w1:done": is_done})

@@ -27,20 +27,20 @@ NAMES = [
 
 
 def test_the_public_names_are_these() -> None:
-    """A name that goes away breaks somebody's import."""
+    """Removing a name breaks an import of a user."""
     assert contracts.__all__ == NAMES
     assert all(getattr(contracts, name) is not None for name in NAMES)
     assert dir(contracts) == NAMES
 
 
-def test_a_name_that_is_not_there_is_told() -> None:
-    """A slip of the pen is an error like any other."""
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A typo must fail as in any other module."""
     with pytest.raises(AttributeError, match="no attribute 'defineWorkflow'"):
         _ = contracts.defineWorkflow
 
 
 def test_defining_a_workflow_loads_no_parser_of_sql_and_no_expressions() -> None:
-    """Programs that define workflows and never run them should not wait for either."""
+    """Programs that only define workflows should not wait for either."""
     program = (
         "import sys; from signoff.contracts import define_workflow; "
         "define_workflow({'type': 't', 'steps': [{'name': 'a', 'command': ['x']}]}); "

@@ -22,7 +22,7 @@ from signoff.contracts.expressions import LONGEST, BadExpression, Expression, pl
     ],
 )
 def test_strict_comparisons_are_read_by_token(written: str, read: str) -> None:
-    """A text that holds three equals signs is a text, and stays as it is."""
+    """Three equals signs inside a string stay as they are."""
     assert plain_cel(written) == read
 
 
@@ -42,7 +42,7 @@ def test_strict_comparisons_are_read_by_token(written: str, read: str) -> None:
     ],
 )
 def test_conditions_are_evaluated_over_what_a_step_knows(text: str, holds: bool) -> None:
-    """Whole numbers and fractions compare, as they do in every other language of conditions."""
+    """Integers and fractions can be compared, as in other expression languages."""
     values = {
         "ctx": {"attempt": 1},
         "result": {
@@ -63,14 +63,14 @@ def test_conditions_are_evaluated_over_what_a_step_knows(text: str, holds: bool)
     "text",
     ["", "  ", "a ==", "a ==== b", "(((", "result..x", "import os", "a; b", "x" * (LONGEST + 1)],
 )
-def test_what_is_no_expression_is_refused_when_it_is_read(text: str) -> None:
-    """A slip in a branch that is rarely taken must not wait for that day."""
+def test_an_invalid_expression_is_refused_when_it_is_parsed(text: str) -> None:
+    """A typo in a branch that is rarely taken must be found before that."""
     with pytest.raises(BadExpression):
         Expression(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("result.missing == 1", "missing"),
         ("nobody.knows == 1", "nobody"),
@@ -85,18 +85,18 @@ def test_what_is_no_expression_is_refused_when_it_is_read(text: str) -> None:
         ("result.decision.__class__ == 1", "__class__"),
     ],
 )
-def test_what_cannot_be_decided_raises_and_says_why(text: str, said: str) -> None:
+def test_an_undecidable_expression_raises_with_the_reason(text: str, message: str) -> None:
     """A condition that is neither true nor false is not true."""
     values: dict[str, Any] = {"result": {"decision": "approved", "x": {}}}
 
     with pytest.raises(BadExpression) as caught:
         Expression(text).holds(values)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_deep_nesting_is_refused_or_evaluated_but_never_ends_the_program() -> None:
-    """A parser that recurses must not take the process along."""
+    """A recursive parser must not crash the process."""
     text = "(" * 900 + "true" + ")" * 900
 
     try:
@@ -116,8 +116,8 @@ def test_deep_nesting_is_refused_or_evaluated_but_never_ends_the_program() -> No
         ("true", set()),
     ],
 )
-def test_an_expression_is_given_what_it_names(text: str, names: set[str]) -> None:
-    """Handing a whole checkpoint to every condition of a thousand items would cost seconds."""
+def test_an_expression_gets_only_the_values_it_uses(text: str, names: set[str]) -> None:
+    """A whole checkpoint for every condition of a thousand items would take seconds."""
     assert Expression(text).names == names
 
 
@@ -132,7 +132,7 @@ def test_an_expression_is_given_what_it_names(text: str, names: set[str]) -> Non
     ],
 )
 def test_loops_and_long_sums_are_not_quick(text: str, quick: bool) -> None:
-    """Evaluated on the spot they could hold up every other run."""
+    """On the event loop they could block every other run."""
     assert Expression(text).is_quick is quick
 
 
@@ -146,16 +146,16 @@ def test_loops_and_long_sums_are_not_quick(text: str, quick: bool) -> None:
     ],
     ids=["loops over much", "loops over literals", "a growing value", "a growing text"],
 )
-def test_an_expression_that_would_run_for_years_is_ended_and_named(text: str) -> None:
-    """Nothing can interrupt the evaluator here; a run would hang with all others of its process."""
+def test_an_endless_expression_is_aborted_and_named(text: str) -> None:
+    """Nothing can interrupt the evaluator, so all runs of the process would hang."""
     with pytest.raises(BadExpression, match="; use a function") as caught:
         Expression(text).holds({"result": list(range(1000))})
 
     assert text[:20] in str(caught.value)
 
 
-def test_honest_loops_are_evaluated() -> None:
-    """Honest conditions are not slow."""
+def test_ordinary_loops_are_evaluated() -> None:
+    """The limit must not affect ordinary conditions."""
     values = {"result": list(range(30))}
 
     assert Expression("result.all(a, result.all(b, a + b >= 0 && '.all(.all(' != ''))").holds(
@@ -165,8 +165,8 @@ def test_honest_loops_are_evaluated() -> None:
 
 
 @pytest.mark.parametrize("text", ["reslt.n > 0", "result.all(x, y > 0)", "checkpont.n == result.n"])
-def test_a_name_that_means_nothing_is_told_when_the_expression_is_read(text: str) -> None:
-    """A slip of the pen should not first be found when an agent has been paid twice."""
+def test_an_unknown_name_is_reported_when_the_expression_is_parsed(text: str) -> None:
+    """A typo should not be found only after an agent was paid twice."""
     with pytest.raises(BadExpression, match=r"unknown name .*; valid: checkpoint, ctx,"):
         Expression(text)
 
@@ -174,13 +174,13 @@ def test_a_name_that_means_nothing_is_told_when_the_expression_is_read(text: str
 @pytest.mark.parametrize(
     "text", ["result.all(x, x > 0)", "type(result) == list", "params.map(p, p).exists(q, q == 1)"]
 )
-def test_the_names_of_loops_and_types_mean_something(text: str) -> None:
-    """What CEL knows by itself is not a slip."""
+def test_the_names_of_loops_and_types_are_known(text: str) -> None:
+    """CEL's own names are valid."""
     assert Expression(text).text == text
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("result = 3", "did you mean ==?"),
         ("result == 'a = b' +", "Syntax error"),
@@ -188,15 +188,15 @@ def test_the_names_of_loops_and_types_mean_something(text: str) -> None:
         ("db.value('SELECT 1') == 1", "expressions cannot use the database"),
     ],
 )
-def test_a_slip_is_told_with_what_was_meant(text: str, said: str) -> None:
-    """The two slips that everybody makes once are not left to the parser's words."""
+def test_a_common_mistake_is_reported_with_advice(text: str, message: str) -> None:
+    """The parser's own messages do not help with these two."""
     with pytest.raises(BadExpression) as caught:
         Expression(text)
 
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert ("did you mean" in str(caught.value)) == (text == "result = 3")
 
 
-def test_a_string_may_speak_of_the_database() -> None:
-    """Only what is looked up is refused."""
+def test_a_string_may_mention_the_database() -> None:
+    """Only real uses of it are refused."""
     assert Expression("result != 'ctx.db'").holds({"result": 1})

@@ -8,8 +8,8 @@ def write(_ctx: Any) -> None:
     """Does nothing."""
 
 
-def test_a_plan_says_who_works_each_step_and_what_is_checked() -> None:
-    """Before a run, its author sees what nobody will check."""
+def test_a_plan_lists_workers_and_conditions_of_each_step() -> None:
+    """Before a run, its author sees which steps have no conditions."""
     workflow = define_workflow(
         {
             "type": "t",

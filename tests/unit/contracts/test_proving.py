@@ -18,13 +18,13 @@ KEY = ("run", "write", 1, "")
 
 
 async def checked(check: Any, result: Any = None) -> str:
-    """Returns what is said of a condition that does not hold."""
+    """Returns the message about a condition that does not hold."""
     conditions = [Condition("changed", check, "Nothing changed")]
     (problem,) = await problems_of(conditions, CONTEXT.seen_by(None, result, None))
     return problem
 
 
-def given(result: Any) -> dict[str, Any]:
+def output(result: Any) -> dict[str, Any]:
     return {"result": result, "hint": None}
 
 
@@ -38,7 +38,7 @@ async def waits(ctx: StepContext) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "message"),
     [
         (lambda _ctx: False, "Nothing changed"),
         ("result.n > 3", "Nothing changed"),
@@ -50,13 +50,13 @@ async def waits(ctx: StepContext) -> bool:
         (lambda ctx: ctx.db.exists("SELECT 1"), "raised UsageError: this workflow has no data"),
     ],
 )
-async def test_whatever_is_not_true_does_not_hold(check: Any, said: str) -> None:
-    """A condition that raises, or gives something odd, has proved nothing."""
-    assert said in await checked(check, {"n": 1} if isinstance(check, str) else None)
+async def test_a_condition_holds_only_if_it_is_true(check: Any, message: str) -> None:
+    """A condition that raises, or returns anything else, proves nothing."""
+    assert message in await checked(check, {"n": 1} if isinstance(check, str) else None)
 
 
-async def test_everything_that_does_not_hold_is_told_together() -> None:
-    """One round of mending is cheaper than three."""
+async def test_all_conditions_that_do_not_hold_are_reported_together() -> None:
+    """One retry is cheaper than three."""
     conditions = [
         Condition("a", lambda _ctx: False, "First"),
         Condition("b", lambda _ctx: True),
@@ -67,8 +67,8 @@ async def test_everything_that_does_not_hold_is_told_together() -> None:
 
 
 @pytest.mark.parametrize("check", [lambda _ctx: True, "result === 1", waits])
-async def test_what_holds_is_let_through(check: Any) -> None:
-    """Functions, coroutines and expressions are asked alike."""
+async def test_conditions_that_hold_give_no_problems(check: Any) -> None:
+    """Functions, coroutines and expressions are treated alike."""
     assert not await problems_of([Condition("a", check)], CONTEXT.seen_by(None, 1, None))
 
 
@@ -108,14 +108,14 @@ async def test_a_timeout_error_of_the_author_is_passed_on() -> None:
         await evaluate(times_out, CONTEXT)
 
 
-def test_a_result_counts_only_with_the_work_it_was_proved_with(tmp_path: Path) -> None:
-    """Where an attempt that seemed lost came first, its work is there, and not the later one's."""
+def test_a_result_belongs_to_the_work_it_was_committed_with(tmp_path: Path) -> None:
+    """If an attempt that seemed lost was committed first, its result counts."""
     sqlite3.connect(tmp_path / "book.db").execute("CREATE TABLE notes (text)").connection.close()
     database = open_database(Database(str(tmp_path / "book.db")))
     first, second = database.begin(), database.begin()
-    prove(CONTEXT, first, [], given("the first"), KEY)
+    prove(CONTEXT, first, [], output("the first"), KEY)
 
     refused = [Condition("no", lambda _ctx: False)]
-    proved = prove(CONTEXT, second, refused, given("the second"), KEY)
+    proved = prove(CONTEXT, second, refused, output("the second"), KEY)
 
-    assert proved == given("the first")
+    assert proved == output("the first")

@@ -62,7 +62,7 @@ def test_a_command_that_cannot_be_copied_does_not_hide_a_mistake() -> None:
 
 
 def test_a_class_derived_from_a_public_type_is_read_like_it() -> None:
-    """Projects give their steps defaults of their own."""
+    """Projects define subclasses with their own defaults."""
 
     @dataclass(frozen=True)
     class Reviewed(WorkflowStep):

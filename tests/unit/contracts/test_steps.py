@@ -45,7 +45,7 @@ async def play(*steps: dict[str, Any], database: Path | None = None) -> RunResul
 
 
 async def test_work_that_took_too_long_does_not_reach_the_database_afterwards(notes: Path) -> None:
-    """A person is asked about a step that failed; it cannot be done behind their back."""
+    """A human is asked about the failed step; it must not complete afterwards."""
     over = threading.Event()
 
     def work(ctx: StepContext) -> dict[str, Any]:
@@ -68,16 +68,14 @@ async def test_work_that_took_too_long_does_not_reach_the_database_afterwards(no
 
 
 @pytest.mark.parametrize("with_database", [True, False])
-async def test_a_result_that_does_not_say_what_follows_is_asked_for_again(
-    notes: Path, with_database: bool
-) -> None:
-    """Once committed it could never be mended, however often a person lets it be tried."""
-    given = [{"mood": "fine"}, {"decision": "yes"}]
+async def test_a_result_that_decides_no_branch_is_retried(notes: Path, with_database: bool) -> None:
+    """Committed work could not be fixed any more, however often it is retried."""
+    result_value = [{"mood": "fine"}, {"decision": "yes"}]
 
     result = await play(
         {
             "name": "decide",
-            "command": lambda _ctx: given.pop(0),
+            "command": lambda _ctx: result_value.pop(0),
             "next": {"condition": "result.decision == 'yes'", "onTrue": "end", "onFalse": "decide"},
         },
         {"name": "end", "command": lambda _ctx: {}},
@@ -88,8 +86,8 @@ async def test_a_result_that_does_not_say_what_follows_is_asked_for_again(
     assert result.state["decision"] == "yes"
 
 
-async def test_a_gate_waits_whatever_a_condition_after_it_says() -> None:
-    """A gate that a result can skip is no gate."""
+async def test_a_gate_waits_whatever_the_branch_condition_is() -> None:
+    """A result must not be able to skip a gate."""
     result = await play(
         {
             "name": "check",
@@ -104,10 +102,10 @@ async def test_a_gate_waits_whatever_a_condition_after_it_says() -> None:
     assert result.inbox[0].prompt == "Go on?"
 
 
-@pytest.mark.parametrize("given", [{"ease": float("inf")}, {1: "one"}, {"text": b"..."}])
-async def test_a_result_that_cannot_be_kept_is_the_workers_to_mend(given: Any) -> None:
-    """A program that prints 1e999 would else fail its run for good: its output is recorded."""
-    results = [given, {"ease": 3}]
+@pytest.mark.parametrize("result_value", [{"ease": float("inf")}, {1: "one"}, {"text": b"..."}])
+async def test_a_result_that_cannot_be_stored_is_retried(result_value: Any) -> None:
+    """A program that prints 1e999 would otherwise fail its run for good."""
+    results = [result_value, {"ease": 3}]
 
     result = await play({"name": "measure", "command": lambda _ctx: results.pop(0)})
 
@@ -119,10 +117,10 @@ async def test_a_result_that_cannot_be_kept_is_the_workers_to_mend(given: Any) -
     ("statements", "status"),
     [(None, Status.COMPLETED), (5, Status.WAITING), ("DROP", Status.WAITING)],
 )
-async def test_statements_that_are_no_list_never_break_a_run(
+async def test_invalid_statements_never_break_a_run(
     notes: Path, statements: Any, status: Status
 ) -> None:
-    """Models write null where they mean nothing."""
+    """Models write null for an empty list."""
     envelope = {"success": True, "result": {}, "statements": statements}
 
     result = await play({"name": "note", "command": lambda _ctx: envelope}, database=notes)
@@ -135,8 +133,8 @@ async def hangs(_ctx: StepContext) -> dict[str, Any]:
     return {}
 
 
-async def test_an_item_that_waits_for_ever_fails_when_its_time_is_up() -> None:
-    """A time that counts for some kinds of work only would hang a run some night."""
+async def test_an_item_that_hangs_fails_after_its_timeout() -> None:
+    """A timeout that some kinds of work ignore would let a run hang."""
     result = await play(
         {"name": "plan", "command": lambda _ctx: {"areas": ["a"]}, "next": "write"},
         {
@@ -153,8 +151,8 @@ async def test_an_item_that_waits_for_ever_fails_when_its_time_is_up() -> None:
 
 
 @pytest.mark.parametrize("late", ["style", "facts"])
-async def test_of_steps_that_run_together_only_the_late_one_is_tried_again(late: str) -> None:
-    """The other one's work is done and paid for."""
+async def test_of_parallel_steps_only_the_failed_one_is_retried(late: str) -> None:
+    """The work of the other one is done and paid for."""
     done: list[str] = []
 
     def does(ctx: StepContext) -> dict[str, Any]:
@@ -179,8 +177,8 @@ async def test_of_steps_that_run_together_only_the_late_one_is_tried_again(late:
     assert len(done) == 1
 
 
-async def test_a_program_that_prints_brackets_without_end_gives_a_text() -> None:
-    """What nobody can read as JSON is text, however it fails to be JSON."""
+async def test_a_program_that_prints_endless_brackets_returns_a_text() -> None:
+    """Output that is not JSON is text, for whatever reason it is not."""
     prints = [sys.executable, "-c", "print('[' * 200_000)"]
 
     result = await play({"name": "print", "command": prints})
@@ -188,8 +186,8 @@ async def test_a_program_that_prints_brackets_without_end_gives_a_text() -> None
     assert result.status is Status.COMPLETED, result.reason
 
 
-async def test_a_program_whose_output_was_cut_off_proves_nothing() -> None:
-    """What is missing in the middle may be what a condition would have found."""
+async def test_a_program_with_truncated_output_fails() -> None:
+    """A condition might depend on the missing part."""
     prints = [sys.executable, "-c", "print('a' * 4_100_000)"]
 
     result = await play({"name": "print", "command": prints})
@@ -198,14 +196,14 @@ async def test_a_program_whose_output_was_cut_off_proves_nothing() -> None:
     assert "printed more than 4_000_000 bytes" in result.inbox[0].prompt
 
 
-async def test_an_answer_that_cannot_be_used_stops_a_run_instead_of_waking_it_for_ever() -> None:
-    """It would fill the disk with its own journal, and nobody would know why."""
+async def test_an_unusable_answer_stops_a_run_instead_of_looping_forever() -> None:
+    """Its journal would fill the disk without a visible reason."""
     broken = False
 
     async def ask(ctx: StepContext) -> dict[str, Any]:
         if broken:
             raise KeyError("chapter")
-        return {"said": (await ctx.wait(Question("Which one?"))).value}
+        return {"message": (await ctx.wait(Question("Which one?"))).value}
 
     workflow = define_workflow(
         {

@@ -21,7 +21,7 @@ Gives = Any
 
 
 def gives(*results: Gives) -> Any:
-    """Returns a command that gives one result after the other, the last one from then on."""
+    """Returns a command that returns one result after the other, then the last one forever."""
     left = list(results)
 
     def command(_ctx: StepContext) -> Gives:
@@ -50,7 +50,7 @@ async def go_on(
 
 
 async def test_the_lease_is_renewed_while_an_ordinary_command_works() -> None:
-    """It may compute for an hour, and another host would take the run over."""
+    """It may run for an hour, and another host would take the run over."""
 
     others = set(threading.enumerate())
 
@@ -63,8 +63,8 @@ async def test_the_lease_is_renewed_while_an_ordinary_command_works() -> None:
     assert (await play(workflow)).state["beats"] is True
 
 
-async def test_steps_follow_each_other_and_what_they_give_stays() -> None:
-    """A later step builds on what an earlier one gave."""
+async def test_steps_follow_each_other_and_their_results_stay() -> None:
+    """Later steps use the results of earlier ones."""
 
     def second(ctx: StepContext) -> dict[str, Any]:
         assert ctx.checkpoint.completed("first")
@@ -87,12 +87,12 @@ async def test_steps_follow_each_other_and_what_they_give_stays() -> None:
     assert result.state["sum"] == 2
 
 
-async def test_a_step_that_proves_nothing_is_tried_again_with_the_reason_then_a_person() -> None:
-    """Agents say they are done; the engine looks."""
-    said: list[str] = []
+async def test_a_step_that_fails_its_conditions_is_retried_then_a_human_decides() -> None:
+    """Agents claim to be done; the engine checks."""
+    message: list[str] = []
 
     def lazy(ctx: StepContext) -> dict[str, Any]:
-        said.append(ctx.feedback)
+        message.append(ctx.feedback)
         return {"chapters": []}
 
     workflow = define_workflow(
@@ -117,13 +117,13 @@ async def test_a_step_that_proves_nothing_is_tried_again_with_the_reason_then_a_
     result = await play(workflow)
 
     assert result.status is Status.WAITING
-    assert said[0] == ""
-    assert said[1] == "No chapters were modified"
+    assert message[0] == ""
+    assert message[1] == "No chapters were modified"
     assert "No chapters were modified" in result.inbox[0].prompt
 
 
 async def test_a_human_can_accept_work_that_does_not_meet_its_conditions() -> None:
-    """Where nothing was committed to a database, the work is there and may be good enough."""
+    """Without a database the work exists and may be good enough."""
     workflow = define_workflow(
         {
             "type": "near",
@@ -198,8 +198,8 @@ async def test_a_result_that_decides_nothing_is_reported_with_all_other_problems
         lambda ctx: ctx.result["decision"] == "approved",
     ],
 )
-async def test_a_loop_is_counted_and_ends_at_a_person(condition: Any) -> None:
-    """N rounds of the looping branch, then somebody decides; it never falls back by itself."""
+async def test_a_loop_is_counted_and_ends_with_a_human_decision(condition: Any) -> None:
+    """After the limit a human decides; the run never continues by itself."""
     seen: list[int] = []
 
     def writer(ctx: StepContext) -> dict[str, Any]:
@@ -232,8 +232,8 @@ async def test_a_loop_is_counted_and_ends_at_a_person(condition: Any) -> None:
     assert seen == [0, 1, 2, 3]
 
 
-async def test_items_are_worked_on_their_own_and_only_failed_ones_again() -> None:
-    """One bad item must not cost the others' work."""
+async def test_items_run_separately_and_only_failed_ones_are_retried() -> None:
+    """A failed item must not lose the work of the others."""
     worked: list[str] = []
 
     def write(ctx: StepContext) -> dict[str, Any]:
@@ -267,8 +267,8 @@ async def test_items_are_worked_on_their_own_and_only_failed_ones_again() -> Non
     assert sorted(worked) == ["a", "b", "b", "b", "c"]
 
 
-async def test_trouble_with_the_database_costs_no_item_its_reply() -> None:
-    """Somebody locks the database for a minute; the agents' work is there when it is free."""
+async def test_a_locked_database_loses_no_reply_of_an_item() -> None:
+    """The agents' replies are still there when the database is free again."""
     claude = ScriptedAgent().on("", "fine")
     locked = [True]
 
@@ -300,8 +300,8 @@ async def test_trouble_with_the_database_costs_no_item_its_reply() -> None:
     assert sorted(claude.prompts) == ["write a", "write b"]
 
 
-async def test_neighbours_that_are_parallel_run_together() -> None:
-    """Reviews that do not need each other need not wait for each other."""
+async def test_consecutive_parallel_steps_run_together() -> None:
+    """Independent reviews do not wait for each other."""
     slow = ScriptedAgent(delay=0.01).on("", '{"ok": true}')
 
     async def ask(ctx: StepContext) -> Any:
@@ -326,7 +326,7 @@ async def test_neighbours_that_are_parallel_run_together() -> None:
 
 
 async def test_a_gate_shows_its_context_and_its_input_reaches_the_next_step() -> None:
-    """What a person asks for has to arrive where it is done."""
+    """What a human asks for must reach the step that does it."""
     heard: list[str] = []
 
     def plan(ctx: StepContext) -> dict[str, Any]:
@@ -364,8 +364,8 @@ async def test_a_gate_shows_its_context_and_its_input_reaches_the_next_step() ->
     assert result.status is Status.REJECTED
 
 
-async def test_a_prompt_step_asks_its_agent_and_says_what_will_be_checked(tmp_path: Path) -> None:
-    """The worker knows what it will be held to."""
+async def test_a_prompt_lists_the_conditions_that_will_be_checked(tmp_path: Path) -> None:
+    """The worker knows what is required."""
     claude = ScriptedAgent(['{"decision": "approved"}'])
     workflow = define_workflow(
         {
@@ -395,7 +395,7 @@ async def test_a_prompt_step_asks_its_agent_and_says_what_will_be_checked(tmp_pa
 
 
 async def test_a_database_step_changes_everything_or_nothing(tmp_path: Path) -> None:
-    """A step that cannot be proved leaves the database as it was."""
+    """A step that fails its conditions leaves the database unchanged."""
     file = tmp_path / "book.db"
     with sqlite3.connect(file) as db:
         db.execute("CREATE TABLE chapters (id INTEGER PRIMARY KEY, words INTEGER)")
@@ -430,8 +430,8 @@ async def test_a_database_step_changes_everything_or_nothing(tmp_path: Path) -> 
     assert len(list((tmp_path / "backups").glob("*.db"))) == 1
 
 
-async def test_a_database_that_is_not_there_is_told_before_anything_is_done(tmp_path: Path) -> None:
-    """Whoever mistyped the path reads which one, and no agent was paid."""
+async def test_a_missing_database_is_reported_before_any_work(tmp_path: Path) -> None:
+    """The user sees the wrong path, and no agent was paid."""
     claude = ScriptedAgent([])
     workflow = define_workflow(
         {
@@ -449,8 +449,8 @@ async def test_a_database_that_is_not_there_is_told_before_anything_is_done(tmp_
     assert claude.prompts == []
 
 
-async def test_a_second_run_of_the_same_name_does_its_own_work(tmp_path: Path) -> None:
-    """A project that is begun anew on the same database must not find its steps done."""
+async def test_a_second_run_with_the_same_name_does_its_own_work(tmp_path: Path) -> None:
+    """A new run on the same database must not find its steps done."""
     file = tmp_path / "book.db"
     with sqlite3.connect(file) as db:
         db.execute("CREATE TABLE notes (text TEXT)")
@@ -496,7 +496,7 @@ def priced(file: str) -> Workflow:
 
 
 def shop(file: Path) -> None:
-    """Makes a database, in the place of any that is there."""
+    """Creates a database, replacing an existing one."""
     for each in file.parent.glob(f"{file.name}*"):
         each.unlink()
     with sqlite3.connect(file) as db:
@@ -505,7 +505,7 @@ def shop(file: Path) -> None:
 
 
 async def test_a_database_that_lost_the_runs_work_is_noticed(tmp_path: Path) -> None:
-    """Restored or replaced meanwhile, nothing that was proved holds any more."""
+    """After a restore, the proofs of the run do not hold any more."""
     file = tmp_path / "shop.db"
     shop(file)
     workflow, store = priced(str(file)), MemoryStore()
@@ -518,8 +518,8 @@ async def test_a_database_that_lost_the_runs_work_is_noticed(tmp_path: Path) -> 
     assert "the work of step 'gate' is no longer in the database" in result.reason
 
 
-async def test_a_database_that_kept_the_runs_work_is_worked_on(tmp_path: Path) -> None:
-    """The check must not be in the way of anybody."""
+async def test_a_database_with_the_runs_work_is_accepted(tmp_path: Path) -> None:
+    """The check must not stop a healthy run."""
     file = tmp_path / "shop.db"
     shop(file)
     workflow, store = priced(str(file)), MemoryStore()
@@ -530,10 +530,10 @@ async def test_a_database_that_kept_the_runs_work_is_worked_on(tmp_path: Path) -
     assert result.status is Status.COMPLETED, result.reason
 
 
-def test_the_path_of_a_database_is_seen_from_the_file_that_names_it(
+def test_the_path_of_a_database_is_relative_to_the_defining_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Resumed from another folder, a run must not work on whatever lies there."""
+    """A run that is resumed from another folder must use the same database."""
     monkeypatch.chdir(tmp_path)
 
     workflow = priced("shop.db")

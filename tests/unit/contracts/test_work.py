@@ -19,7 +19,7 @@ ECHO = "import json,sys; print(json.dumps({'got': json.load(sys.stdin)}))"
 
 
 async def play(params: dict[str, Any] | None = None, /, **step: Any) -> RunResult:
-    """Works one step to its end or its wait."""
+    """Runs one step until it ends or waits."""
     agents = step.pop("agents", {})
     more = step.pop("more", {})
     workflow = define_workflow({"type": "t", "steps": [{"name": "work", **step}], **more})
@@ -46,15 +46,17 @@ async def asynchronous(ctx: StepContext) -> dict[str, Any]:
         ([*PYTHON, "print('plain words')"], {}),
     ],
 )
-async def test_every_form_of_command_gives_its_result(command: Any, state: dict[str, Any]) -> None:
-    """A function, a coroutine, a program: the next step sees no difference."""
+async def test_every_form_of_command_returns_its_result(
+    command: Any, state: dict[str, Any]
+) -> None:
+    """The next step sees no difference between functions, coroutines and programs."""
     result = await play(command=command)
 
     assert result.status is Status.COMPLETED, result.reason
     assert {key: result.state[key] for key in result.state if not key.startswith("_")} == state
 
 
-async def test_a_program_is_given_the_checkpoint_the_parameters_and_the_step() -> None:
+async def test_a_program_gets_the_checkpoint_the_parameters_and_the_step() -> None:
     """Programs in any language can be steps."""
     result = await play({"book": "Emma"}, command=[*PYTHON, ECHO])
 
@@ -66,8 +68,8 @@ async def test_a_program_is_given_the_checkpoint_the_parameters_and_the_step() -
     assert "retry_context" not in got
 
 
-async def test_a_program_that_is_tried_again_is_told_why() -> None:
-    """What was wrong reaches whoever has to do better."""
+async def test_a_program_that_is_retried_gets_the_error() -> None:
+    """The program can use the error to do better."""
     result = await play(
         command=[*PYTHON, ECHO], postconditions=[{"name": "again", "check": "ctx.attempt == 2"}]
     )
@@ -89,7 +91,7 @@ async def test_programs_run_in_the_folder_of_the_project(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (["no-such-program-anywhere"], "no-such-program-anywhere"),
         ([*PYTHON, "import sys; sys.exit('out of paper')"], "exit code 1: out of paper"),
@@ -99,18 +101,16 @@ async def test_programs_run_in_the_folder_of_the_project(tmp_path: Path) -> None
         (lambda _ctx: StepOutput(statements=[["SELECT 1"]]), "this workflow has no database"),
     ],
 )
-async def test_work_that_fails_is_tried_again_and_then_a_person_decides(
-    command: Any, said: str
-) -> None:
-    """Nothing that failed counts, and nobody has to look for the reason."""
+async def test_failed_work_is_retried_and_then_a_human_decides(command: Any, message: str) -> None:
+    """Failed work does not count, and the reason is shown."""
     result = await play(command=command)
 
     assert result.status in (Status.WAITING, Status.FAILED)
-    assert said in (result.reason or "") + "".join(item.prompt for item in result.inbox)
+    assert message in (result.reason or "") + "".join(item.prompt for item in result.inbox)
 
 
-async def test_a_program_that_takes_too_long_is_ended() -> None:
-    """A step's time is bounded, and what it started is gone."""
+async def test_a_program_that_takes_too_long_is_killed() -> None:
+    """A step's time is limited, and its processes are gone afterwards."""
     result = await play(command=[*PYTHON, "import time; time.sleep(600)"], timeout=0.2)
 
     assert result.status is not Status.COMPLETED
@@ -126,16 +126,18 @@ def hangs() -> Any:
 
 
 @pytest.mark.parametrize("more", [{}, {"parallel": True, "parallelKey": "areas"}])
-async def test_a_function_that_takes_too_long_is_left(hangs: Any, more: dict[str, Any]) -> None:
-    """A step's time is bounded, whatever does its work; also for one item of many."""
+async def test_a_function_that_takes_too_long_is_abandoned(
+    hangs: Any, more: dict[str, Any]
+) -> None:
+    """A step's time is limited for every kind of work, and for each item."""
     result = await play({"areas": ["a"]}, command=hangs, timeout=0.1, **more)
 
     assert result.status is Status.WAITING
     assert "0.1" in result.inbox[0].prompt
 
 
-async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
-    """An agent asked about `{{bok}}` would make something up."""
+async def test_a_prompt_with_an_unknown_name_is_not_sent() -> None:
+    """An agent would invent a value for `{{bok}}`."""
     claude = ScriptedAgent(["{}"])
 
     result = await play({}, prompt="Review {{bok}}.", agents={"claude": claude})
@@ -145,8 +147,8 @@ async def test_a_prompt_that_names_nothing_known_is_not_sent() -> None:
     assert claude.requests == []
 
 
-async def test_a_second_attempt_at_a_prompt_says_what_was_wrong() -> None:
-    """Previous attempt failed: and the condition's own words."""
+async def test_a_retried_prompt_contains_the_error() -> None:
+    """It has the message of the condition."""
     claude = ScriptedAgent(['{"n": 1}', '{"n": 5}'])
 
     result = await play(
@@ -160,7 +162,7 @@ async def test_a_second_attempt_at_a_prompt_says_what_was_wrong() -> None:
     assert '{"n": 1}' in claude.prompts[1]
 
 
-async def test_a_retried_item_is_shown_its_own_previous_answer() -> None:
+async def test_a_retried_item_gets_its_own_previous_answer() -> None:
     """The answer to another item would mislead more than none."""
     claude = ScriptedAgent().on("failed", '{"ok": true}').on('"a"', '{"ok": 1}').on("", '{"ok": 2}')
     items = {"parallel": True, "parallel_key": "names", "postconditions": ["result.ok === true"]}
@@ -173,8 +175,8 @@ async def test_a_retried_item_is_shown_its_own_previous_answer() -> None:
     assert sorted(shown) == [(False, False, True), (True, True, False)]
 
 
-async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:
-    """A wish that is forgotten with the first failure was not heard."""
+async def test_the_input_of_a_gate_is_part_of_every_attempt() -> None:
+    """A retry must not forget what the human asked for."""
     claude = ScriptedAgent(['{"n": 1}', '{"n": 5}', '{"n": 1}', '{"n": 5}'])
     options = [{"label": "More", "nextStep": "count", "requiresInput": True}, {"label": "End"}]
     workflow = define_workflow(
@@ -205,15 +207,15 @@ async def test_what_a_person_wrote_at_a_gate_is_told_at_every_attempt() -> None:
     assert claude.prompts[3].endswith("Previous attempt failed: Too few")
 
 
-async def test_a_part_of_a_value_that_is_not_there_is_no_parameter_to_give() -> None:
+async def test_a_missing_part_of_a_value_is_not_suggested_as_a_parameter() -> None:
     """`-i book.title=...` would not help: no parameter has parts."""
     result = await play({"book": "Emma"}, prompt="Review {{book.title}}.")
 
     assert str(result.reason).endswith("unknown name {{book.title}}")
 
 
-async def test_a_precondition_on_a_parameter_says_how_to_give_it() -> None:
-    """Forgetting -i is the first mistake of everybody who starts somebody else's workflow."""
+async def test_a_precondition_on_a_missing_parameter_says_how_to_pass_it() -> None:
+    """Forgetting -i is a common mistake with a workflow of another author."""
     result = await play(
         {"book": "Emma"},
         command=lambda _ctx: None,
@@ -231,7 +233,7 @@ def looks_up(ctx: StepContext) -> Any:
     return ctx.params["title"]
 
 
-async def test_what_a_function_raises_is_told_with_its_place() -> None:
+async def test_an_error_of_a_function_is_reported_with_its_location() -> None:
     """Of ten look-ups of a title, the author has to find the one that failed."""
     place = f"KeyError: 'title' (test_work.py:{looks_up.__code__.co_firstlineno + 2})"
 

@@ -30,10 +30,10 @@ def content(path: Path) -> list[str]:
         return list(db.iterdump())
 
 
-def test_no_attack_changes_anything_even_when_the_guard_takes_it_for_a_read(
+def test_no_attack_changes_anything_even_if_the_guard_takes_it_for_a_read(
     path: Path, connection: SqliteConnection
 ) -> None:
-    """One mistake of the parser would be enough."""
+    """A single mistake of the parser must not be enough."""
     before = content(path)
     beside = sorted(path.parent.iterdir())
 
@@ -63,10 +63,10 @@ def test_no_attack_changes_anything_even_when_the_guard_takes_it_for_a_read(
         ("SELECT load_extension('x')", Allowed(StatementKind.UPDATE, "books")),
     ],
 )
-def test_a_statement_is_held_to_its_kind_and_its_table(
+def test_a_statement_can_only_do_what_its_kind_and_table_allow(
     connection: SqliteConnection, sql: str, allowed: Allowed
 ) -> None:
-    """What was judged as one thing could do another."""
+    """A statement that was checked as one thing could do another."""
     connection.own("CREATE TABLE signoff_steps (a)")
     connection.begin(write=True)
 
@@ -77,7 +77,7 @@ def test_a_statement_is_held_to_its_kind_and_its_table(
 def test_a_sealed_transaction_can_be_read_and_committed_but_not_written(
     path: Path, connection: SqliteConnection
 ) -> None:
-    """Conditions would change what they check."""
+    """Conditions must not change what they check."""
     insert = "INSERT INTO changes VALUES ('x')"
     connection.begin(write=True)
     connection.run(insert, (), Allowed(StatementKind.INSERT, "changes"))
@@ -92,10 +92,10 @@ def test_a_sealed_transaction_can_be_read_and_committed_but_not_written(
     assert "INSERT INTO \"changes\" VALUES('x');" in content(path)
 
 
-def test_a_schema_changed_by_somebody_else_is_noticed(
+def test_a_schema_that_another_program_changed_is_noticed(
     path: Path, connection: SqliteConnection
 ) -> None:
-    """A search index made while a run waits could not be written until the next start."""
+    """A search index that is created while a run waits must be writable."""
     with closing(sqlite3.connect(path)) as other:
         other.executescript("CREATE VIRTUAL TABLE notes USING fts5 (body)")
 

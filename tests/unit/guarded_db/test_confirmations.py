@@ -17,8 +17,8 @@ def confirmations(clock: FrozenClock) -> Confirmations:
     return Confirmations(clock)
 
 
-def test_a_token_is_good_once(confirmations: Confirmations) -> None:
-    """One confirmation would cover a delete in a loop."""
+def test_a_token_is_valid_once(confirmations: Confirmations) -> None:
+    """One confirmation must not cover a DELETE in a loop."""
     token = confirmations.issue(SCOPE, [1])
     confirmations.redeem(token, SCOPE, [1])
 
@@ -26,10 +26,10 @@ def test_a_token_is_good_once(confirmations: Confirmations) -> None:
         confirmations.redeem(token, SCOPE, [1])
 
 
-def test_a_token_is_good_for_thirty_seconds(
+def test_a_token_is_valid_for_thirty_seconds(
     confirmations: Confirmations, clock: FrozenClock
 ) -> None:
-    """What was confirmed a while ago may by now be other rows."""
+    """The same condition may match other rows later."""
     in_time, too_late = confirmations.issue(SCOPE, [1]), confirmations.issue(SCOPE, [1])
 
     clock.advance(VALID_SECONDS)
@@ -53,7 +53,7 @@ def test_a_token_is_good_for_thirty_seconds(
 def test_a_token_is_for_one_table_one_condition_and_its_values(
     confirmations: Confirmations, scope: str, params: list[object]
 ) -> None:
-    """A token for one row would delete another."""
+    """A token for one row must not delete another."""
     token = confirmations.issue(SCOPE, [1])
 
     with pytest.raises(NotAllowed, match="another table or condition"):
@@ -63,7 +63,7 @@ def test_a_token_is_for_one_table_one_condition_and_its_values(
 def test_a_token_that_was_tried_on_something_else_is_used_up(
     confirmations: Confirmations,
 ) -> None:
-    """Tokens could be tried until one fits."""
+    """Tokens must not be tried until one fits."""
     token = confirmations.issue(SCOPE, [1])
     with pytest.raises(NotAllowed):
         confirmations.redeem(token, SCOPE, [2])
@@ -76,13 +76,13 @@ def test_a_token_that_was_tried_on_something_else_is_used_up(
 def test_without_a_real_token_nothing_is_confirmed(
     confirmations: Confirmations, token: str | None
 ) -> None:
-    """An agent would make one up."""
+    """An agent might invent one."""
     with pytest.raises(NotAllowed, match=r"get_delete_confirmation|ask for a new one"):
         confirmations.redeem(token, SCOPE, [1])
 
 
-def test_tokens_nobody_uses_are_forgotten(confirmations: Confirmations) -> None:
-    """An agent that only asks would fill the memory."""
+def test_unused_tokens_are_dropped(confirmations: Confirmations) -> None:
+    """An agent that only asks for tokens must not fill the memory."""
     first, *_, last = [confirmations.issue(SCOPE, [n]) for n in range(MOST_OPEN + 1)]
 
     confirmations.redeem(last, SCOPE, [MOST_OPEN])

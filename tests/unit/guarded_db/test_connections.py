@@ -24,7 +24,7 @@ def words(connections: Connections) -> object:
     return connections.reader().query("SELECT words FROM chapters")[0]["words"]
 
 
-def test_everybody_shares_one_connection_to_read_and_one_to_write(file: Path) -> None:
+def test_all_steps_share_one_connection_to_read_and_one_to_write(file: Path) -> None:
     """A thousand items at once must not open a thousand files."""
     connections = Connections(str(file))
 
@@ -37,8 +37,8 @@ def test_everybody_shares_one_connection_to_read_and_one_to_write(file: Path) ->
     assert id(one) not in readers
 
 
-def test_a_file_that_was_replaced_is_opened_anew(file: Path, tmp_path: Path) -> None:
-    """Somebody restored a copy by moving it there; the old one would be changed unseen."""
+def test_a_file_that_was_replaced_is_opened_again(file: Path, tmp_path: Path) -> None:
+    """After a restore by moving a file, the old file must not be changed."""
     connections = Connections(str(file))
     before = words(connections)
     with connections.writer() as old:
@@ -51,8 +51,8 @@ def test_a_file_that_was_replaced_is_opened_anew(file: Path, tmp_path: Path) -> 
         assert new is not old
 
 
-def test_a_file_that_is_gone_is_missed_and_found_again(file: Path, tmp_path: Path) -> None:
-    """The step fails with a clear word, and goes on once the file is back."""
+def test_a_missing_file_is_reported_and_found_when_it_is_back(file: Path, tmp_path: Path) -> None:
+    """The step fails with a clear message, and works once the file is back."""
     connections = Connections(str(file))
     connections.reader()
     away = file.rename(tmp_path / "away.db")
@@ -64,8 +64,8 @@ def test_a_file_that_is_gone_is_missed_and_found_again(file: Path, tmp_path: Pat
     assert words(connections) == 1
 
 
-def test_connections_are_closed_when_the_workflow_is_forgotten(file: Path) -> None:
-    """A server that runs many workflows would else run out of files; closing tidies the log."""
+def test_connections_are_closed_with_their_workflow(file: Path) -> None:
+    """A server that runs many workflows would otherwise run out of files."""
     connections = Connections(str(file))
     with connections.writer() as writer:
         writer.execute("UPDATE chapters SET words = 3 WHERE words = 1")
@@ -79,8 +79,8 @@ def test_connections_are_closed_when_the_workflow_is_forgotten(file: Path) -> No
     assert not log.exists()
 
 
-def test_what_is_written_goes_to_the_file_that_is_there_now(file: Path, tmp_path: Path) -> None:
-    """Work on a file that was replaced during a long step would be gone with the old one."""
+def test_writes_go_to_the_current_file(file: Path, tmp_path: Path) -> None:
+    """Work on a file that was replaced during a long step would be lost."""
     connections = Connections(str(file))
     with connections.writer() as before:
         before.execute("UPDATE chapters SET words = 2 WHERE words = 1")

@@ -15,7 +15,7 @@ def guard(request: pytest.FixtureRequest) -> Guard:
 
 
 def test_every_known_attack_is_refused(guard: Guard) -> None:
-    """An agent's slip, or a text it was tricked into, would damage the user's data."""
+    """An agent's mistake, or an injected text, must not damage the user's data."""
     attacks = ATTACKS[guard.dialect]
 
     through = [sql for sql in attacks if not isinstance(guard.verdict(sql), Refused)]
@@ -24,8 +24,8 @@ def test_every_known_attack_is_refused(guard: Guard) -> None:
     assert through == []
 
 
-def test_every_honest_statement_is_let_through(guard: Guard) -> None:
-    """A guard that is in the way is switched off."""
+def test_every_ordinary_statement_is_allowed(guard: Guard) -> None:
+    """Users would switch off a guard that refuses ordinary statements."""
     honest = HONEST[guard.dialect]
 
     refused = [f"{sql}: {v}" for sql in honest if isinstance(v := guard.verdict(sql), Refused)]
@@ -35,8 +35,8 @@ def test_every_honest_statement_is_let_through(guard: Guard) -> None:
 
 
 @pytest.mark.parametrize("sql", NEED_A_TOKEN)
-def test_a_delete_of_named_rows_is_told_from_other_changes(guard: Guard, sql: str) -> None:
-    """Only then can it be held back until somebody confirms it."""
+def test_a_delete_of_selected_rows_is_recognized(guard: Guard, sql: str) -> None:
+    """Only then can it be refused until it is confirmed."""
     verdict = guard.verdict(sql)
 
     assert isinstance(verdict, Allowed)
@@ -44,8 +44,10 @@ def test_a_delete_of_named_rows_is_told_from_other_changes(guard: Guard, sql: st
 
 
 @pytest.mark.parametrize("where", DELETES)
-def test_a_delete_of_some_rows_is_not_taken_for_one_of_all(guard: Guard, where: str) -> None:
-    """Nobody could delete anything otherwise."""
+def test_a_delete_of_some_rows_is_not_mistaken_for_one_of_all_rows(
+    guard: Guard, where: str
+) -> None:
+    """Otherwise nothing could be deleted."""
     assert isinstance(guard.verdict(f"DELETE FROM books WHERE {where}"), Allowed)
 
 
@@ -68,7 +70,7 @@ def test_a_delete_of_some_rows_is_not_taken_for_one_of_all(guard: Guard, where: 
     ],
 )
 def test_a_refusal_says_what_to_use_instead(guard: Guard, sql: str, instead: str) -> None:
-    """An agent that is only told no tries the next bad thing."""
+    """Without advice, an agent tries the next bad statement."""
     with pytest.raises(NotAllowed) as refused:
         guard.check(sql)
 
@@ -77,7 +79,7 @@ def test_a_refusal_says_what_to_use_instead(guard: Guard, sql: str, instead: str
 
 
 def test_a_projects_own_functions_are_allowed_by_name() -> None:
-    """Extensions such as a vector search would be out of reach."""
+    """Extensions such as vector search must be usable."""
     guard = Guard("postgres", functions=["cosine_distance", "app.rank_of"])
 
     verdicts = [
@@ -104,15 +106,15 @@ def test_verdicts_are_cached_up_to_a_limit() -> None:
 def test_the_parser_writes_nothing_to_the_terminal(
     guard: Guard, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its remarks about what it does not know would run through the live view."""
+    """Its warnings would disturb the live view."""
     for sql in ATTACKS[guard.dialect]:
         guard.verdict(sql)
 
     assert caplog.records == []
 
 
-def test_a_statement_beyond_all_measure_is_refused_unread(guard: Guard) -> None:
-    """Parsing it would hold everything up."""
+def test_a_huge_statement_is_refused_without_parsing(guard: Guard) -> None:
+    """Parsing it would take too long."""
     verdict = guard.verdict("SELECT '" + "x" * MOST_CHARACTERS + "'")
 
     assert isinstance(verdict, Refused)
@@ -120,7 +122,7 @@ def test_a_statement_beyond_all_measure_is_refused_unread(guard: Guard) -> None:
 
 
 def test_the_same_rows_are_the_same_scope_however_they_are_written(guard: Guard) -> None:
-    """A token for a delete must not depend on blanks, comments and the case of keywords."""
+    """A token must not depend on spaces, comments and the case of keywords."""
     spellings = [
         "DELETE FROM books WHERE id = 1",
         "delete  from books /* these */ where id=1 returning title;",

@@ -23,26 +23,26 @@ from signoff.guarded_db.verdict import Dialect
 def test_quotes_and_comments_are_read_as_the_database_reads_them(
     dialect: Dialect, sql: str, bare: str
 ) -> None:
-    """What is taken for a quoted text but is none would run unseen."""
+    """A statement that is mistaken for quoted text would run unchecked."""
     assert lex(sql, dialect).bare == bare
 
 
 @pytest.mark.parametrize(
     "sql", ["/* a /* b */", "*/", "'open", '"open', "a\rb", "a\u00a0b", "\u017fELECT", "a\x0bb"]
 )
-def test_what_can_be_read_in_two_ways_is_named(sql: str) -> None:
-    """It would be judged in one way and run in the other."""
+def test_ambiguous_texts_are_reported(sql: str) -> None:
+    """They would be checked as one statement and run as another."""
     assert lex(sql, "postgres").oddity()
 
 
 @pytest.mark.parametrize("sql", ["größe", "naïve", "名前", "a\r\nb", "'\u00a0'", "-- \u2028 x"])
-def test_names_and_texts_of_other_languages_are_not_odd(sql: str) -> None:
-    """Half of the world would be refused."""
+def test_names_and_texts_in_other_languages_are_valid(sql: str) -> None:
+    """Most users do not write English."""
     assert not lex(sql, "sqlite").oddity()
 
 
 def test_named_parameters_are_found_outside_of_quotes_only() -> None:
-    """A value would be bound into a text, or a cast be taken for a name."""
+    """A colon in a text or a cast is not a parameter."""
     sql = "SELECT ':no', a::text, $$ :no $$ FROM t WHERE b = :yes AND c=:also -- :no"
 
     assert [found[1] for found in named_parameters(sql, "postgres")] == ["yes", "also"]

@@ -14,7 +14,7 @@ def write(folder: Path, **files: str) -> Path:
 
 
 def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """A table would be altered before it is made."""
+    """A table must be created before it is altered."""
     write(tmp_path, m002_b="SELECT 2", m001_a="SELECT 1", m0003_c="SELECT 3")
     (tmp_path / "notes.txt").write_text("not a migration")
 
@@ -28,7 +28,7 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 
 def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
-    """Mending one only to be told the next is tiresome."""
+    """All mistakes can be fixed at once."""
     write(tmp_path, m001_a="SELECT 1", m001_b="SELECT 1", m004_c="  -- nothing\n", mlast="SELECT 1")
     (tmp_path / "005_latin.sql").write_bytes(b"SELECT '\xff'")
 
@@ -61,18 +61,18 @@ def test_every_mistake_is_reported_at_once(tmp_path: Path) -> None:
         'DELETE FROM "signoff_migrations";',
     ],
 )
-def test_what_would_leave_the_transaction_or_touch_our_records_is_refused(
+def test_statements_that_end_the_transaction_or_change_our_tables_are_refused(
     tmp_path: Path, dialect: Dialect, sql: str
 ) -> None:
-    """A migration that commits by itself cannot be undone when it fails."""
+    """A migration that commits by itself cannot be rolled back."""
     write(tmp_path, m001_a=sql)
 
     with pytest.raises(ConfigError, match=r"001_a\.sql: "):
         read_migrations(tmp_path, dialect)
 
 
-def test_a_statement_that_is_cut_off_is_refused(tmp_path: Path) -> None:
-    """A file that was not saved whole would be applied in part."""
+def test_an_incomplete_statement_is_refused(tmp_path: Path) -> None:
+    """A file that was not saved completely must not be applied in part."""
     write(
         tmp_path,
         m001_a="CREATE TABLE a (b int); CREATE TRIGGER t AFTER INSERT ON a BEGIN SELECT 1;",
@@ -83,7 +83,7 @@ def test_a_statement_that_is_cut_off_is_refused(tmp_path: Path) -> None:
 
 
 def test_statements_end_where_sqlite_sees_them_end() -> None:
-    """The body of a trigger, a text or a comment would be cut in two."""
+    """Triggers, texts and comments may contain semicolons."""
     first = "CREATE TABLE a (b TEXT DEFAULT ';'); -- one; more"
     second = "\nCREATE TRIGGER t AFTER INSERT ON a BEGIN UPDATE a SET b = ';'; SELECT 1; END;"
     third = "\n/* ; */ DROP TABLE a"
@@ -94,8 +94,8 @@ def test_statements_end_where_sqlite_sees_them_end() -> None:
     assert "".join(pieces) == first + second + third
 
 
-def test_the_way_lines_end_does_not_count_as_a_change(tmp_path: Path) -> None:
-    """A checkout on another system would be refused."""
+def test_line_endings_do_not_count_as_a_change(tmp_path: Path) -> None:
+    """A checkout on another system must not be refused."""
     (tmp_path / "001_a.sql").write_bytes(b"SELECT 1;\nSELECT 2;\n")
     (unix,) = read_migrations(tmp_path, "sqlite")
     (tmp_path / "001_a.sql").write_bytes(b"SELECT 1;\r\nSELECT 2;\r\n")
@@ -104,7 +104,7 @@ def test_the_way_lines_end_does_not_count_as_a_change(tmp_path: Path) -> None:
     assert unix.checksum == windows.checksum
 
 
-def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
-    """It would pass for nothing to do."""
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
+    """It must not look as if nothing were pending."""
     with pytest.raises(ConfigError, match="does not exist"):
         read_migrations(tmp_path / "missing", "sqlite")

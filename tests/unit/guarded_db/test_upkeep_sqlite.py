@@ -1,4 +1,4 @@
-"""What only a file can go through: it is missing, it is wrecked, its tables are rebuilt."""
+"""What can only happen to a file: it is missing or damaged, or its tables are rebuilt."""
 
 import sqlite3
 from contextlib import closing
@@ -36,16 +36,16 @@ def rows(path: Path, sql: str) -> list[tuple[object, ...]]:
         return db.execute(sql).fetchall()
 
 
-def test_backups_of_a_file_lie_beside_it(path: Path) -> None:
-    """They are where somebody in trouble looks."""
+def test_backups_of_a_file_are_next_to_it(path: Path) -> None:
+    """That is where users look first."""
     backup = Upkeep(path).backup()
 
     assert Path(backup.path).parent == path.parent / "backups"
     assert sorted(entry.suffix for entry in (path.parent / "backups").iterdir()) == [".db", ".json"]
 
 
-def test_a_database_that_was_lost_comes_back(path: Path) -> None:
-    """This is the day backups are for."""
+def test_a_lost_database_can_be_restored(path: Path) -> None:
+    """That is what backups are for."""
     backup = Upkeep(path).backup()
     for file in path.parent.glob("library.db*"):
         file.unlink()
@@ -56,8 +56,8 @@ def test_a_database_that_was_lost_comes_back(path: Path) -> None:
     assert rows(path, "SELECT title FROM books") == [("Dune",)]
 
 
-def test_a_wrecked_database_comes_back_and_the_wreck_is_kept(path: Path) -> None:
-    """Somebody may still want to save what is in it."""
+def test_a_damaged_database_can_be_restored_and_the_damaged_file_is_kept(path: Path) -> None:
+    """The user may still want to recover data from it."""
     backup = Upkeep(path).backup()
     path.write_bytes(b"wrecked" * 1000)
 
@@ -68,7 +68,7 @@ def test_a_wrecked_database_comes_back_and_the_wreck_is_kept(path: Path) -> None
 
 
 def test_a_backup_does_not_replace_another_database_of_the_same_path(path: Path) -> None:
-    """A path says where a database lies, not which one it is."""
+    """A path does not identify a database."""
     backup = Upkeep(path).backup()
     path.unlink()
     with closing(sqlite3.connect(path)) as db:
@@ -80,7 +80,7 @@ def test_a_backup_does_not_replace_another_database_of_the_same_path(path: Path)
     assert rows(path, "SELECT a FROM other") == [(1,)]
 
 
-def test_the_first_migration_makes_the_database(tmp_path: Path, files: Path) -> None:
+def test_the_first_migration_creates_the_database(tmp_path: Path, files: Path) -> None:
     """A new checkout has no database yet."""
     path = tmp_path / "data" / "new.db"
     (files / "001_books.sql").write_text(SCHEMA)
@@ -96,14 +96,16 @@ def test_the_first_migration_makes_the_database(tmp_path: Path, files: Path) -> 
     assert upkeep.status().exists
 
 
-def test_nothing_is_backed_up_where_nothing_is(tmp_path: Path) -> None:
-    """A backup of an empty file would be counted as one."""
+def test_a_missing_database_cannot_be_backed_up(tmp_path: Path) -> None:
+    """A backup of nothing must not count as one."""
     with pytest.raises(UsageError, match="there is no database"):
         Upkeep(tmp_path / "missing.db").backup()
 
 
-def test_a_table_can_be_rebuilt_without_losing_what_refers_to_it(path: Path, files: Path) -> None:
-    """Dropping the old table would take all chapters with it."""
+def test_a_table_can_be_rebuilt_without_losing_rows_that_refer_to_it(
+    path: Path, files: Path
+) -> None:
+    """Dropping the old table must not delete all chapters."""
     (files / "001_rebuild.sql").write_text(
         "CREATE TABLE books_new (id INTEGER PRIMARY KEY, title TEXT NOT NULL);\n"
         "INSERT INTO books_new SELECT * FROM books;\n"
@@ -117,10 +119,10 @@ def test_a_table_can_be_rebuilt_without_losing_what_refers_to_it(path: Path, fil
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_a_migration_that_leaves_rows_without_what_they_refer_to_is_undone(
+def test_a_migration_that_breaks_foreign_keys_is_rolled_back(
     path: Path, files: Path, dry_run: bool
 ) -> None:
-    """Keys are not checked while tables are rebuilt; they have to be at the end."""
+    """Foreign keys are not checked while tables are rebuilt, so they are checked at the end."""
     (files / "001_orphans.sql").write_text("DELETE FROM books;")
 
     with pytest.raises(StoreError, match=r"001_orphans\.sql.*1 rows would refer.*chapters"):
@@ -129,8 +131,8 @@ def test_a_migration_that_leaves_rows_without_what_they_refer_to_is_undone(
     assert rows(path, "SELECT title FROM books") == [("Dune",)]
 
 
-def test_a_migration_may_hold_triggers(path: Path, files: Path) -> None:
-    """Their bodies hold semicolons."""
+def test_a_migration_may_contain_triggers(path: Path, files: Path) -> None:
+    """Their bodies contain semicolons."""
     (files / "001_trigger.sql").write_text(
         "CREATE TABLE log (what);\nCREATE TRIGGER t AFTER INSERT ON books BEGIN\n"
         "  INSERT INTO log VALUES ('a;b'); DELETE FROM log WHERE what = 'x';\nEND;\n"

@@ -39,11 +39,11 @@ def rounds(*counted: Mapping[str, int]) -> list[dict[str, Any]]:
     return [
         {
             "iteration": number,
-            "open": {each.value: said.get(each.value, 0) for each in Severity},
+            "open": {each.value: summary.get(each.value, 0) for each in Severity},
             **quiet,
-            **{key: value for key, value in said.items() if key in quiet},
+            **{key: value for key, value in summary.items() if key in quiet},
         }
-        for number, said in enumerate(counted, 1)
+        for number, summary in enumerate(counted, 1)
     ]
 
 

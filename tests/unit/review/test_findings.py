@@ -16,9 +16,9 @@ PRICE = "It costs very little money."
 TEXT = f"# Offer\n\n{LIMIT}\n\n{PRICE}\n"
 
 
-def issue(quote: str = LIMIT, **said: Any) -> CritiqueIssue:
-    made = CritiqueIssue("c-001", "vague", Severity.HIGH, "Offer", "not exact", quote)
-    return replace(made, **said)
+def issue(quote: str = LIMIT, **fields: Any) -> CritiqueIssue:
+    base = CritiqueIssue("c-001", "vague", Severity.HIGH, "Offer", "not exact", quote)
+    return replace(base, **fields)
 
 
 def read(*issues: CritiqueIssue, by: str = "claude", of: str = "c", round_: int = 1) -> Critique:
@@ -29,10 +29,10 @@ def read(*issues: CritiqueIssue, by: str = "claude", of: str = "c", round_: int 
 def take(
     ledger: Ledger, iteration: int, *critiques: Critique, text: str = TEXT, before: str = ""
 ) -> tuple[Ledger, list[CritiqueIssue]]:
-    taken, told = ledger.record(
+    recorded, labeled = ledger.record(
         iteration=iteration, critiques=critiques, artifact=text, previous_artifact=before
     )
-    return taken, [each for critique in told for each in critique.issues]
+    return recorded, [each for critique in labeled for each in critique.issues]
 
 
 def only(ledger: Ledger) -> Finding:
@@ -64,7 +64,7 @@ def test_markup_case_spacing_and_quotation_marks_do_not_make_another_finding() -
 
 
 @pytest.mark.parametrize(
-    ("said", "of"),
+    ("fields", "of"),
     [
         ({"evidence": PRICE}, "c"),
         ({"rule_id": "other"}, "c"),
@@ -73,12 +73,12 @@ def test_markup_case_spacing_and_quotation_marks_do_not_make_another_finding() -
     ],
 )
 def test_another_passage_rule_or_constraint_is_another_finding(
-    said: dict[str, Any], of: str
+    fields: dict[str, Any], of: str
 ) -> None:
     """Otherwise several findings would count as fixed when one of them is."""
     ledger, first = take(Ledger(), 1, read(issue()))
 
-    _, second = take(ledger, 2, read(issue(**said), of=of))
+    _, second = take(ledger, 2, read(issue(**fields), of=of))
 
     assert first[0].finding_id != second[0].finding_id
 
@@ -113,9 +113,9 @@ def test_of_two_equally_similar_findings_none_is_taken_for_the_reworded_one() ->
     one, two, now = "the cat sat on a mat 1", "the cat sat on a mat 2", "the cat sat on a mat 3"
     ledger, _ = take(Ledger(), 1, read(issue(one), issue(two)), text=f"{one}\n{two}")
 
-    _, told = take(ledger, 2, read(issue(now)), text=now)
+    _, labeled = take(ledger, 2, read(issue(now)), text=now)
 
-    assert told[0].finding_id not in ledger.findings
+    assert labeled[0].finding_id not in ledger.findings
 
 
 def test_the_closest_of_two_reworded_issues_takes_the_existing_finding() -> None:
@@ -123,22 +123,22 @@ def test_the_closest_of_two_reworded_issues_takes_the_existing_finding() -> None
     near, far = "We accept any numbers of users.", "We accept any number of usersss now."
     ledger, first = take(Ledger(), 1, read(issue()))
 
-    _, told = take(ledger, 2, read(issue(far), issue(near)), text=f"{near}\n{far}")
+    _, labeled = take(ledger, 2, read(issue(far), issue(near)), text=f"{near}\n{far}")
 
-    assert told[1].finding_id == first[0].finding_id
-    assert told[0].finding_id != first[0].finding_id
+    assert labeled[1].finding_id == first[0].finding_id
+    assert labeled[0].finding_id != first[0].finding_id
 
 
 def test_critics_who_report_the_same_share_one_finding() -> None:
     """A judge must not count one fault twice because two critics reported it."""
-    ledger, told = take(
+    ledger, labeled = take(
         Ledger(),
         1,
         read(issue(severity=Severity.MEDIUM), by="codex"),
         read(issue(finding="too vague"), by="gemini"),
     )
 
-    assert told[0].finding_id == told[1].finding_id
+    assert labeled[0].finding_id == labeled[1].finding_id
     assert only(ledger).flagged_by == ("codex", "gemini")
     assert only(ledger).severity is Severity.HIGH
 
@@ -157,9 +157,9 @@ def test_two_issues_of_one_critic_about_one_passage_stay_two() -> None:
 
 def test_a_critic_that_repeats_an_issue_has_one_finding() -> None:
     """A model that repeats itself would otherwise double the work."""
-    ledger, told = take(Ledger(), 1, read(issue(), issue(), issue()))
+    ledger, labeled = take(Ledger(), 1, read(issue(), issue(), issue()))
 
-    assert len({each.finding_id for each in told}) == 1
+    assert len({each.finding_id for each in labeled}) == 1
     assert len(ledger.findings) == 1
 
 
@@ -181,11 +181,11 @@ def test_a_finding_no_longer_reported_is_fixed_and_one_that_returns_has_regresse
     """Reports show these labels, and the oscillation rule counts them."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
-    ledger, _ = take(ledger, 2, read(), text="mended")
+    ledger, _ = take(ledger, 2, read(), text="fixed")
     assert only(ledger).status is FindingStatus.FIXED
-    ledger, told = take(ledger, 3, read(issue()))
+    ledger, labeled = take(ledger, 3, read(issue()))
 
-    assert told[0].label == "regressed"
+    assert labeled[0].label == "regressed"
     assert only(ledger).status is FindingStatus.OPEN
     assert only(ledger).returns == 1
     assert only(ledger).history == ((1, "new"), (2, "fixed"), (3, "regressed"))
@@ -196,7 +196,7 @@ def test_a_fixed_finding_is_fixed_once() -> None:
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     for iteration in (2, 3, 4):
-        ledger, _ = take(ledger, iteration, read(), text="mended")
+        ledger, _ = take(ledger, iteration, read(), text="fixed")
 
     assert only(ledger).history == ((1, "new"), (2, "fixed"))
 
@@ -205,7 +205,7 @@ def test_a_new_finding_about_words_that_the_last_change_added_is_introduced() ->
     """Readers of a report want to know which faults the fixes caused."""
     ledger, _ = take(Ledger(), 1, read())
 
-    _, told = take(
+    _, labeled = take(
         ledger,
         2,
         read(
@@ -218,7 +218,7 @@ def test_a_new_finding_about_words_that_the_last_change_added_is_introduced() ->
         before=TEXT,
     )
 
-    assert [each.label for each in told] == ["introduced", "new", "new", "new"]
+    assert [each.label for each in labeled] == ["introduced", "new", "new", "new"]
 
 
 def test_findings_of_constraints_that_were_not_reviewed_stay_as_they_are() -> None:
@@ -257,10 +257,10 @@ def test_a_second_review_of_the_same_text_in_a_round_only_adds_findings() -> Non
     ledger, _ = take(Ledger(), 1, read(issue(severity=Severity.LOW), by="claude"))
 
     silent, _ = take(ledger, 1, read(by="codex"))
-    agreeing, told = take(ledger, 1, read(issue(severity=Severity.CRITICAL), by="codex"))
+    agreeing, labeled = take(ledger, 1, read(issue(severity=Severity.CRITICAL), by="codex"))
 
     assert only(silent).status is FindingStatus.OPEN
-    assert told[0].label == "new"
+    assert labeled[0].label == "new"
     assert only(agreeing).flagged_by == ("claude", "codex")
     assert only(agreeing).severity is Severity.CRITICAL
     assert only(agreeing).history == ((1, "new"),)
@@ -272,9 +272,9 @@ def test_a_finding_that_only_the_second_critic_still_reports_was_never_fixed() -
     changed = f"{TEXT} More."
     ledger, _ = take(ledger, 2, read(by="claude"), text=changed)
 
-    ledger, told = take(ledger, 2, read(issue(), by="codex"), text=changed)
+    ledger, labeled = take(ledger, 2, read(issue(), by="codex"), text=changed)
 
-    assert told[0].label == "persisting"
+    assert labeled[0].label == "persisting"
     assert only(ledger).returns == 0
     assert only(ledger).history == ((1, "new"), (2, "persisting"))
 
@@ -282,9 +282,9 @@ def test_a_finding_that_only_the_second_critic_still_reports_was_never_fixed() -
 def test_a_report_about_an_older_text_of_the_round_does_not_count_for_the_newer_one() -> None:
     """Draft, review, fix, then two review steps: the second of them may find it fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
-    ledger, _ = take(ledger, 1, read(of="style"), text="mended")
+    ledger, _ = take(ledger, 1, read(of="style"), text="fixed")
 
-    ledger, _ = take(ledger, 1, read(), text="mended")
+    ledger, _ = take(ledger, 1, read(), text="fixed")
 
     assert only(ledger).status is FindingStatus.FIXED
 
@@ -294,9 +294,9 @@ def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
     ledger, _ = take(Ledger(), 1, read(issue()))
     ledger, _ = take(ledger, 1, read(), text="changed")
 
-    ledger, told = take(ledger, 1, read(issue(), by="codex"), text="changed")
+    ledger, labeled = take(ledger, 1, read(issue(), by="codex"), text="changed")
 
-    assert told[0].label == "persisting"
+    assert labeled[0].label == "persisting"
     assert only(ledger).status is FindingStatus.OPEN
     assert summarize_round(ledger, 1)["open"]["HIGH"] == 1
 
@@ -322,8 +322,8 @@ def test_a_quote_that_was_reworded_several_times_and_restored_is_the_same_findin
     ledger, ids = Ledger(), []
 
     for iteration, quote in enumerate(quotes, 1):
-        ledger, told = take(ledger, iteration, read(issue(quote)), text=quote)
-        ids.append(told[0].finding_id)
+        ledger, labeled = take(ledger, iteration, read(issue(quote)), text=quote)
+        ids.append(labeled[0].finding_id)
 
     assert len(set(ids)) == 1
 
@@ -343,14 +343,14 @@ def test_a_second_review_of_a_changed_text_in_a_round_fixes_findings() -> None:
     """After a refinement in the middle of a round, unreported findings are fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
-    ledger, _ = take(ledger, 1, read(), text="mended")
+    ledger, _ = take(ledger, 1, read(), text="fixed")
 
     assert only(ledger).status is FindingStatus.FIXED
     assert summarize_round(ledger, 1)["fixed"] == 1
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("fields", "status"),
     [
         ({"behavior": "ignore"}, FindingStatus.IGNORED),
         ({"behavior": "halt"}, FindingStatus.OPEN),
@@ -361,10 +361,10 @@ def test_a_second_review_of_a_changed_text_in_a_round_fixes_findings() -> None:
     ],
 )
 def test_a_finding_that_the_judge_never_sees_is_kept_but_not_open(
-    said: dict[str, Any], status: FindingStatus
+    fields: dict[str, Any], status: FindingStatus
 ) -> None:
     """An artifact with nothing but ignored findings can be approved."""
-    ledger, _ = take(Ledger(), 1, read(issue(**said)))
+    ledger, _ = take(Ledger(), 1, read(issue(**fields)))
 
     assert only(ledger).status is status
     assert sum(summarize_round(ledger, 1)["open"].values()) == (status is FindingStatus.OPEN)
@@ -393,13 +393,13 @@ def test_a_dismissed_finding_is_not_open_until_it_is_reported_again() -> None:
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
-    again, told = take(dismissed, 2, read(issue()))
+    again, labeled = take(dismissed, 2, read(issue()))
     gone, _ = take(dismissed, 2, read(), text="changed")
 
     assert only(dismissed).status is FindingStatus.DISMISSED
     assert summarize_round(dismissed, 1)["open"]["HIGH"] == 0
     assert only(again).status is FindingStatus.OPEN
-    assert told[0].label == "persisting"
+    assert labeled[0].label == "persisting"
     assert only(gone).status is FindingStatus.DISMISSED
 
 
@@ -487,7 +487,7 @@ def test_a_fixed_finding_has_the_label_fixed() -> None:
     """`show` prints the label of every finding."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
-    ledger, _ = take(ledger, 2, read(), text="mended")
+    ledger, _ = take(ledger, 2, read(), text="fixed")
 
     assert only(ledger).label is Label.FIXED
 
@@ -499,9 +499,9 @@ def test_a_thousand_findings_of_one_rule_are_recorded_quickly() -> None:
     changed = [q.replace("lines", "line") if n % 3 else q for n, q in enumerate(quotes)]
 
     started = time.perf_counter()
-    after, told = take(ledger, 2, read(*map(issue, changed)), text="\n".join(changed))
-    taken = time.perf_counter() - started
+    after, labeled = take(ledger, 2, read(*map(issue, changed)), text="\n".join(changed))
+    recorded = time.perf_counter() - started
 
     assert len(after.findings) == 1000
-    assert {each.label for each in told} == {"persisting"}
-    assert taken < 5
+    assert {each.label for each in labeled} == {"persisting"}
+    assert recorded < 5

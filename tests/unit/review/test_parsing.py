@@ -271,8 +271,14 @@ def test_a_missing_status_asks_for_work() -> None:
 
 def test_ambiguous_decisions_count_as_pursued_with_a_note() -> None:
     """A judge that is unclear, or says both, has not dismissed anything."""
-    said = [("a", None), ("b", "later"), ("c", "dismissed"), ("c", "pursuing"), ("d", "Dismissed")]
-    decisions = [{"issue_id": name, "status": status} for name, status in said]
+    statuses = [
+        ("a", None),
+        ("b", "later"),
+        ("c", "dismissed"),
+        ("c", "pursuing"),
+        ("d", "Dismissed"),
+    ]
+    decisions = [{"issue_id": name, "status": status} for name, status in statuses]
 
     read = judged(json.dumps({"decisions": decisions, "termination": {"high_pursuing": 0}}))
 
@@ -296,6 +302,6 @@ def test_a_decisions_reasons_are_kept() -> None:
 
     read = judged(text)
 
-    (made,) = read.decisions
-    assert made.to_json() == {**decision, "severity": "LOW", "status": "pursuing"}
+    (parsed,) = read.decisions
+    assert parsed.to_json() == {**decision, "severity": "LOW", "status": "pursuing"}
     assert read.tension_analysis == ({"axis": "short or complete", "target": "short"},)

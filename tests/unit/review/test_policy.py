@@ -15,20 +15,20 @@ BLOCK = DEFAULT_BLOCK_ON
 
 
 def issue(
-    named: str, severity: Severity = Severity.HIGH, finding_id: str = "", **said: Any
+    named: str, severity: Severity = Severity.HIGH, finding_id: str = "", **fields: Any
 ) -> CritiqueIssue:
-    made = CritiqueIssue(named, "r", severity, "", f"{named} is wrong", "quote")
-    made = replace(made, finding_id=finding_id or f"f-{named}")
-    return replace(made, **said)
+    base = CritiqueIssue(named, "r", severity, "", f"{named} is wrong", "quote")
+    base = replace(base, finding_id=finding_id or f"f-{named}")
+    return replace(base, **fields)
 
 
 def critique(*issues: CritiqueIssue, of: str = "c", by: str = "claude") -> Critique:
     return Critique(of, by, 2, Overall.FAIL if issues else Overall.PASS, issues)
 
 
-def decision(named: str, status: Pursuit, **said: Any) -> AdjudicationDecision:
-    made = AdjudicationDecision(named, status=status)
-    return replace(made, **said)
+def decision(named: str, status: Pursuit, **fields: Any) -> AdjudicationDecision:
+    base = AdjudicationDecision(named, status=status)
+    return replace(base, **fields)
 
 
 def verdict(status: Verdict, *decisions: AdjudicationDecision) -> Adjudication:
@@ -40,9 +40,9 @@ def test_an_approval_is_valid_only_while_no_blocking_issue_is_pursued(
     severity: Severity, pursuit: Pursuit
 ) -> None:
     """A judge that says APPROVED over an open critical finding would ship it."""
-    said = verdict(Verdict.APPROVED, decision("c-1", pursuit, severity=severity))
+    answer = verdict(Verdict.APPROVED, decision("c-1", pursuit, severity=severity))
 
-    checked = check_verdict(said, [critique(issue("c-1", severity))], BLOCK)
+    checked = check_verdict(answer, [critique(issue("c-1", severity))], BLOCK)
 
     blocked = severity in BLOCK and pursuit is Pursuit.PURSUING
     assert checked.status is (Verdict.REWRITE if blocked else Verdict.APPROVED)
@@ -60,9 +60,9 @@ def test_a_finding_the_judge_does_not_mention_is_pursued() -> None:
 
 def test_a_judge_cannot_lower_a_severity() -> None:
     """A critical finding called LOW would not block any more."""
-    said = verdict(Verdict.APPROVED, decision("c-1", Pursuit.PURSUING, severity=Severity.LOW))
+    answer = verdict(Verdict.APPROVED, decision("c-1", Pursuit.PURSUING, severity=Severity.LOW))
 
-    checked = check_verdict(said, [critique(issue("c-1", Severity.CRITICAL))], BLOCK)
+    checked = check_verdict(answer, [critique(issue("c-1", Severity.CRITICAL))], BLOCK)
 
     assert checked.status is Verdict.REWRITE
     assert checked.decisions[0].severity is Severity.CRITICAL
@@ -71,7 +71,7 @@ def test_a_judge_cannot_lower_a_severity() -> None:
 
 def test_the_judges_reasons_are_kept_and_the_other_fields_filled_in() -> None:
     """Humans and prompts need rationale and guidance; the critics come from the critiques."""
-    said = verdict(
+    answer = verdict(
         Verdict.REWRITE,
         decision(
             "c-1",
@@ -79,12 +79,12 @@ def test_the_judges_reasons_are_kept_and_the_other_fields_filled_in() -> None:
             rationale="a matter of taste",
             guidance="leave it",
             competing_constraint="style",
-            flagged_by=("somebody",),
+            flagged_by=("someone",),
             constraint="c",
         ),
     )
 
-    (decided,) = check_verdict(said, [critique(issue("c-1"), by="codex")], BLOCK).decisions
+    (decided,) = check_verdict(answer, [critique(issue("c-1"), by="codex")], BLOCK).decisions
 
     assert decided == AdjudicationDecision(
         "c-1",
@@ -101,9 +101,9 @@ def test_the_judges_reasons_are_kept_and_the_other_fields_filled_in() -> None:
 
 def test_decisions_about_unknown_issues_are_dropped_with_a_note() -> None:
     """A judge that invents issues would send the author after them."""
-    said = verdict(Verdict.APPROVED, decision("made-up", Pursuit.PURSUING))
+    answer = verdict(Verdict.APPROVED, decision("made-up", Pursuit.PURSUING))
 
-    checked = check_verdict(said, [critique()], BLOCK)
+    checked = check_verdict(answer, [critique()], BLOCK)
 
     assert checked.decisions == ()
     assert checked.status is Verdict.APPROVED
@@ -111,16 +111,16 @@ def test_decisions_about_unknown_issues_are_dropped_with_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer",
     [
         decision("f-c-1", Pursuit.DISMISSED),
         decision("c-1", Pursuit.DISMISSED),
         decision("whatever", Pursuit.DISMISSED, finding_id="f-c-1"),
     ],
 )
-def test_a_decision_may_name_an_issue_or_its_finding(said: AdjudicationDecision) -> None:
+def test_a_decision_may_name_an_issue_or_its_finding(answer: AdjudicationDecision) -> None:
     """Both ids are in the prompt."""
-    checked = check_verdict(verdict(Verdict.APPROVED, said), [critique(issue("c-1"))], BLOCK)
+    checked = check_verdict(verdict(Verdict.APPROVED, answer), [critique(issue("c-1"))], BLOCK)
 
     assert checked.status is Verdict.APPROVED
     assert checked.decisions[0].issue_id == "c-1"
@@ -146,9 +146,9 @@ def test_a_dismissal_that_may_mean_several_findings_dismisses_none() -> None:
         critique(issue("c-1", finding_id="one"), by="a"),
         critique(issue("c-1", finding_id="two"), by="b"),
     ]
-    said = verdict(Verdict.APPROVED, decision("c-1", Pursuit.DISMISSED))
+    answer = verdict(Verdict.APPROVED, decision("c-1", Pursuit.DISMISSED))
 
-    checked = check_verdict(said, critiques, BLOCK)
+    checked = check_verdict(answer, critiques, BLOCK)
 
     assert checked.status is Verdict.REWRITE
     assert [d.issue_id for d in checked.pursued()] == ["one", "two"]
@@ -162,9 +162,9 @@ def test_a_dismissal_that_identifies_one_finding_dismisses_it(fields: dict[str, 
         critique(issue("c-1", finding_id="one"), by="a"),
         critique(issue("c-1", finding_id="two"), by="b"),
     ]
-    said = verdict(Verdict.REWRITE, decision("c-1", Pursuit.DISMISSED, **fields))
+    answer = verdict(Verdict.REWRITE, decision("c-1", Pursuit.DISMISSED, **fields))
 
-    checked = check_verdict(said, critiques, BLOCK)
+    checked = check_verdict(answer, critiques, BLOCK)
 
     assert [d.issue_id for d in checked.pursued()] == ["two"]
 
@@ -175,18 +175,18 @@ def test_the_constraint_distinguishes_issues_with_the_same_number() -> None:
         critique(issue("1", finding_id="one"), of="style"),
         critique(issue("1", finding_id="two"), of="facts"),
     ]
-    said = verdict(Verdict.REWRITE, decision("1", Pursuit.DISMISSED, constraint="facts"))
+    answer = verdict(Verdict.REWRITE, decision("1", Pursuit.DISMISSED, constraint="facts"))
 
-    assert [d.issue_id for d in check_verdict(said, critiques, BLOCK).pursued()] == ["one"]
+    assert [d.issue_id for d in check_verdict(answer, critiques, BLOCK).pursued()] == ["one"]
 
 
 def test_a_finding_both_pursued_and_dismissed_is_pursued() -> None:
     """A contradiction is no approval."""
-    said = verdict(
+    answer = verdict(
         Verdict.APPROVED, decision("c-1", Pursuit.DISMISSED), decision("f-c-1", Pursuit.PURSUING)
     )
 
-    checked = check_verdict(said, [critique(issue("c-1"))], BLOCK)
+    checked = check_verdict(answer, [critique(issue("c-1"))], BLOCK)
 
     assert checked.status is Verdict.REWRITE
     assert "c-1: pursued and dismissed by the judge; counts as pursued" in checked.notes
@@ -221,11 +221,11 @@ def test_a_judge_sees_every_critique_without_the_issues_set_aside() -> None:
     )
     ignored = critique(issue("c-5", behavior="ignore"), of="d")
 
-    shown = for_judge([mixed, ignored])
+    visible = for_judge([mixed, ignored])
 
-    assert shown == [replace(mixed, issues=(grave, plain)), replace(ignored, issues=())]
-    assert shown[1].overall is Overall.FAIL
-    assert for_judge(shown) == shown
+    assert visible == [replace(mixed, issues=(grave, plain)), replace(ignored, issues=())]
+    assert visible[1].overall is Overall.FAIL
+    assert for_judge(visible) == visible
 
 
 @pytest.mark.parametrize("severity", list(Severity))
@@ -285,7 +285,7 @@ def test_the_policy_judges_answer_survives_its_own_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decisions", "conflict"),
+    ("rivals", "conflict"),
     [
         ([(Severity.CRITICAL, "other"), (Severity.CRITICAL, None)], True),
         ([(Severity.CRITICAL, None), (Severity.CRITICAL, None)], False),
@@ -294,17 +294,17 @@ def test_the_policy_judges_answer_survives_its_own_check() -> None:
     ],
 )
 def test_criticals_conflict_when_there_are_several_and_one_names_a_competing_constraint(
-    decisions: list[tuple[Severity, str | None]], conflict: bool
+    rivals: list[tuple[Severity, str | None]], conflict: bool
 ) -> None:
     """Two requirements that exclude each other need a human's decision."""
-    made = [
+    decisions = [
         AdjudicationDecision(str(n), severity=severity, competing_constraint=rival)
-        for n, (severity, rival) in enumerate(decisions)
+        for n, (severity, rival) in enumerate(rivals)
     ]
 
-    found = conflicting_criticals(verdict(Verdict.REWRITE, *made))
+    found = conflicting_criticals(verdict(Verdict.REWRITE, *decisions))
 
-    assert found == (made if conflict else [])
+    assert found == (decisions if conflict else [])
 
 
 def test_a_dismissed_critical_conflicts_with_nothing() -> None:

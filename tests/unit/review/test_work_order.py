@@ -157,21 +157,21 @@ def test_hostile_work_orders_are_parsed_in_time(line: str) -> None:
 )  # fmt: skip
 def test_edits_are_applied_all_at_once(edits: list[Edit], after: str) -> None:
     """No edit matches what another one wrote."""
-    made = apply_edits("one two three three", edits)
+    result = apply_edits("one two three three", edits)
 
-    assert made.text == after
-    assert made.applied == tuple(edits)
-    assert made.unmatched == ()
+    assert result.text == after
+    assert result.applied == tuple(edits)
+    assert result.unmatched == ()
 
 
 def test_an_edit_without_exactly_one_match_is_not_applied() -> None:
     """Only a reader can decide which of several matches is right."""
     edits = [Edit(EditKind.DELETE, find) for find in ("four", "three", "", "aa")]
 
-    made = apply_edits("three three aaa", edits)
+    result = apply_edits("three three aaa", edits)
 
-    assert made.text == "three three aaa"
-    assert [why for _, why in made.unmatched] == [
+    assert result.text == "three three aaa"
+    assert [why for _, why in result.unmatched] == [
         "not found",
         "found 2 times",
         "not found",
@@ -186,11 +186,11 @@ def test_an_edit_that_several_findings_ask_for_is_applied_once(
     """Two identical insertions must not put the same words in twice."""
     edits = [Edit(kind, "sea", "" if kind is EditKind.DELETE else "!", each) for each in "ab"]
 
-    made = apply_edits("The sea.", edits)
+    result = apply_edits("The sea.", edits)
 
-    assert made.text == apply_edits("The sea.", edits[:1]).text
-    assert made.applied == tuple(edits)
-    assert not made.unmatched
+    assert result.text == apply_edits("The sea.", edits[:1]).text
+    assert result.applied == tuple(edits)
+    assert not result.unmatched
 
 
 def test_of_edits_that_overlap_the_first_is_applied() -> None:
@@ -203,11 +203,11 @@ def test_of_edits_that_overlap_the_first_is_applied() -> None:
     ]
     anchored = [Edit(EditKind.INSERT_AFTER, "d", "!"), Edit(EditKind.DELETE, "d e")]
 
-    made = apply_edits("a b c d e", [first, *others, *anchored])
+    result = apply_edits("a b c d e", [first, *others, *anchored])
 
-    assert made.text == "a X d! e"
-    assert made.applied == (first, anchored[0])
-    assert made.unmatched == tuple((edit, "overlaps") for edit in [*others, anchored[1]])
+    assert result.text == "a X d! e"
+    assert result.applied == (first, anchored[0])
+    assert result.unmatched == tuple((edit, "overlaps") for edit in [*others, anchored[1]])
 
 
 def test_an_ambiguous_edit_reports_how_often_its_text_occurs() -> None:
