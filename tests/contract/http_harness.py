@@ -1,4 +1,4 @@
-"""Ties a kind of HTTP model to the stub that speaks its protocol."""
+"""Connects an HTTP model to the stub server of its protocol."""
 
 from collections.abc import Callable
 from typing import Any

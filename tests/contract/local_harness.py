@@ -1,4 +1,4 @@
-"""Ties the local model to a stand-in for the library that runs it."""
+"""Connects the local model to a stub of the library that runs it."""
 
 import json
 from pathlib import Path

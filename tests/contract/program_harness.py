@@ -1,4 +1,4 @@
-"""Ties a kind of program to one that plays it."""
+"""Connects an agent program to a stub of that program."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ ACT = Path(__file__).parents[1] / "stubs" / "programs" / "act.py"
 
 
 class ProgramHarness(Harness):
-    """Plays claude, which knows every behavior."""
+    """A stub of claude, which supports every behavior."""
 
     secret = KEY
 
@@ -67,7 +67,7 @@ class ProgramHarness(Harness):
 
 
 class CommandHarness(ProgramHarness):
-    """Plays a program described in the settings."""
+    """A stub of a program that is described in the settings."""
 
     def made(self, **options: Any) -> HeadlessAgent:
         return self._make(

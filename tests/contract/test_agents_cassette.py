@@ -16,7 +16,7 @@ from tests.contract.test_agents_scripted import ScriptedHarness
 
 
 class RecordingHarness(ScriptedHarness):
-    """Asks through a cassette that records."""
+    """Calls the agent through a recording cassette."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class RecordingHarness(ScriptedHarness):
 
 
 class ReplayingHarness(ScriptedHarness):
-    """Records every call first, and answers from the tape."""
+    """Records every call first, then replays it."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()

@@ -90,7 +90,7 @@ async def test_one_run_mixes_every_kind_and_counts_them_all(desk: Desk) -> None:
     assert KEY.encode() not in stored
 
 
-async def test_a_busy_server_is_asked_again_and_the_others_are_not(desk: Desk) -> None:
+async def test_only_the_call_to_a_busy_server_is_retried(desk: Desk) -> None:
     """The draft was paid for once."""
     await desk.critic.set_behaviors(Refusal(Fault.DOWN), Refusal(Fault.BUSY), TextReply(PASS))
 
@@ -101,7 +101,7 @@ async def test_a_busy_server_is_asked_again_and_the_others_are_not(desk: Desk) -
     assert len(desk.writer.received_requests()) == 1
 
 
-async def test_a_used_up_quota_parks_the_run_until_it_returns(desk: Desk) -> None:
+async def test_an_exhausted_quota_parks_the_run_until_the_reset(desk: Desk) -> None:
     """Nothing is lost meanwhile, and nothing is asked twice afterwards."""
     await desk.judge.set_behaviors(Refusal(Fault.QUOTA, seconds=7200))
     parked = await desk.engine.start(REVIEW, name="run")

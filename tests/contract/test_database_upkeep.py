@@ -74,8 +74,8 @@ def file_of(backup: Backup) -> Path:
 # Backups
 
 
-def test_a_backup_is_restored_whole(upkeep: Upkeep, library: Library) -> None:
-    """Whatever a workflow did to the data must be undone, and what it added be gone."""
+def test_a_backup_is_restored_completely(upkeep: Upkeep, library: Library) -> None:
+    """Changes of a workflow are undone, and what it added is removed."""
     backup = upkeep.backup("before run r1")
     write(library, "UPDATE books SET title = 'ruined'")
     write(library, "DELETE FROM chapters")
@@ -91,10 +91,8 @@ def test_a_backup_is_restored_whole(upkeep: Upkeep, library: Library) -> None:
     assert (backup.reason, backup.size_bytes > 0) == ("before run r1", True)
 
 
-def test_what_a_restore_replaces_can_be_brought_back(
-    upkeep: Upkeep, library: Library, clock: FrozenClock
-) -> None:
-    """Somebody restores the wrong one sooner or later."""
+def test_a_restore_can_be_undone(upkeep: Upkeep, library: Library, clock: FrozenClock) -> None:
+    """A user may restore the wrong backup."""
     first = upkeep.backup()
     write(library, "UPDATE books SET title = 'newer' WHERE id = 1")
     clock.advance(1)
@@ -108,10 +106,10 @@ def test_what_a_restore_replaces_can_be_brought_back(
     assert library.titles() == ["newer", "Emma"]
 
 
-def test_backups_are_listed_newest_first_and_the_oldest_go(
+def test_backups_are_listed_newest_first_and_old_ones_are_removed(
     upkeep: Upkeep, clock: FrozenClock
 ) -> None:
-    """A disk is not endless, and the one wanted is mostly the last."""
+    """Disk space is limited, and users mostly want the latest backup."""
     taken = []
     for number in range(5):
         taken.append(upkeep.backup(f"number {number}"))
@@ -122,7 +120,7 @@ def test_backups_are_listed_newest_first_and_the_oldest_go(
     assert upkeep.status().newest_backup == taken[-1]
 
 
-def test_the_backup_that_is_being_restored_is_not_thinned_out(
+def test_the_backup_that_is_being_restored_is_not_removed(
     upkeep: Upkeep, library: Library, clock: FrozenClock
 ) -> None:
     """The copy of what is there now would push out what is wanted."""
@@ -270,7 +268,7 @@ def test_a_restore_into_a_database_in_use_fails_with_a_message(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of POSIX")
-def test_a_folder_that_cannot_be_written_is_said(library: Library, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_reported(library: Library, tmp_path: Path) -> None:
     """A run must not start without the backup it counts on."""
     (tmp_path / "file").write_text("in the way")
 
@@ -302,7 +300,7 @@ def test_pending_migrations_are_applied_once_after_a_backup(
 def test_a_dry_run_changes_nothing_and_finds_what_would_fail(
     upkeep: Upkeep, library: Library, files: Path
 ) -> None:
-    """It is asked for by those who are not sure."""
+    """Users who are not sure run it first."""
     planned = upkeep.migrate(dry_run=True)
     assert ([m.version for m in planned.applied], planned.dry_run) == ([1, 2], True)
 
@@ -316,7 +314,7 @@ def test_a_dry_run_changes_nothing_and_finds_what_would_fail(
         db.query("SELECT 1 FROM shelves")
 
 
-def test_a_migration_that_fails_half_way_is_undone_and_those_before_it_stay(
+def test_a_migration_that_fails_halfway_is_rolled_back_and_earlier_ones_stay(
     upkeep: Upkeep, library: Library, files: Path
 ) -> None:
     """Half a migration fits neither the old program nor the new one."""
@@ -382,6 +380,6 @@ def test_two_processes_that_migrate_at_once_apply_each_file_once(
 
 
 def test_migrations_without_a_folder_are_a_mistake(library: Library) -> None:
-    """Nothing to do must not be told from nothing configured."""
+    """Otherwise a missing setting would look like nothing to do."""
     with pytest.raises(UsageError, match="folder of migrations"):
         Upkeep(library.address, backups=library.folder / "b").migrate()

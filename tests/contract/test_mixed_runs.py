@@ -1,4 +1,4 @@
-"""One run asks every sort of agent; recorded, it is the same run with the network off."""
+"""One run with every kind of agent, and the same run replayed without a network."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ OURS = frozenset({"effect_running"})
 
 
 class Told(NamedTuple):
-    """A run, and everything recorded of it but for times and chance."""
+    """A run and its recorded events, without times and random values."""
 
     result: RunResult
     events: list[dict[str, Any]]
@@ -94,7 +94,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 async def told(agents: Mapping[str, AgentSettings], workspace: Path) -> Told:
-    """Drives the complete run, including the human's part, and returns its recorded events."""
+    """Drives the whole run, including the human's part, and returns its events."""
     _empty(workspace)
     store, clock = MemoryStore(), FrozenClock()
     async with Engine(store, agents=build_agents(agents), clock=clock) as engine:
@@ -151,7 +151,7 @@ async def test_a_recorded_run_is_the_same_run_with_the_network_off(
 
 
 def taped(tape: Path, mode: str) -> dict[str, AgentSettings]:
-    """Everybody a step asks: machines on tape, a check and a person as they are."""
+    """All agents of the run: models through a cassette, a check and a human directly."""
     names = ("writer", "critic", "judge", "editor")
     on_tape = {
         name: AgentSettings(

@@ -60,7 +60,7 @@ def failing(name: str, holds: object) -> Postcondition:
 # Statements
 
 
-def test_every_honest_statement_runs(db: SafeDatabaseClient, library: Library) -> None:
+def test_every_allowed_statement_runs(db: SafeDatabaseClient, library: Library) -> None:
     """What the guard lets through, the database's own line of defence must let through too."""
     refused = []
 
@@ -89,7 +89,7 @@ def test_no_attack_changes_anything(db: SafeDatabaseClient, library: Library) ->
 
 
 def test_values_are_bound_by_position_and_by_name(db: SafeDatabaseClient, library: Library) -> None:
-    """Whoever pastes values into texts is open to whatever the values say."""
+    """Values pasted into a statement could change its meaning."""
     hostile = "'; DROP TABLE books; --"
 
     db.execute(f"INSERT INTO books (title) VALUES ({library.place(1)})", [hostile])
@@ -101,7 +101,7 @@ def test_values_are_bound_by_position_and_by_name(db: SafeDatabaseClient, librar
 
 
 def test_a_query_only_reads(db: SafeDatabaseClient, library: Library) -> None:
-    """Conditions are given queries; they must not be able to do a step's work."""
+    """Conditions use queries, and a condition must not change data."""
     for sql in (
         "UPDATE books SET title = 'x' WHERE id = 1",
         "INSERT INTO books (title) VALUES ('x')",
@@ -114,7 +114,7 @@ def test_a_query_only_reads(db: SafeDatabaseClient, library: Library) -> None:
     assert library.titles() == BEFORE
 
 
-def test_a_view_answers_with_rows_one_row_a_value_or_whether_there_is_any(
+def test_a_view_returns_rows_one_row_a_value_or_whether_any_exist(
     db: SafeDatabaseClient,
 ) -> None:
     """Conditions would be full of indexing otherwise."""
@@ -130,7 +130,7 @@ def test_a_view_answers_with_rows_one_row_a_value_or_whether_there_is_any(
     assert view.exists("SELECT 1 FROM books")
 
 
-def test_a_statement_the_database_refuses_says_what_it_said(db: SafeDatabaseClient) -> None:
+def test_the_error_of_the_database_is_passed_on(db: SafeDatabaseClient) -> None:
     """An agent can fix a wrong column only if the error names it."""
     with pytest.raises(StoreError, match="no_such_column"):
         db.query("SELECT no_such_column FROM books")
@@ -193,7 +193,7 @@ def test_no_token_is_given_for_what_would_be_refused(
         db.get_delete_confirmation(table, where)
 
 
-def test_what_no_workflow_may_do_is_refused_by_name(
+def test_forbidden_operations_are_refused_with_an_alternative(
     db: SafeDatabaseClient, library: Library
 ) -> None:
     """The calls exist so that the refusal can say what to use instead."""
@@ -227,7 +227,7 @@ def test_a_steps_statements_are_applied_together_and_marked(
     assert not db.done(Marker("run-1", "edit", 2))
 
 
-def test_work_that_was_done_is_not_done_again(library: Library) -> None:
+def test_finished_work_is_not_done_again(library: Library) -> None:
     """A crash between the commit and the journal would double every row."""
     for attempt in range(2):
         with library.open() as db:
@@ -297,7 +297,9 @@ def test_every_condition_that_does_not_hold_is_named_and_nothing_stays(
     assert not db.done(MARKER)
 
 
-def test_work_that_was_undone_can_be_tried_again(db: SafeDatabaseClient, library: Library) -> None:
+def test_work_that_was_rolled_back_can_be_tried_again(
+    db: SafeDatabaseClient, library: Library
+) -> None:
     """A failed attempt must leave no marker behind."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
@@ -322,10 +324,10 @@ def test_a_statement_that_fails_undoes_those_before_it(
     assert library.titles() == BEFORE
 
 
-def test_a_condition_that_asks_without_end_is_broken_off(
+def test_a_query_that_takes_too_long_in_a_condition_is_interrupted(
     db: SafeDatabaseClient, library: Library
 ) -> None:
-    """The database would stay locked for everybody."""
+    """The database would stay locked for every user."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
@@ -339,9 +341,7 @@ def test_a_condition_that_asks_without_end_is_broken_off(
     assert db.query("SELECT 1 AS one") == ({"one": 1},)
 
 
-def test_a_condition_that_hangs_by_itself_is_left_behind(
-    db: SafeDatabaseClient, library: Library
-) -> None:
+def test_a_condition_that_hangs_is_abandoned(db: SafeDatabaseClient, library: Library) -> None:
     """And cannot look at the database any more when it wakes up."""
     woken, said, over = threading.Event(), [], threading.Event()
 
@@ -379,7 +379,7 @@ def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, librar
     assert library.titles() == BEFORE
 
 
-def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
+def test_the_database_itself_refuses_changes_inside_a_condition(
     db: SafeDatabaseClient, library: Library
 ) -> None:
     """The database itself holds the transaction to reading from then on, for every caller."""
@@ -395,7 +395,7 @@ def test_not_even_what_was_judged_as_a_change_runs_inside_a_condition(
     assert library.titles() == BEFORE
 
 
-def test_what_may_not_run_is_refused_when_it_is_staged(db: SafeDatabaseClient) -> None:
+def test_forbidden_statements_are_refused_when_they_are_staged(db: SafeDatabaseClient) -> None:
     """The submitter gets the error at once, before a transaction is opened."""
     work = db.staged()
 
@@ -490,13 +490,13 @@ def test_two_processes_that_do_the_same_work_do_it_once(library: Library) -> Non
 
 
 @pytest.mark.parametrize("address", ["mysql://host/name", "http://host", ""])
-def test_an_address_of_another_kind_is_refused_with_those_there_are(address: str) -> None:
+def test_an_unknown_kind_of_address_is_refused_with_the_known_ones(address: str) -> None:
     """A wrong address must not become a file of that name."""
     with pytest.raises(ConfigError, match="postgresql://"):
         SafeDatabaseClient.open(address)
 
 
-def test_a_file_that_is_not_there_is_not_created(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     """A slip in the path would pass for an empty database."""
     with pytest.raises(UsageError, match="there is no database"):
         SafeDatabaseClient.open(tmp_path / "missing.db")

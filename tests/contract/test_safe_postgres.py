@@ -1,4 +1,4 @@
-"""What only a server can go through: it reads for itself, it goes away, its tools are too old."""
+"""What is different with a database server: its own parser, lost connections, old tools."""
 
 import sys
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def connection(library: Library) -> Iterator[PostgresConnection]:
         yield db
 
 
-def test_no_change_gets_through_even_when_the_guard_takes_it_for_a_read(
+def test_the_server_refuses_a_change_that_the_guard_takes_for_a_read(
     connection: PostgresConnection, library: Library
 ) -> None:
     """One mistake of the parser would be enough."""
@@ -101,7 +101,7 @@ def test_several_statements_in_one_text_are_refused_by_the_server_too(
 def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
     library: Library,
 ) -> None:
-    """The server restarts, the network goes: the run is resumed later and does it once."""
+    """If the server restarts or the network fails, the resumed run does the work once."""
 
     def broken(view: ReadOnlyView) -> bool:
         pid = view.value("SELECT max(pid) FROM pg_stat_activity WHERE query LIKE '%max(pid)%'")
@@ -125,7 +125,7 @@ def test_a_connection_that_breaks_in_a_transaction_leaves_nothing_behind(
     assert done == Committed(changed=1)
 
 
-def test_a_server_that_is_not_there_is_said_without_the_password(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_server_does_not_contain_the_password(tmp_path: Path) -> None:
     """Messages end up in logs."""
     address = f"postgresql://ann:secret@/books?host={tmp_path}"
 
@@ -135,7 +135,7 @@ def test_a_server_that_is_not_there_is_said_without_the_password(tmp_path: Path)
     assert "secret" not in str(refused.value)
 
 
-def test_an_address_that_cannot_be_read_is_said_without_it() -> None:
+def test_the_error_for_an_invalid_address_does_not_contain_it() -> None:
     """It may hold a password."""
     with pytest.raises(ConfigError, match="cannot be read") as refused:
         SafeDatabaseClient.open("postgresql://ann:secret@[host/x")
@@ -153,7 +153,7 @@ def test_without_psycopg_the_message_says_how_to_install_it(
         SafeDatabaseClient.open("postgresql://host/name")
 
 
-def test_a_dump_program_that_is_too_old_is_passed_over_for_the_servers_own(
+def test_a_dump_program_that_is_too_old_is_not_used(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Distributions ship one version; it refuses to dump a newer server."""
@@ -171,7 +171,7 @@ def test_a_dump_program_that_is_too_old_is_passed_over_for_the_servers_own(
     assert "Dune" in Path(backup.path).read_text(encoding="utf-8")
 
 
-def test_without_any_fitting_dump_program_the_message_says_which_is_needed(
+def test_without_a_suitable_dump_program_the_error_names_the_version(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup that silently was none is the worst kind."""
@@ -183,7 +183,7 @@ def test_without_any_fitting_dump_program_the_message_says_which_is_needed(
 
 
 def test_backups_of_a_server_need_a_folder(library: Library) -> None:
-    """There is no place beside it."""
+    """A server has no folder of its own for backups."""
     with pytest.raises(ConfigError, match="where backups"):
         Upkeep(library.address).backup()
 
@@ -204,14 +204,14 @@ def test_names_become_numbers(
     assert numbered(sql, params) == (numbers, values)
 
 
-def test_a_name_without_a_value_is_said() -> None:
-    """It would be sent as it is, and the server's answer be about a colon."""
+def test_a_name_without_a_value_is_reported() -> None:
+    """The server's own error would be about a colon."""
     with pytest.raises(StoreError, match=":missing"):
         numbered("a = :missing", {"x": 1})
 
 
 def _as_plain_user(library: Library) -> str:
-    """Returns the library's address as a user who is not told where the server's programs are."""
+    """Returns the library's address for a user who may not see the server's settings."""
     with closing(library.connect()) as db:
         db.execute("DROP ROLE IF EXISTS plain")
         db.execute("CREATE ROLE plain LOGIN")

@@ -25,16 +25,16 @@ NOTES = st.lists(st.tuples(IDS, st.sampled_from(["HIGH", "LOW"]), LITERAL), max_
 
 
 @given(made=st.lists(edits(), max_size=4), notes=NOTES)
-def test_a_bill_gives_back_exactly_the_edits_it_was_made_of(
+def test_a_work_order_returns_exactly_the_edits_it_was_built_from(
     made: list[Edit], notes: list[tuple[str, str, str]]
 ) -> None:
-    """Text of an artifact or a finding that reads like a bill could order changes."""
+    """Text of an artifact that looks like a work order must not cause changes."""
     assert parse_work_order(format_work_order(made, notes)) == made
 
 
 @given(text=LITERAL)
-def test_any_text_is_a_bill_without_harm(text: str) -> None:
-    """Judges write what they like; the engine only makes what has something to be found."""
+def test_any_text_can_be_parsed_as_a_work_order(text: str) -> None:
+    """Judges may write anything; only edits whose text is found are applied."""
     assert all(edit.find for edit in parse_work_order(text))
 
 
@@ -43,7 +43,7 @@ PLACES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=4)
 
 @given(text=st.text("abc", max_size=12), finds=PLACES)
 def test_edits_change_only_the_places_they_name(text: str, finds: list[str]) -> None:
-    """Every edit is made or accounted for, and nothing else is touched."""
+    """Every edit is applied or reported, and nothing else changes."""
     made = [Edit(EditKind.REPLACE, find, f"<{find}>") for find in finds]
 
     done = apply_edits(text, made)

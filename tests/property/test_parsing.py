@@ -68,7 +68,7 @@ def adjudication(text: str) -> Adjudication | None:
 
 @given(text=REPLIES | OBJECTS.map(json.dumps))
 def test_any_reply_is_a_critique_that_can_be_stored_or_unreadable(text: str) -> None:
-    """No reply may break a run, and none passes without saying so."""
+    """No reply may break a run, and only an explicit pass is a pass."""
     read = critique(text)
 
     if read is not None:
@@ -79,7 +79,7 @@ def test_any_reply_is_a_critique_that_can_be_stored_or_unreadable(text: str) -> 
 
 @given(text=REPLIES | OBJECTS.map(json.dumps))
 def test_any_reply_is_an_adjudication_that_can_be_stored_or_unreadable(text: str) -> None:
-    """No reply may break a run, and none approves without saying so."""
+    """No reply may break a run, and only an explicit approval is one."""
     read = adjudication(text)
 
     if read is not None:
