@@ -43,9 +43,9 @@ class ProgramHarness(Harness):
         self.program.chmod(0o755)
 
     def agent(self, *, timeout: float | None = None) -> Agent:
-        return self.made(**({} if timeout is None else {"timeout": timeout}))
+        return self.create(**({} if timeout is None else {"timeout": timeout}))
 
-    def made(self, **options: Any) -> HeadlessAgent:
+    def create(self, **options: Any) -> HeadlessAgent:
         return self._make(path=str(self.program), key_env=KEY_ENV, **options)
 
     async def set_behaviors(self, *behaviors: Behavior) -> None:
@@ -69,7 +69,7 @@ class ProgramHarness(Harness):
 class CommandHarness(ProgramHarness):
     """A stub of a program that is described in the settings."""
 
-    def made(self, **options: Any) -> HeadlessAgent:
+    def create(self, **options: Any) -> HeadlessAgent:
         return self._make(
             argv=[str(self.program), "--model", "{model}"],
             model="some",

@@ -85,7 +85,7 @@ async def test_a_server_that_wants_no_key_still_gets_the_protocols_own_headers(
     harness: HttpHarness,
 ) -> None:
     """Without the version it would not know what it is asked."""
-    await ask(harness.made(key_env=None))
+    await ask(harness.create(key_env=None))
 
     assert harness.server.heard[-1].headers["anthropic-version"]
 

@@ -83,7 +83,7 @@ async def test_another_address_never_sees_what_the_environment_holds_for_the_ven
     for variable, value in AMBIENT.items():
         monkeypatch.setenv(variable, value)
 
-    await ask(harness.made(key_env=None))
+    await ask(harness.create(key_env=None))
 
     (heard,) = (each for each in harness.server.heard if harness.server.is_question(each))
     assert "ambient" not in json.dumps([dict(heard.headers), heard.body])
@@ -137,7 +137,7 @@ async def test_the_retry_time_of_a_busy_server_is_passed_on(
 async def test_connections_are_closed_after_an_answer(harness: HttpHarness) -> None:
     """Agents are not closed, and an event loop warns about connections that are still open."""
     await ask(harness.agent())
-    await harness.made().models()
+    await harness.create().models()
 
     assert await remaining_calls(harness) == 0
 
@@ -241,14 +241,14 @@ async def test_half_a_line_is_a_transient_error(harness: HttpHarness) -> None:
 
 async def test_the_models_on_offer_are_listed(harness: HttpHarness) -> None:
     """Users look up a name before they write it into the settings."""
-    names = await harness.made().models()
+    names = await harness.create().models()
 
     assert [name.split(":")[0] for name in names] == ["stub-large", "stub-small"]
 
 
 async def test_a_server_that_answers_is_healthy(harness: HttpHarness) -> None:
     """`doctor` reports its address."""
-    health = await harness.made(model=None).health()
+    health = await harness.create(model=None).health()
 
     assert health.ready
     assert harness.server.url in health.detail
@@ -258,7 +258,7 @@ async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -
     """`doctor` reports how to fix it."""
     await harness.set_behaviors(Unreachable())
 
-    health = await harness.made().health()
+    health = await harness.create().health()
 
     assert not health.ready
     assert health.remedy
@@ -271,7 +271,7 @@ async def test_a_client_that_is_not_installed_is_named_with_the_fix(
     for module in [each for each in sys.modules if each.split(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, name, None)
-    agent = harness.made()
+    agent = harness.create()
 
     with pytest.raises(AgentBadRequest) as raised:
         await ask(agent)
@@ -284,11 +284,11 @@ async def test_the_error_for_a_missing_model_lists_the_others(
     harness: HttpHarness,
 ) -> None:
     """A user who mistyped a model sees the existing ones."""
-    names = tuple(await harness.made().models())
+    names = tuple(await harness.create().models())
     await harness.set_behaviors(Refusal(Fault.NO_MODEL))
 
     with pytest.raises(ModelMissing) as raised:
-        await ask(harness.made(), model="typo")
+        await ask(harness.create(), model="typo")
 
     assert raised.value.model == "typo"
     assert raised.value.available == names
@@ -297,11 +297,11 @@ async def test_the_error_for_a_missing_model_lists_the_others(
 
 async def test_a_404_for_an_existing_model_is_not_a_missing_model(harness: HttpHarness) -> None:
     """A wrong address answers 404 too; to say the model is missing would mislead."""
-    name, *_ = await harness.made().models()
+    name, *_ = await harness.create().models()
     await harness.set_behaviors(Refusal(Fault.NO_MODEL))
 
     with pytest.raises(AgentBadRequest) as raised:
-        await ask(harness.made(), model=name)
+        await ask(harness.create(), model=name)
 
     assert not isinstance(raised.value, ModelMissing)
 
@@ -319,7 +319,7 @@ def test_an_agent_can_be_used_in_several_event_loops(
         async with server:
             await server.set_behaviors(TextReply("Yes."))
             harness = HttpHarness(server, kind.model, kind.path)
-            agents.append(agents[0] if agents else harness.made())
+            agents.append(agents[0] if agents else harness.create())
             await asyncio.gather(*(ask(agents[-1]) for _ in range(3)))
             return server.port
 

@@ -170,16 +170,16 @@ async def test_a_larger_context_window_is_loaded_on_request(harness: LocalHarnes
 async def test_the_process_of_the_model_is_reported_to_the_engine(harness: LocalHarness) -> None:
     """Should the run's process be killed, a later one ends it by this number."""
     await harness.set_behaviors(TextReply("Yes."))
-    told: list[dict[str, object]] = []
+    reported: list[dict[str, object]] = []
     call = call_for()
 
     await harness.agent().ask(
         AgentRequest("Say something."),
-        call._replace(started=told.append),
+        call._replace(started=reported.append),
     )
 
     (pid,) = harness.children()
-    assert told == [{"pid": pid, "born": birth_of(pid)}]
+    assert reported == [{"pid": pid, "born": birth_of(pid)}]
 
 
 async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarness) -> None:
@@ -226,7 +226,7 @@ async def test_a_model_that_crashes_is_a_transient_error(harness: LocalHarness) 
 
 
 async def test_an_interrupted_answer_is_refused(harness: LocalHarness) -> None:
-    """What was said until then may read like all of it."""
+    """A part of an answer may look complete."""
     await harness.set_behaviors(BrokenReply("It passes."))
 
     with pytest.raises(AgentTransient):

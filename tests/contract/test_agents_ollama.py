@@ -132,8 +132,8 @@ async def test_the_server_is_found_by_its_own_variable(
 
 async def test_a_model_that_was_not_pulled_is_not_healthy(harness: HttpHarness) -> None:
     """The remedy is one command."""
-    missing = await harness.made(model="absent").health()
-    there = await harness.made(model="stub-large").health()
+    missing = await harness.create(model="absent").health()
+    there = await harness.create(model="stub-large").health()
 
     assert (missing.ready, missing.remedy) == (False, "ollama pull absent")
     assert there.ready

@@ -135,9 +135,9 @@ async def test_an_error_inside_the_stream_is_an_error(
 async def test_a_refusal_of_the_model_is_not_an_answer(harness: HttpHarness) -> None:
     """An apology must not become the artifact."""
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = {"index": 0, "delta": {"refusal": "I cannot help with that."}, "finish_reason": "stop"}
+    choice = {"index": 0, "delta": {"refusal": "I cannot help with that."}, "finish_reason": "stop"}
     harness.server.verbatim = [
-        f"data: {json.dumps({**chunk, 'choices': [said]})}\n\n",
+        f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n",
         "data: [DONE]\n\n",
     ]
 

@@ -343,14 +343,14 @@ def test_a_query_that_takes_too_long_in_a_condition_is_interrupted(
 
 def test_a_condition_that_hangs_is_abandoned(db: SafeDatabaseClient, library: Library) -> None:
     """And cannot look at the database any more when it wakes up."""
-    woken, said, over = threading.Event(), [], threading.Event()
+    woken, errors, over = threading.Event(), [], threading.Event()
 
     def hang(view: ReadOnlyView) -> bool:
         woken.wait(PATIENCE_SECONDS)
         try:
             view.query("SELECT 1")
         except UsageError as error:
-            said.append(str(error))
+            errors.append(str(error))
         over.set()
         return True
 
@@ -362,7 +362,7 @@ def test_a_condition_that_hangs_is_abandoned(db: SafeDatabaseClient, library: Li
 
     assert isinstance(applied, RolledBack)
     assert library.titles() == BEFORE
-    assert said[0].startswith("this view of the database is closed")
+    assert errors[0].startswith("this view of the database is closed")
 
 
 def test_a_condition_cannot_change_what_it_checks(db: SafeDatabaseClient, library: Library) -> None:
@@ -428,7 +428,7 @@ def test_a_database_locked_by_another_process_is_reported_and_left_alone(
     db.done(MARKER)
     work = db.staged()
     work.stage("UPDATE books SET title = 'New' WHERE id = 1")
-    work.apply([failing("the table of markers is made", False)], marker=MARKER)
+    work.apply([failing("the table of markers is created", False)], marker=MARKER)
 
     with closing(library.connect()) as other:
         other.execute("BEGIN")

@@ -128,13 +128,14 @@ async def test_equal_questions_get_equal_answers() -> None:
 
 async def test_it_stops_reading_a_long_prompt_when_cancelled() -> None:
     """Native code cannot be interrupted, so its process is killed."""
-    begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    started_pid: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     asking = asyncio.create_task(
         LocalModel().ask(
-            AgentRequest("word " * 3500), call(started=lambda told: begun.set_result(told["pid"]))
+            AgentRequest("word " * 3500),
+            call(started=lambda process: started_pid.set_result(process["pid"])),
         )
     )
-    pid = await begun
+    pid = await started_pid
     await asyncio.sleep(1.0)  # it has the weights in memory by now, and is at work
 
     asking.cancel()
@@ -173,7 +174,7 @@ async def test_no_other_process_can_use_it() -> None:
     pids: list[int] = []
 
     await LocalModel().ask(
-        AgentRequest(SENTENCE), call(started=lambda told: pids.append(told["pid"]))
+        AgentRequest(SENTENCE), call(started=lambda process: pids.append(process["pid"]))
     )
 
     assert await asyncio.to_thread(ports_of, pids[0]) == set()

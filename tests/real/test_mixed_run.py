@@ -104,7 +104,7 @@ async def test_all_kinds_of_agents_work_in_one_run_and_a_cassette_replays_it(
     finally:
         claude.close()
         codex.close()
-    # From here on nobody is there to be asked: every stub is closed.
+    # From here on every stub is closed, so only the cassette can answer.
     replayed = {
         name: CassetteAgent(file=tape, agent=agent, mode="replay", name=name)
         for name, agent in live.items()

@@ -62,8 +62,8 @@ async def test_a_run_of_an_earlier_version_continues_to_the_same_end(
     """An upgrade must not break a run that is in progress."""
     result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
 
-    made = {key: _anybody(value) for key, value in result.state.items() if key != "began"}
-    assert (result.status, made) == (Status.COMPLETED, END)
+    values = {key: _anybody(value) for key, value in result.state.items() if key != "began"}
+    assert (result.status, values) == (Status.COMPLETED, END)
     assert result.iteration == 2
     assert not store.items("story")
 
