@@ -1,19 +1,19 @@
-# The one door. Needs Python 3.11 or newer with venv and pip, make and git; fetches the rest itself.
-# Everything lands in .venv/ (and .uv/ when uv is not installed); the system Python is not touched.
+# All development commands. Needs Python 3.11 or newer with venv and pip, make and git.
+# Installs into .venv/ (and .uv/ if uv is missing) only; the system Python is not changed.
 
 PYTHON ?= python3
 WORKERS ?= 2
 DEMO ?= signoff-demo
 
-# Extras whose clients the tests talk through; the heavy ones (claude, codex, local) stay out.
+# Extras that the tests need; the large ones (claude, codex, local) are left out.
 DEV_EXTRAS := anthropic,ollama,openai,postgres
 
-# The vendors' own programs, for tests/real: 800 MB unpacked, so they live apart from the rest.
+# The vendors' own programs, for tests/real: 800 MB unpacked, so they have their own folder.
 AGENTS := .agents-env
 AGENT_PINS := $(shell grep -E '^(claude-agent-sdk|openai-codex-cli-bin)==' constraints/dev.txt)
 GEMINI_PIN := @google/gemini-cli@0.61.0
 
-# What runs local models, for tests/real too: 100 MB, so only those tests look into its folder.
+# The library that runs local models, also for tests/real: 100 MB, in its own folder.
 MODEL_ENV := .model-env
 MODEL_PIN := $(shell grep '^xllamacpp==' constraints/dev.txt)
 
@@ -32,7 +32,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 UV := $(shell uv pip install --help 2>/dev/null | grep -q -e --group && echo uv || echo .uv/bin/uv)
 LOCAL_UV := $(filter .uv/%,$(UV))
 
-# The stamp is named after the checkout's place: a copied or moved checkout is set up afresh.
+# The stamp depends on the path of the checkout: a copied or moved checkout is set up again.
 STAMP := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 AGENTS_STAMP := $(AGENTS)/.ready-$(shell echo '$(AGENT_PINS)' | cksum | cut -d ' ' -f 1)
@@ -43,7 +43,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 .DELETE_ON_ERROR:
 .PHONY: help setup demo test check fast lint types imports docs format bench bench-peers agents model pins clean
 
-help: ## list what can be made
+help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## run the main job, end to end, on a small model, without keys
@@ -53,10 +53,10 @@ demo: ## run the main job, end to end, on a small model, without keys
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
 	@$(MAKE) --no-print-directory --keep-going agents || \
-		echo "make test: NOT ALL REAL PROGRAMS ARE HERE; their tests are skipped, see the last lines" >&2
+		echo "make test: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
 	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
 
-check: lint types imports fast ## the quick round: lint, types, import contracts, fast tests
+check: lint types imports fast ## quick checks: lint, types, import contracts, fast tests
 
 bench: setup ## measure this engine against the raw SQLite floor
 	@$(BIN)/python -m benchmarks
@@ -64,16 +64,16 @@ bench: setup ## measure this engine against the raw SQLite floor
 bench-peers: setup ## the same work side by side with other engines
 	@$(BIN)/python -m benchmarks.peers
 
-docs: setup ## write the parts of the pages that the program itself knows best
+docs: setup ## update the generated parts of docs/commands.md
 	@$(BIN)/python docs/generate.py
 
-format: setup ## format, and repair what the linter can repair
+format: setup ## format the code and fix what the linter can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
 agents: $(AGENTS_STAMP) $(GEMINI_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
 
-# The weights (98 MB) go where users have theirs, and are checked each time.
+# The weights (98 MB) are stored where users have theirs, and are checked each time.
 model: $(MODEL_STAMP) | $(STAMP)
 	@PYTHONPATH=$(MODEL_ENV) $(BIN)/signoff models pull >/dev/null
 
@@ -85,7 +85,7 @@ pins: $(LOCAL_UV) ## recompile constraints/ (make pins UPGRADE=1 moves to the ne
 clean: ## remove the environment, caches and builds
 	rm -rf $(VENV) $(AGENTS) $(MODEL_ENV) .uv dist $(CACHES)
 
-setup: $(STAMP) ## make the environment (the others do this by themselves)
+setup: $(STAMP) ## create the environment (the other commands do this by themselves)
 
 fast: setup
 	@$(BIN)/pytest -q -rsfE -m "not slow" $(wildcard $(FAST))
@@ -101,12 +101,12 @@ types: setup
 imports: setup
 	@$(BIN)/lint-imports --no-logo
 
-# No header and no annotations: the files say nothing about who compiled them, where and how.
+# No header and no annotations: the files must not depend on who compiled them, and where.
 COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 	$(if $(UPGRADE),--upgrade)
 
 REFUSE_OLD_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	echo "signoff needs Python 3.11 or newer; say which: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	echo "signoff needs Python 3.11 or newer; for example: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 
 $(STAMP): pyproject.toml constraints/dev.txt src/signoff/_version.py | $(LOCAL_UV)
 	@$(REFUSE_OLD_PYTHON)
@@ -117,7 +117,7 @@ $(STAMP): pyproject.toml constraints/dev.txt src/signoff/_version.py | $(LOCAL_U
 		--constraints constraints/dev.txt --build-constraints constraints/dev.txt
 	@rm -f $(VENV)/.ready-* && touch $@
 
-# Without their dependencies: the packages are only wanted for the programs inside.
+# Without dependencies: only the programs inside the packages are used.
 $(AGENTS_STAMP): | $(LOCAL_UV)
 	@echo "fetching the real claude and codex programs into $(AGENTS) (about 250 MB)"
 	@rm -rf $(AGENTS)
@@ -126,14 +126,14 @@ $(AGENTS_STAMP): | $(LOCAL_UV)
 	@touch $@
 
 $(GEMINI_STAMP): | $(AGENTS_STAMP)
-	@command -v npm >/dev/null || { echo "the real gemini program needs npm, which is not here" >&2; exit 1; }
+	@command -v npm >/dev/null || { echo "the real gemini program needs npm, which is not installed" >&2; exit 1; }
 	@echo "fetching the real gemini program into $(AGENTS) (about 100 MB)"
 	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
 		--prefix $(AGENTS)/gemini $(GEMINI_PIN)
 	@touch $@
 
 $(MODEL_STAMP): | $(STAMP) $(LOCAL_UV)
-	@echo "fetching what runs local models into $(MODEL_ENV) (about 35 MB)"
+	@echo "fetching the library that runs local models into $(MODEL_ENV) (about 35 MB)"
 	@rm -rf $(MODEL_ENV)
 	@$(UV) pip install --quiet --python $(VENV) --no-deps --target $(MODEL_ENV) $(MODEL_PIN)
 	@touch $@

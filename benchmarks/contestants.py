@@ -15,10 +15,10 @@ from benchmarks.sample import Figures
 ROOT = Path(__file__).resolve().parents[1]
 
 SCRATCH = ROOT / ".bench"
-"""Databases and neighbours' environments; on the same disk as the project, never in memory."""
+"""Databases and environments of other engines; on the same disk as the project, never in memory."""
 
 PATIENCE_SECONDS = 600.0
-"""A sample that takes longer is given up."""
+"""A sample that takes longer is cancelled."""
 
 
 class SampleError(Exception):
@@ -27,7 +27,7 @@ class SampleError(Exception):
 
 @dataclass(frozen=True)
 class Contestant:
-    """Somebody who can do the works."""
+    """A program that can do the works."""
 
     name: str
     module: str
@@ -51,8 +51,8 @@ class Contestant:
         except subprocess.TimeoutExpired:
             raise SampleError(f"{self.name} took too long over {work}") from None
         if done.returncode != 0:
-            said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-            raise SampleError(f"{self.name} could not do {work}: {said[0]}")
+            lines = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise SampleError(f"{self.name} could not do {work}: {lines[0]}")
         figures: Figures = json.loads(done.stdout.splitlines()[-1])
         return figures
 
@@ -63,5 +63,5 @@ SIGNOFF = Contestant("signoff", "benchmarks.engine")
 
 def _environment() -> dict[str, str]:
     """Returns the environment with bytecode caching on: without it imports are charged twice."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**inherited, "PYTHONPATH": str(ROOT)}

@@ -15,7 +15,7 @@ Samples = dict[str, dict[str, list[Figures]]]
 """By contestant and work."""
 
 NEEDS = {"W5": "W5-prepare"}
-"""Works that go on from what another one left behind."""
+"""Works that start from the files of another one."""
 
 
 @dataclass
@@ -27,16 +27,18 @@ class Rounds:
     say: Callable[[str], None]
     samples: Samples = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
-    """What could not be done; whoever fails once is not asked for that work again."""
+    """What failed; a contestant that fails once is not asked for that work again."""
 
     def take(self, work: str, contestants: Sequence[Contestant]) -> None:
         """Takes the samples of one work: one of each contestant, again and again."""
         SCRATCH.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=SCRATCH, prefix=f"{work}-") as made:
-            able = [who for who in contestants if self._prepared(work, who, Path(made, who.name))]
+        with tempfile.TemporaryDirectory(dir=SCRATCH, prefix=f"{work}-") as scratch:
+            able = [
+                who for who in contestants if self._prepared(work, who, Path(scratch, who.name))
+            ]
             for number in range(1, self.rounds + 1):
                 self.say(f"{work}, {number} of {self.rounds}")
-                able = [who for who in able if self._sampled(work, who, Path(made, who.name))]
+                able = [who for who in able if self._sampled(work, who, Path(scratch, who.name))]
 
     def _prepared(self, work: str, who: Contestant, folder: Path) -> bool:
         folder.mkdir()

@@ -35,13 +35,13 @@ def main(works: Mapping[str, Work]) -> None:
     parser.add_argument("work", choices=sorted(works))
     parser.add_argument("dir", type=Path)
     parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    work = works[given.work]
-    if given.work not in COLD:
-        with tempfile.TemporaryDirectory(dir=given.dir) as trial:
+    work = works[options.work]
+    if options.work not in COLD:
+        with tempfile.TemporaryDirectory(dir=options.dir) as trial:
             work(Path(trial), WARM)
-    figures = work(given.dir, QUICK if given.quick else FULL)
+    figures = work(options.dir, QUICK if options.quick else FULL)
     json.dump(figures, sys.stdout)
 
 

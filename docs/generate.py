@@ -1,8 +1,8 @@
-"""Writes the parts of docs/commands.md that the program itself knows best.
+"""Generates the parts of docs/commands.md that come from the program itself.
 
-`python docs/generate.py` brings the page up to date; with `--check` it only says whether
-it is. What stands between the markers is generated, everything else is written by hand.
-"""  # noqa: INP001  # a script beside the pages it writes, no package
+`python docs/generate.py` updates the page; with `--check` it only reports whether the page
+is up to date. Text between the markers is generated, everything else is written by hand.
+"""  # noqa: INP001  # a script next to the pages it writes, not a package
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ EVERYWHERE = frozenset({"debug"})
 def main(arguments: list[str]) -> int:
     """Writes the page, or checks it; returns the exit code."""
     before = PAGE.read_text("utf-8")
-    after = filled_in(before)
+    after = regenerate(before)
     if arguments == ["--check"]:
         if after != before:
-            print(f"{PAGE.name} is behind: run make docs", file=sys.stderr)
+            print(f"{PAGE.name} is out of date; run: make docs", file=sys.stderr)
         return int(after != before)
     PAGE.write_text(after, "utf-8")
     return 0
 
 
-def filled_in(page: str) -> str:
-    """Returns the page with all its generated parts made anew."""
+def regenerate(page: str) -> str:
+    """Returns the page with its generated parts replaced."""
     for name, part in PARTS.items():
         before, begin, rest = page.partition(f"<!-- generated: {name} -->\n")
         _, end, after = rest.partition("<!-- end of generated -->\n")
         if not begin or not end:
-            raise SystemExit(f"{PAGE.name} has no place for the part {name!r}")
+            raise SystemExit(f"{PAGE.name} has no markers for the part {name!r}")
         page = "".join([before, begin, "\n".join(["", *part(), ""]), end, after])
     return page
 
@@ -73,13 +73,13 @@ def options(command: click.Command, context: click.Context) -> Iterator[str]:
     """Yields a table of a command's options, without those that every command has."""
     own = [p for p in command.params if isinstance(p, click.Option)]
     records = [p.get_help_record(context) for p in own if p.name not in EVERYWHERE]
-    rows = [f"| `{said[0]}` | {said[1]} |" for said in _in_table(records)]
+    rows = [f"| `{names}` | {text} |" for names, text in _in_table(records)]
     if rows:
         yield from ("| option | |", "| --- | --- |", *rows, "")
 
 
 def _in_table(records: Iterable[tuple[str, str] | None]) -> Iterator[list[str]]:
-    return ([text.replace("|", r"\|") for text in said] for said in records if said is not None)
+    return ([text.replace("|", r"\|") for text in record] for record in records if record)
 
 
 def paragraphs(text: str | None) -> Iterator[str]:
@@ -89,7 +89,7 @@ def paragraphs(text: str | None) -> Iterator[str]:
 
 
 def epilog(text: str) -> Iterator[str]:
-    """Yields examples as a block, and what else is said as text."""
+    """Yields examples as a code block, and other paragraphs as text."""
     for paragraph in text.replace("\b\n", "").strip().split("\n\n"):
         title, _, rest = paragraph.partition("\n")
         if title == "Examples:":
@@ -99,7 +99,7 @@ def epilog(text: str) -> Iterator[str]:
 
 
 def agent_kinds() -> Iterator[str]:
-    """Yields the kinds of agents this version brings."""
+    """Yields the kinds of agents in this version."""
     kinds = ", ".join(f"`{kind}`" for kind in sorted(plugins.AGENT_KINDS))
     yield f"Kinds of agents in this version: {kinds or 'none'}."
 

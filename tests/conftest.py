@@ -1,6 +1,6 @@
-"""What every test run shares: an option about real programs, and last lines that name the skipped.
+"""The option --real, and a summary of skipped tests at the end of every test run.
 
-Fixtures of one kind of test live in the conftest of its own folder.
+Fixtures for one kind of test are in the conftest of its folder.
 """
 
 from collections import Counter

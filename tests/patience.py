@@ -1,8 +1,8 @@
-"""How tests wait: for a condition, with a bound that only a real hang reaches.
+"""How tests wait: for a condition, with a timeout that only a real hang reaches.
 
-A bound that a busy machine can reach makes a test fail for reasons that have nothing to do with
-the code it tests. `SkippingLoop` is for time-outs of the product itself: they are set long enough
-for any machine, and the test skips ahead once what should time out has begun to hang.
+A shorter timeout would make tests fail on a busy machine. `SkippingLoop` is for timeouts of the
+product itself: they are long enough for any machine, and the test skips ahead once the code that
+should time out hangs.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ IDLE_TURNS = 200
 
 
 def wait_until(holds: Callable[[], object], what: str = "it") -> None:
-    """Blocks until something holds."""
+    """Blocks until a condition holds."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < end, f"{what} did not happen in time"
@@ -29,7 +29,7 @@ def wait_until(holds: Callable[[], object], what: str = "it") -> None:
 
 
 async def until(holds: Callable[[], object], what: str = "it") -> None:
-    """Returns when something holds, while the loop keeps running."""
+    """Waits until a condition holds, without blocking the event loop."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < end, f"{what} did not happen in time"
@@ -37,7 +37,7 @@ async def until(holds: Callable[[], object], what: str = "it") -> None:
 
 
 def written(path: Path) -> str:
-    """Returns the text of a file that another process may be writing; empty until it is whole."""
+    """Returns the text of a file that another process writes; empty until it is complete."""
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def written(path: Path) -> str:
 
 
 def whole_lines(path: Path) -> list[str]:
-    """Returns the lines of a file that another process may be writing, but for one it is at."""
+    """Returns the complete lines of a file that another process writes."""
     if not path.exists():
         return []
     whole, _, _ = path.read_text().rpartition("\n")
@@ -82,7 +82,7 @@ class SkippingLoop:
         self._skipped += seconds
 
     def end(self) -> None:
-        """Lets go whatever blocks."""
+        """Releases every blocked thread."""
         self._over.set()
 
     def _time(self) -> float:

@@ -55,24 +55,24 @@ REVIEW = {
 
 
 async def plan(ctx: StepContext) -> dict[str, Any]:
-    """Decides with a strategist what is to become better, one area for each chapter."""
+    """Lets a strategist plan the improvements, one area for each chapter."""
     book = ctx.db.one("SELECT title, analysis FROM books WHERE id = ?", [book_id(ctx)]) or {}
     base = ctx.checkpoint.data.get("versionId") or published(ctx)
-    said = await _ask(
+    reply = await _ask(
         ctx,
         "strategist",
         PLAN,
         f"Plan how to improve the book {book['title']!r}. At most one area for each chapter.",
         Analysis=book["analysis"],
         Wish=(ctx.checkpoint.gate_decision or {}).get("input"),
-        Metrics=_shown(ctx.checkpoint.data.get("metrics")),
-        Chapters=_shown(_chapters(ctx, base)),
+        Metrics=_as_json(ctx.checkpoint.data.get("metrics")),
+        Chapters=_as_json(_chapters(ctx, base)),
     )
     plan_id = f"{ctx.run_id}-plan-{_round(ctx)}"
     ctx.db.stage(
         "INSERT INTO strategic_plans (id, run_id, book_id, goal, areas_json) "
         "VALUES (?, ?, ?, ?, ?)",
-        [plan_id, ctx.run_id, book_id(ctx), said["goal"], json.dumps(said["areas"])],
+        [plan_id, ctx.run_id, book_id(ctx), reply["goal"], json.dumps(reply["areas"])],
     )
     if _round(ctx) == 1:
         ctx.db.stage(
@@ -82,8 +82,8 @@ async def plan(ctx: StepContext) -> dict[str, Any]:
         )
     return {
         "planId": plan_id,
-        "goal": said["goal"],
-        "improvementAreas": said["areas"],
+        "goal": reply["goal"],
+        "improvementAreas": reply["areas"],
         "previousVersionId": base,
         "publishedVersionId": published(ctx),
         "threshold": float(ctx.params.get("threshold", DEFAULT_THRESHOLD)),
@@ -92,7 +92,7 @@ async def plan(ctx: StepContext) -> dict[str, Any]:
 
 
 def create_version(ctx: StepContext) -> dict[str, Any]:
-    """Copies the version the plan was made for; writers work on the copy."""
+    """Copies the current version; writers work on the copy."""
     previous = ctx.checkpoint.data["previousVersionId"]
     last = ctx.db.value("SELECT max(number) FROM book_versions WHERE book_id = ?", [book_id(ctx)])
     version = f"{book_id(ctx)}-v{last + 1}"
@@ -116,7 +116,7 @@ async def write(ctx: StepContext) -> dict[str, Any]:
     chapter = ctx.db.one("SELECT * FROM chapters WHERE version_id = ? AND number = ?", where)
     if chapter is None:
         return {"modifiedChapters": []}
-    said = await _ask(
+    reply = await _ask(
         ctx,
         "writer",
         CHAPTER,
@@ -127,9 +127,9 @@ async def write(ctx: StepContext) -> dict[str, Any]:
     )
     ctx.db.stage(
         "UPDATE chapters SET text = ? WHERE version_id = ? AND number = ?",
-        [said["text"], version, number],
+        [reply["text"], version, number],
     )
-    return {"modifiedChapters": [number], "words": measure(said["text"]).words}
+    return {"modifiedChapters": [number], "words": measure(reply["text"]).words}
 
 
 async def editor_review(ctx: StepContext) -> dict[str, Any]:
@@ -138,12 +138,12 @@ async def editor_review(ctx: StepContext) -> dict[str, Any]:
 
 
 async def domain_review(ctx: StepContext) -> dict[str, Any]:
-    """Lets somebody who knows the subject judge whether it is still right."""
+    """Lets a domain expert judge whether the text is still correct."""
     return await _review(ctx, "domain_expert", "Judge whether the changed chapters are correct.")
 
 
 def review_chapters(ctx: StepContext) -> dict[str, Any]:
-    """Measures what was published and what is there now."""
+    """Measures the published and the new version."""
     data = ctx.checkpoint.data
     versions = {"baseline": data["publishedVersionId"], "current": data["versionId"]}
     measured = {}
@@ -162,24 +162,24 @@ def review_chapters(ctx: StepContext) -> dict[str, Any]:
 
 
 def finalize(ctx: StepContext) -> dict[str, Any]:
-    """Publishes the new version in place of the old, and closes the books on the run."""
+    """Publishes the new version instead of the old one, and marks the run as completed."""
     data = ctx.checkpoint.data
     change = "UPDATE book_versions SET status = ? WHERE id = ?"
     ctx.db.stage(change, ["replaced", data["publishedVersionId"]])
     ctx.db.stage(change, ["published", data["versionId"]])
-    _keep(ctx, "metrics", data["metrics"])
-    _keep(ctx, "final", {"chapters": data["modifiedChapters"], "goal": data["goal"]})
+    _store_artifact(ctx, "metrics", data["metrics"])
+    _store_artifact(ctx, "final", {"chapters": data["modifiedChapters"], "goal": data["goal"]})
     ctx.db.stage("UPDATE workflow_runs SET status = 'completed' WHERE id = ?", [ctx.run_id])
     return {"published": data["versionId"]}
 
 
 def book_id(ctx: StepContext) -> str:
-    """Returns which book it is about."""
+    """Returns the id of the book."""
     return str(ctx.params.get("book", "lighthouse"))
 
 
 def published(ctx: StepContext) -> str | None:
-    """Returns the version readers have."""
+    """Returns the published version."""
     found = ctx.db.value(
         "SELECT id FROM book_versions WHERE book_id = ? AND status = 'published'", [book_id(ctx)]
     )
@@ -192,22 +192,22 @@ async def _review(ctx: StepContext, role: str, task: str) -> dict[str, Any]:
     changed = [
         row for row in _chapters(ctx, ctx.checkpoint.data["versionId"]) if row["number"] in numbers
     ]
-    said = await _ask(
+    reply = await _ask(
         ctx,
         role,
         REVIEW,
         f"{task} Approve, or ask for changes and say which.",
         Goal=ctx.checkpoint.data["goal"],
-        Chapters=_shown(changed),
+        Chapters=_as_json(changed),
     )
-    _keep(ctx, f"{role}_review", said)
-    return {**said, "modifiedChapters": numbers}
+    _store_artifact(ctx, f"{role}_review", reply)
+    return {**reply, "modifiedChapters": numbers}
 
 
 async def _ask(
     ctx: StepContext, role: str, schema: Mapping[str, Any], task: str, **material: Any
 ) -> dict[str, Any]:
-    """Asks whoever plays a role, and returns the result."""
+    """Asks the agent of a role, and returns its result."""
     parts = [task, *(f"{name}:\n{text}" for name, text in material.items() if text)]
     if ctx.attempt > 1:
         parts.append(f"Previous attempt failed: {ctx.feedback}")
@@ -222,7 +222,7 @@ def _chapters(ctx: StepContext, version: str | None) -> Sequence[Mapping[str, An
     )
 
 
-def _keep(ctx: StepContext, kind: str, content: Any) -> None:
+def _store_artifact(ctx: StepContext, kind: str, content: Any) -> None:
     ctx.db.stage(
         "INSERT INTO workflow_artifacts (run_id, kind, version_id, content) VALUES (?, ?, ?, ?)",
         [ctx.run_id, kind, ctx.checkpoint.data["versionId"], json.dumps(content)],
@@ -233,5 +233,5 @@ def _round(ctx: StepContext) -> int:
     return ctx.checkpoint.iteration_counts.get(ctx.step, 0) + 1
 
 
-def _shown(values: Any) -> str:
+def _as_json(values: Any) -> str:
     return json.dumps(values, ensure_ascii=False, indent=1) if values else ""

@@ -1,4 +1,4 @@
-"""Makes a database with a short book in it: `python sample.py [book.db]`."""
+"""Creates a database with a short book: `python sample.py [book.db]`."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def make_sample(database: Path) -> None:
 
 
 if __name__ == "__main__":
-    place = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "book.db"
-    if place.exists():
-        sys.exit(f"{place.name} is there already; remove it to begin anew")
-    make_sample(place)
-    print(f"made {place.name}: one book, {len(CHAPTERS)} chapters")
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "book.db"
+    if path.exists():
+        sys.exit(f"{path.name} already exists; remove it to start again")
+    make_sample(path)
+    print(f"created {path.name}: one book, {len(CHAPTERS)} chapters")

@@ -1,4 +1,4 @@
-"""Is given the run's checkpoint; prints which changes the notes do not name."""
+"""Reads the run's checkpoint; prints the changes that the notes do not mention."""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """A writer that plays back drafts from a file, one per call, taking a moment for each.
 
-It is no model. It stands in for one so that the example runs without any account, and
-it lets you see what the engine does around a real writer.
+It replaces a model, so that the example runs without an account and shows what the
+engine does around a real writer.
 """
 
 import asyncio

@@ -13,8 +13,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[2]
 class CommandServer:
     """The client's side: starts the server and sends it commands."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], scratch: Path) -> None:
+        self._scratch = scratch
+        self._numbers = count(1)
         # -P leaves this folder out of the server's path: a test may write a module of any name.
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__],
@@ -43,16 +45,19 @@ class CommandServer:
         """Runs a command to its end, without a terminal."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with TemporaryDirectory() as scratch:
-            stdin, stdout, stderr = (Path(scratch) / name for name in ("in", "out", "err"))
-            stdin.write_text(input_text, encoding="utf-8")
-            request = [list(arguments), str(folder), dict(environment), scratch, timeout]
-            print(json.dumps(request), file=self._process.stdin, flush=True)
-            code = int(self._process.stdout.readline())
-            assert code != -signal.SIGALRM, f"signoff {arguments} took more than {timeout} seconds"
-            return subprocess.CompletedProcess(
-                ["signoff", *arguments], code, stdout.read_text("utf-8"), stderr.read_text("utf-8")
-            )
+        streams = self._scratch / str(next(self._numbers))
+        streams.mkdir()
+        (streams / "in").write_text(input_text, encoding="utf-8")
+        request = [list(arguments), str(folder), dict(environment), str(streams), timeout]
+        print(json.dumps(request), file=self._process.stdin, flush=True)
+        code = int(self._process.stdout.readline())
+        assert code != -signal.SIGALRM, f"signoff {arguments} took more than {timeout} seconds"
+        output, errors = ((streams / name).read_text("utf-8") for name in ("out", "err"))
+        return subprocess.CompletedProcess(["signoff", *arguments], code, output, errors)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def close(self) -> None:
         """Lets the server end."""
@@ -74,7 +79,7 @@ def serve() -> int:
 
 
 def _command(
-    arguments: list[str], folder: str, environment: dict[str, str], scratch: str, timeout: float
+    arguments: list[str], folder: str, environment: dict[str, str], streams: str, timeout: float
 ) -> int:
     from signoff.cli import main
 
@@ -82,7 +87,7 @@ def _command(
     signal.setitimer(signal.ITIMER_REAL, timeout)
     for number, name in enumerate(("in", "out", "err")):
         flags = os.O_RDONLY if name == "in" else os.O_WRONLY | os.O_CREAT
-        opened = os.open(Path(scratch) / name, flags, 0o600)
+        opened = os.open(Path(streams) / name, flags, 0o600)
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(folder)

@@ -12,8 +12,8 @@ from tests.acceptance.flow_project import FlowProject
 
 
 @pytest.fixture(scope="session")
-def command_server() -> Iterator[CommandServer]:
-    with closing(CommandServer(ENVIRONMENT)) as server:
+def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
+    with closing(CommandServer(ENVIRONMENT, tmp_path_factory.mktemp("commands"))) as server:
         yield server
 
 

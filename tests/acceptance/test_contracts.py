@@ -219,7 +219,7 @@ def test_an_existing_sample_is_not_overwritten(
     """An edited book must not be lost, and the message is not a traceback."""
     monkeypatch.setattr("sys.argv", ["sample.py"])
 
-    with pytest.raises(SystemExit, match=r"book\.db is there already; remove it"):
+    with pytest.raises(SystemExit, match=r"book\.db already exists; remove it"):
         runpy.run_path(str(editing.folder / "sample.py"), run_name="__main__")
 
     assert editing.rows("SELECT count(*) FROM books") == [(1,)]

@@ -10,8 +10,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "signoff"
 
 
 @pytest.mark.parametrize("package", ["app", "flows", "contracts", "review", "runtime", "cli"])
-def test_no_agent_is_told_apart_by_its_name(package: str) -> None:
-    """A kind of another package would be treated as the lesser one; capabilities decide."""
+def test_no_code_depends_on_the_name_of_an_agent(package: str) -> None:
+    """Agents of plug-ins must work like built-in ones; code has to check capabilities."""
     names = {f'"{kind}"' for kind in plugins.AGENT_KINDS}
     found = [
         f"{file.name}: {line.strip()}"

@@ -31,7 +31,7 @@ OUTSIDE_CALLS = frozenset({"open", "print", "input", "breakpoint", "__import__"}
 MODULES = sorted(CORE.rglob("*.py"))
 
 
-def test_there_is_a_core_to_look_at() -> None:
+def test_the_core_has_modules() -> None:
     """With an empty list every test below would pass without looking at anything."""
     assert MODULES
 
@@ -46,7 +46,7 @@ def test_a_core_module_imports_only_pure_modules(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CORE)))
-def test_a_core_module_neither_waits_nor_looks_outside(path: Path) -> None:
+def test_a_core_module_neither_waits_nor_does_io(path: Path) -> None:
     """A decision that awaits, prints or reads a clock cannot be repeated on replay."""
     offences = list(impure_code(path))
 

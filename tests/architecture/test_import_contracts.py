@@ -44,7 +44,7 @@ def test_every_import_in_the_package_follows_the_arrows_of_the_architecture() ->
 
 @pytest.fixture(scope="module")
 def broken_rules(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the linter says of a tree that breaks every rule at once."""
+    """The linter's output for a tree that violates every rule."""
     tree = tmp_path_factory.mktemp("tree")
     lay_out_empty_packages(tree)
     for importer, imported in FORBIDDEN_ARROWS:
@@ -61,7 +61,7 @@ def broken_rules(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_an_arrow_that_points_up_or_sideways_is_refused(
     broken_rules: str, importer: str, imported: str
 ) -> None:
-    """Contracts that let everything through would look just as green."""
+    """Contracts that allow everything would pass, too."""
     assert f"signoff.{importer} -> signoff.{imported} " in broken_rules
 
 
@@ -71,7 +71,7 @@ def test_the_core_may_not_reach_outside(broken_rules: str, module: str) -> None:
     assert f"signoff.core -> {module} " in broken_rules
 
 
-def test_a_package_that_the_picture_does_not_know_is_refused(broken_rules: str) -> None:
+def test_a_package_outside_the_layers_is_refused(broken_rules: str) -> None:
     """A new package outside the layers could import, and be imported by, anything."""
     assert "helpers" in broken_rules
 

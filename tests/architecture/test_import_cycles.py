@@ -24,7 +24,7 @@ def test_no_modules_import_each_other() -> None:
     ],
 )
 def test_a_cycle_is_found(back: str) -> None:
-    """However an import is written, and wherever it is."""
+    """In every form of import, and inside functions."""
     modules = planted(core__a="from signoff.core.b import B", core__b="import signoff.core.c")
     modules += planted(core__c=back, core__d="import signoff.core.a")
 

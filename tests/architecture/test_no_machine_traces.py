@@ -26,15 +26,15 @@ def tracked() -> list[str]:
     return [name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-def test_no_tracked_file_names_a_path_on_somebodys_machine(tracked: list[str]) -> None:
-    """Such a path works for its author only, and tells everybody where the author works."""
+def test_no_tracked_file_contains_a_path_of_one_machine(tracked: list[str]) -> None:
+    """Such a path only works for its author."""
     traces = [trace for name in tracked for trace in lines_with(MACHINE_PATH, name)]
 
     assert traces == []
 
 
 def test_set_up_files_leave_the_choice_of_package_index_to_the_user(tracked: list[str]) -> None:
-    """An address in them would break set-up for whoever reaches packages through a mirror."""
+    """An address in them would break the setup for users of a mirror."""
     set_up = [name for name in tracked if any(Path(name).match(glob) for glob in SET_UP_FILES)]
 
     traces = [trace for name in set_up for trace in lines_with(INDEX_ADDRESS, name)]
@@ -68,7 +68,7 @@ def test_a_file_that_fixes_one_machines_choices_is_not_tracked(
 @pytest.mark.parametrize(
     "line", ["see |root|notes", 'open("|work|a")', "(|home|ann|x)", "in |tmp|tmp.Ab1|x"]
 )
-def test_a_machine_path_is_recognised(line: str) -> None:
+def test_a_machine_path_is_recognized(line: str) -> None:
     """A pattern that matches nothing would keep every file clean."""
     assert MACHINE_PATH.search(line.replace("|", "/"))
 

@@ -42,7 +42,7 @@ def test_a_module_below_the_command_line_names_no_command_or_option(path: Path) 
     assert found == []
 
 
-def test_what_it_looks_for_is_found() -> None:
+def test_a_command_or_option_is_found() -> None:
     """A rule that never matches would pass for every tree."""
     tree = ast.parse(
         '"""Docstrings may say `signoff run --json`."""\n'

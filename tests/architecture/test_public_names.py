@@ -10,6 +10,6 @@ run run_async
 
 
 def test_the_public_names_are_these() -> None:
-    """A name that goes away breaks somebody's import; one that comes is a promise to keep it."""
+    """Removing a name breaks users' imports; a new name is a promise to keep it."""
     assert sorted(signoff.__all__) == NAMES
     assert all(getattr(signoff, name) is not None for name in NAMES)

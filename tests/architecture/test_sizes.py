@@ -1,4 +1,4 @@
-"""The tail stays short: no file becomes the place where everything goes.
+"""Limits the size of modules and functions.
 
 Complexity is the linter's: `max-complexity` in `pyproject.toml`.
 """
@@ -16,12 +16,12 @@ BODY_LINES = 50
 
 
 def test_no_module_is_too_long() -> None:
-    """A module that nobody can hold in mind is changed by trial and error."""
+    """A module that is too long to understand is changed by trial and error."""
     assert list(long_modules(product())) == []
 
 
 def test_no_function_is_too_long() -> None:
-    """What does not fit on a screen is not read to its end."""
+    """A function that does not fit on a screen is hard to read."""
     assert list(long_functions(product())) == []
 
 

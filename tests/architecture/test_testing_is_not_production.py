@@ -9,7 +9,7 @@ TESTING = "signoff.testing"
 
 
 def test_production_code_does_not_use_the_doubles() -> None:
-    """Whoever changes a double for a test would change what users run."""
+    """Changing a double for a test would change what users run."""
     assert users_of_testing(product()) == set()
 
 
@@ -28,7 +28,7 @@ def test_a_use_of_the_doubles_is_found(text: str) -> None:
     assert users_of_testing(planted(app__agents=text)) == {"signoff.app.agents"}
 
 
-def test_words_about_the_doubles_are_no_use_of_them() -> None:
+def test_a_mention_in_a_docstring_is_not_a_use() -> None:
     """Docstrings tell authors of stores which tests there are."""
     assert users_of_testing(planted(core__a='"""`signoff.testing` has one."""')) == set()
 

@@ -12,12 +12,12 @@ EXPORTS = "exports"
 
 
 def test_every_unit_test_is_found_at_the_path_of_its_module() -> None:
-    """Whoever changes a module has to find its tests without searching."""
+    """Developers must find the tests of a module without searching."""
     tests = [path.relative_to(UNIT).as_posix() for path in UNIT.rglob("test_*.py")]
     modules = [path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")]
 
     assert len(tests) > 100
-    assert list(strays(tests, modules)) == []
+    assert list(misplaced_tests(tests, modules)) == []
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_test_may_be_named_after_a_module_a_part_of_it_or_a_package(test: str)
     """A module with many tests has several files of them."""
     modules = ["_extras.py", "runtime/process.py", "store/rundir/__init__.py"]
 
-    assert list(strays([test], modules)) == []
+    assert list(misplaced_tests([test], modules)) == []
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_a_test_may_be_named_after_a_module_a_part_of_it_or_a_package(test: str)
 )
 def test_a_test_of_no_module_is_found(test: str) -> None:
     """A check that finds nothing would let tests be anywhere."""
-    assert list(strays([test], ["runtime/process.py"])) == [test]
+    assert list(misplaced_tests([test], ["runtime/process.py"])) == [test]
 
 
-def strays(tests: Iterable[str], modules: Iterable[str]) -> Iterator[str]:
+def misplaced_tests(tests: Iterable[str], modules: Iterable[str]) -> Iterator[str]:
     """Returns the unit tests whose name begins with no module or package of their folder."""
     known = set(_names(modules))
     for test in tests:

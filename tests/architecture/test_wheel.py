@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_the_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
+def test_the_installed_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     """A user installs the wheel, not the checkout: what is missing from it is missing for them."""
     environment, empty = tmp_path / "environment", tmp_path / "empty"
     empty.mkdir()
@@ -44,7 +44,7 @@ def test_the_installed_wheel_answers_outside_the_checkout(wheel: Path, tmp_path:
     assert list(empty.iterdir()) == []
 
 
-def test_the_wheel_carries_every_file_of_the_package(wheel: Path) -> None:
+def test_the_wheel_contains_every_file_of_the_package(wheel: Path) -> None:
     """Migrations, templates and schemas are no Python files and are easily left behind."""
     shipped = set(zipfile.ZipFile(wheel).namelist())
 
@@ -58,7 +58,7 @@ def test_the_wheel_carries_every_file_of_the_package(wheel: Path) -> None:
 
 
 def uv(*arguments: str) -> None:
-    """Runs uv from its cache, and on the network only for what the cache does not hold."""
+    """Runs uv offline; uses the network only if something is not in the cache."""
     command = [sys.executable, "-m", "uv", *arguments]
     cached = subprocess.run([*command, "--offline"], capture_output=True)
     if cached.returncode != 0:

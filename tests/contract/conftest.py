@@ -1,4 +1,4 @@
-"""What the suites of this folder share: a PostgreSQL server, started when it is first asked for."""
+"""A PostgreSQL server for the tests of this folder, started when a test needs it."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.stubs.postgres import NotHereError, PostgresServer, running_server
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A real server; skipped by name where there is none."""
+    """A real server; skips the test if there is none."""
     server = running_server()
     try:
         started = server.__enter__()

@@ -1,4 +1,4 @@
-"""Ties a kind of HTTP model to the stub that speaks its protocol."""
+"""Connects an HTTP model to the stub server of its protocol."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,9 +32,9 @@ class HttpHarness(Harness):
         self._options = options
 
     def agent(self, *, timeout: float | None = None, **options: Any) -> Agent:
-        return self.made(**({} if timeout is None else {"timeout": timeout}), **options)
+        return self.create(**({} if timeout is None else {"timeout": timeout}), **options)
 
-    def made(self, **options: Any) -> HttpModel:
+    def create(self, **options: Any) -> HttpModel:
         common = {"model": "stub-small", "base_url": self._url, "key_env": KEY_ENV}
         return self._make(**{**common, **self._options, **options})
 

@@ -1,4 +1,4 @@
-"""A small library in a database of either kind, and a way to look at it past the guard."""
+"""A small library in SQLite or PostgreSQL, and functions that bypass the guard."""
 
 import sqlite3
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.unit.guarded_db.honest import SCHEMA
 
 @dataclass(frozen=True)
 class Library:
-    """Where it is, and how tests look at it and disturb it from outside."""
+    """The address of the database, and how tests read and change it directly."""
 
     dialect: Dialect
     address: str
@@ -34,7 +34,7 @@ class Library:
         return [title for (title,) in self.rows("SELECT title FROM books ORDER BY id")]
 
     def place(self, number: int) -> str:
-        """Returns how the n-th value is bound by position."""
+        """Returns the placeholder of the n-th value."""
         return "?" if self.dialect == "sqlite" else f"${number}"
 
 

@@ -1,4 +1,4 @@
-"""Ties the local model to a stand-in for the library that runs it."""
+"""Connects the local model to a stub of the library that runs it."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ class LocalHarness(Harness):
         return LocalModel(model=str(self.script), **options)
 
     async def set_behaviors(self, *behaviors: Behavior) -> None:
-        self.play(*(_way(behavior) for behavior in behaviors))
+        self.play(*(_behavior_json(behavior) for behavior in behaviors))
 
     def play(self, *ways: dict[str, Any]) -> None:
         self._log.unlink(missing_ok=True)
@@ -49,15 +49,15 @@ class LocalHarness(Harness):
         return {entry["pid"] for entry in self.entries() if "pid" in entry}
 
     async def active_calls(self) -> int:
-        begun = [entry["pid"] for entry in self.entries() if "pid" in entry]
+        started = [entry["pid"] for entry in self.entries() if "pid" in entry]
         done = [entry["done"] for entry in self.entries() if "done" in entry]
-        return len([pid for pid in begun if birth_of(pid) is not None]) - len(done)
+        return len([pid for pid in started if birth_of(pid) is not None]) - len(done)
 
     def entries(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in whole_lines(self._log)]
 
 
-def _way(behavior: Behavior) -> dict[str, Any]:
+def _behavior_json(behavior: Behavior) -> dict[str, Any]:
     match behavior:
         case TextReply(text, usage) | TruncatedReply(text, usage):
             finish = "length" if isinstance(behavior, TruncatedReply) else "stop"

@@ -1,4 +1,4 @@
-"""Ties a kind of program to one that plays it."""
+"""Connects an agent program to a stub of that program."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ ACT = Path(__file__).parents[1] / "stubs" / "programs" / "act.py"
 
 
 class ProgramHarness(Harness):
-    """Plays claude, which knows every behavior."""
+    """A stub of claude, which supports every behavior."""
 
     secret = KEY
 
@@ -43,9 +43,9 @@ class ProgramHarness(Harness):
         self.program.chmod(0o755)
 
     def agent(self, *, timeout: float | None = None) -> Agent:
-        return self.made(**({} if timeout is None else {"timeout": timeout}))
+        return self.create(**({} if timeout is None else {"timeout": timeout}))
 
-    def made(self, **options: Any) -> HeadlessAgent:
+    def create(self, **options: Any) -> HeadlessAgent:
         return self._make(path=str(self.program), key_env=KEY_ENV, **options)
 
     async def set_behaviors(self, *behaviors: Behavior) -> None:
@@ -67,9 +67,9 @@ class ProgramHarness(Harness):
 
 
 class CommandHarness(ProgramHarness):
-    """Plays a program described in the settings."""
+    """A stub of a program that is described in the settings."""
 
-    def made(self, **options: Any) -> HeadlessAgent:
+    def create(self, **options: Any) -> HeadlessAgent:
         return self._make(
             argv=[str(self.program), "--model", "{model}"],
             model="some",

@@ -85,7 +85,7 @@ async def test_a_server_that_wants_no_key_still_gets_the_protocols_own_headers(
     harness: HttpHarness,
 ) -> None:
     """Without the version it would not know what it is asked."""
-    await ask(harness.made(key_env=None))
+    await ask(harness.create(key_env=None))
 
     assert harness.server.heard[-1].headers["anthropic-version"]
 
@@ -110,7 +110,7 @@ async def test_a_schema_can_be_left_to_the_model_itself(harness: HttpHarness) ->
     assert reply.value == {"verdict": "pass"}
 
 
-async def test_a_schema_can_be_said_in_words(harness: HttpHarness) -> None:
+async def test_a_schema_can_be_put_into_the_prompt(harness: HttpHarness) -> None:
     """Gateways to other models know neither."""
     reply = await ask(harness.agent(structured="prompt"), "Judge.", schema=SCHEMA)
 
@@ -142,7 +142,7 @@ async def test_tokens_read_from_a_cache_are_counted(harness: HttpHarness) -> Non
 
 
 @pytest.mark.parametrize("reason", ["refusal", "max_tokens", "model_context_window_exceeded"])
-async def test_a_stop_before_the_end_is_no_answer(harness: HttpHarness, reason: str) -> None:
+async def test_an_incomplete_answer_is_refused(harness: HttpHarness, reason: str) -> None:
     """What is there reads like an answer."""
     harness.server.verbatim = events(START, *ending(reason))
 

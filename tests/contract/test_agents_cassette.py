@@ -16,7 +16,7 @@ from tests.contract.test_agents_scripted import ScriptedHarness
 
 
 class RecordingHarness(ScriptedHarness):
-    """Asks through a cassette that records."""
+    """Calls the agent through a recording cassette."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class RecordingHarness(ScriptedHarness):
 
 
 class ReplayingHarness(ScriptedHarness):
-    """Records every call first, and answers from the tape."""
+    """Records every call first, then replays it."""
 
     def __init__(self, file: Path) -> None:
         super().__init__()
@@ -49,9 +49,9 @@ class Replaying:
         file = self._file.with_name(f"{self._calls}.yaml")
         recorded = CassetteAgent(file=file, agent=self._inner, mode="record", name="model")
         outcome = await _outcome(recorded, request, call)
-        replayed = CassetteAgent(file=file, agent=Nobody(), mode="replay", name="model")
+        replayed = CassetteAgent(file=file, agent=UnusedAgent(), mode="replay", name="model")
         again = await _outcome(replayed, request, call)
-        assert _told(again) == _told(outcome)
+        assert _key(again) == _key(outcome)
         if isinstance(again, AgentError):
             raise again
         return again
@@ -64,13 +64,13 @@ async def _outcome(agent: Agent, request: AgentRequest, call: Call) -> Reply | A
         return error
 
 
-def _told(outcome: Reply | AgentError) -> Any:
+def _key(outcome: Reply | AgentError) -> Any:
     return (type(outcome), str(outcome)) if isinstance(outcome, AgentError) else outcome
 
 
-class Nobody:
+class UnusedAgent:
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        raise AssertionError("a replay asks nobody")
+        raise AssertionError("a replay calls no agent")
 
 
 class TestRecording(AnswerTests, TruncationTests, AgentTextTests, FaultTests, CancelTests):

@@ -79,11 +79,11 @@ async def harness(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 async def test_another_address_never_sees_what_the_environment_holds_for_the_vendor(
     harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever tries a server of unknown hands must not give it the company's key."""
+    """A user who tries an unknown server must not send it the company's key."""
     for variable, value in AMBIENT.items():
         monkeypatch.setenv(variable, value)
 
-    await ask(harness.made(key_env=None))
+    await ask(harness.create(key_env=None))
 
     (heard,) = (each for each in harness.server.heard if harness.server.is_question(each))
     assert "ambient" not in json.dumps([dict(heard.headers), heard.body])
@@ -98,7 +98,7 @@ async def test_the_key_the_settings_name_is_sent(harness: HttpHarness) -> None:
     assert KEY in (heard.get("x-api-key") or heard["authorization"])
 
 
-async def test_a_key_that_is_not_there_is_said_before_anything_is_sent(
+async def test_a_missing_key_is_reported_before_anything_is_sent(
     harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message names the variable to set."""
@@ -110,7 +110,7 @@ async def test_a_key_that_is_not_there_is_said_before_anything_is_sent(
     assert harness.server.heard == []
 
 
-async def test_a_key_that_cannot_be_one_is_not_repeated(
+async def test_an_invalid_key_is_not_repeated_in_the_error(
     harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A password manager's entire note pasted into the variable must not land in a log."""
@@ -122,10 +122,10 @@ async def test_a_key_that_cannot_be_one_is_not_repeated(
     assert "hunter2" not in str(raised.value)
 
 
-async def test_a_busy_servers_word_on_when_to_come_back_is_passed_on(
+async def test_the_retry_time_of_a_busy_server_is_passed_on(
     harness: HttpHarness,
 ) -> None:
-    """Asked again sooner, it refuses again, and an attempt is wasted."""
+    """An earlier retry would be refused again and waste an attempt."""
     await harness.set_behaviors(Refusal(Fault.BUSY, seconds=30))
 
     with pytest.raises(AgentTransient) as raised:
@@ -134,16 +134,16 @@ async def test_a_busy_servers_word_on_when_to_come_back_is_passed_on(
     assert raised.value.after == pytest.approx(30, abs=5)
 
 
-async def test_no_connection_is_kept_once_there_is_an_answer(harness: HttpHarness) -> None:
-    """Nobody closes an agent, and a loop that ends with open connections complains of each."""
+async def test_connections_are_closed_after_an_answer(harness: HttpHarness) -> None:
+    """Agents are not closed, and an event loop warns about connections that are still open."""
     await ask(harness.agent())
-    await harness.made().models()
+    await harness.create().models()
 
     assert await remaining_calls(harness) == 0
 
 
-async def test_what_streams_in_is_shown_as_it_comes(harness: HttpHarness) -> None:
-    """Whoever watches a slow model sees that it is alive."""
+async def test_streamed_text_is_passed_on_at_once(harness: HttpHarness) -> None:
+    """A user who watches a slow model sees that it works."""
     await harness.set_behaviors(TextReply("A longer answer in several pieces."))
     seen: list[str] = []
 
@@ -153,7 +153,7 @@ async def test_what_streams_in_is_shown_as_it_comes(harness: HttpHarness) -> Non
     assert "".join(seen) == "A longer answer in several pieces."
 
 
-async def test_a_repeated_attempt_can_be_recognised(name: str, harness: HttpHarness) -> None:
+async def test_a_repeated_attempt_can_be_recognized(name: str, harness: HttpHarness) -> None:
     """A provider that knows the key of an effect does not answer, and bill, it twice."""
     await ask(harness.agent())
 
@@ -213,13 +213,13 @@ async def test_options_reach_the_model_and_the_request_has_the_last_word(
     assert (sent["temperature"], sent["seed"]) == (0.9, 7)
 
 
-async def test_an_option_cannot_replace_the_question(harness: HttpHarness) -> None:
+async def test_an_option_cannot_replace_the_prompt(harness: HttpHarness) -> None:
     """The journal would hold another question than the one that was answered."""
     with pytest.raises(AgentBadRequest, match="messages"):
         await ask(harness.agent(), options={"messages": []})
 
 
-async def test_an_answer_that_ends_without_an_end_is_not_taken(harness: HttpHarness) -> None:
+async def test_a_stream_without_its_end_marker_is_refused(harness: HttpHarness) -> None:
     """A proxy that gives up closes the stream politely; half an answer looks complete."""
     question = AgentRequest("Go on.")
     await harness.agent().ask(question, call_for())
@@ -231,8 +231,8 @@ async def test_an_answer_that_ends_without_an_end_is_not_taken(harness: HttpHarn
         await harness.agent().ask(question, call_for())
 
 
-async def test_half_a_line_is_a_passing_fault(harness: HttpHarness) -> None:
-    """Broken bytes are the line's fault, not the question's."""
+async def test_half_a_line_is_a_transient_error(harness: HttpHarness) -> None:
+    """The connection is at fault, not the request."""
     harness.server.verbatim = ['event: message_start\ndata: {"type": "mess\n\n{"mo\n']
 
     with pytest.raises(AgentTransient):
@@ -240,38 +240,38 @@ async def test_half_a_line_is_a_passing_fault(harness: HttpHarness) -> None:
 
 
 async def test_the_models_on_offer_are_listed(harness: HttpHarness) -> None:
-    """People look a name up before they write it into the settings."""
-    names = await harness.made().models()
+    """Users look up a name before they write it into the settings."""
+    names = await harness.create().models()
 
     assert [name.split(":")[0] for name in names] == ["stub-large", "stub-small"]
 
 
 async def test_a_server_that_answers_is_healthy(harness: HttpHarness) -> None:
-    """Doctor says so with its address."""
-    health = await harness.made(model=None).health()
+    """`doctor` reports its address."""
+    health = await harness.create(model=None).health()
 
     assert health.ready
     assert harness.server.url in health.detail
 
 
 async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -> None:
-    """Doctor says what to do."""
+    """`doctor` reports how to fix it."""
     await harness.set_behaviors(Unreachable())
 
-    health = await harness.made().health()
+    health = await harness.create().health()
 
     assert not health.ready
     assert health.remedy
 
 
-async def test_a_client_that_is_not_installed_is_named_with_its_remedy(
+async def test_a_client_that_is_not_installed_is_named_with_the_fix(
     name: str, harness: HttpHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients are extras; a traceback would tell a newcomer nothing."""
     for module in [each for each in sys.modules if each.split(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, name, None)
-    agent = harness.made()
+    agent = harness.create()
 
     with pytest.raises(AgentBadRequest) as raised:
         await ask(agent)
@@ -280,33 +280,35 @@ async def test_a_client_that_is_not_installed_is_named_with_its_remedy(
     assert raised.value.remedies == health.remedies == (Install(name),)
 
 
-async def test_a_missing_model_is_an_error_of_its_own_that_lists_the_others(
+async def test_the_error_for_a_missing_model_lists_the_others(
     harness: HttpHarness,
 ) -> None:
-    """Whoever mistyped a model gets to see what there is, and programs can offer it."""
-    names = tuple(await harness.made().models())
+    """A user who mistyped a model sees the existing ones."""
+    names = tuple(await harness.create().models())
     await harness.set_behaviors(Refusal(Fault.NO_MODEL))
 
     with pytest.raises(ModelMissing) as raised:
-        await ask(harness.made(), model="typo")
+        await ask(harness.create(), model="typo")
 
     assert raised.value.model == "typo"
     assert raised.value.available == names
     assert raised.value.remedies == (ChooseModel(names),)
 
 
-async def test_a_404_of_a_model_that_is_there_is_no_missing_model(harness: HttpHarness) -> None:
+async def test_a_404_for_an_existing_model_is_not_a_missing_model(harness: HttpHarness) -> None:
     """A wrong address answers 404 too; to say the model is missing would mislead."""
-    name, *_ = await harness.made().models()
+    name, *_ = await harness.create().models()
     await harness.set_behaviors(Refusal(Fault.NO_MODEL))
 
     with pytest.raises(AgentBadRequest) as raised:
-        await ask(harness.made(), model=name)
+        await ask(harness.create(), model=name)
 
     assert not isinstance(raised.value, ModelMissing)
 
 
-def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_can_be_used_in_several_event_loops(
+    kind: HttpKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`signoff.run` makes a loop per run, and one agent serves several runs."""
     monkeypatch.setenv(KEY_ENV, KEY)
     agents: list[Any] = []
@@ -317,7 +319,7 @@ def test_an_agent_outlives_an_event_loop(kind: HttpKind, monkeypatch: pytest.Mon
         async with server:
             await server.set_behaviors(TextReply("Yes."))
             harness = HttpHarness(server, kind.model, kind.path)
-            agents.append(agents[0] if agents else harness.made())
+            agents.append(agents[0] if agents else harness.create())
             await asyncio.gather(*(ask(agents[-1]) for _ in range(3)))
             return server.port
 

@@ -1,4 +1,4 @@
-"""Models over HTTP inside a run: made from settings, counted, retried, parked and cancelled."""
+"""HTTP models in a run: configured, counted, retried, parked and cancelled."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ REVIEW = Workflow("review", StepDef("work", handler=draft_and_review, next={Outc
 
 
 @dataclass(frozen=True)
-class Desk:
+class ThreeAgents:
     """An engine whose writer, critic and judge are three servers."""
 
     engine: Engine
@@ -51,7 +51,7 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+async def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ThreeAgents]:
     monkeypatch.setenv(KEY_ENV, KEY)
     async with AsyncExitStack() as stack:
         writer = await stack.enter_async_context(OllamaServer())
@@ -61,71 +61,71 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         await critic.set_behaviors(TextReply(PASS))
         await judge.set_behaviors(TextReply(PASS))
         settings = {
-            "writer": made("ollama", writer.url),
-            "critic": made("openai", f"{critic.url}/v1"),
-            "judge": made("anthropic", judge.url),
+            "writer": agent_settings("ollama", writer.url),
+            "critic": agent_settings("openai", f"{critic.url}/v1"),
+            "judge": agent_settings("anthropic", judge.url),
         }
         store = SqliteStore(tmp_path / "signoff.db")
         stack.callback(store.close)
         engine = Engine(store, agents=build_agents(settings), backoff=Backoff(first=0.01))
         await stack.enter_async_context(engine)
-        yield Desk(engine, writer, critic, judge, tmp_path)
+        yield ThreeAgents(engine, writer, critic, judge, tmp_path)
 
 
-def made(kind: str, url: str) -> AgentSettings:
+def agent_settings(kind: str, url: str) -> AgentSettings:
     options = {"base_url": url, "key_env": KEY_ENV, "model": "stub-small"}
     return AgentSettings(kind, options=options)
 
 
-async def test_one_run_mixes_every_kind_and_counts_them_all(desk: Desk) -> None:
+async def test_one_run_mixes_every_kind_and_counts_them_all(agents: ThreeAgents) -> None:
     """Writer, critic and judge may be different agents, each the best or cheapest for its role."""
-    result = await desk.engine.start(REVIEW, name="run")
+    result = await agents.engine.start(REVIEW, name="run")
 
     assert result.status is Status.COMPLETED
     assert result.state == {"draft": "A draft.", "reviews": [{"verdict": "pass"}] * 2}
     assert (result.spend.calls, result.spend.tokens) == (3, 57)
     assert result.spend.usd is None
-    stored = b"".join(path.read_bytes() for path in desk.files.iterdir())
+    stored = b"".join(path.read_bytes() for path in agents.files.iterdir())
     assert b"A draft." in stored
     assert KEY.encode() not in stored
 
 
-async def test_a_busy_server_is_asked_again_and_the_others_are_not(desk: Desk) -> None:
+async def test_only_the_call_to_a_busy_server_is_retried(agents: ThreeAgents) -> None:
     """The draft was paid for once."""
-    await desk.critic.set_behaviors(Refusal(Fault.DOWN), Refusal(Fault.BUSY), TextReply(PASS))
+    await agents.critic.set_behaviors(Refusal(Fault.DOWN), Refusal(Fault.BUSY), TextReply(PASS))
 
-    result = await desk.engine.start(REVIEW, name="run")
+    result = await agents.engine.start(REVIEW, name="run")
 
     assert result.status is Status.COMPLETED
-    assert len(desk.critic.received_requests()) == 3
-    assert len(desk.writer.received_requests()) == 1
+    assert len(agents.critic.received_requests()) == 3
+    assert len(agents.writer.received_requests()) == 1
 
 
-async def test_a_used_up_quota_parks_the_run_until_it_returns(desk: Desk) -> None:
+async def test_an_exhausted_quota_parks_the_run_until_the_reset(agents: ThreeAgents) -> None:
     """Nothing is lost meanwhile, and nothing is asked twice afterwards."""
-    await desk.judge.set_behaviors(Refusal(Fault.QUOTA, seconds=7200))
-    parked = await desk.engine.start(REVIEW, name="run")
-    await desk.judge.set_behaviors(TextReply(PASS))
+    await agents.judge.set_behaviors(Refusal(Fault.QUOTA, seconds=7200))
+    parked = await agents.engine.start(REVIEW, name="run")
+    await agents.judge.set_behaviors(TextReply(PASS))
 
-    result = await desk.engine.resume("run", REVIEW)
+    result = await agents.engine.resume("run", REVIEW)
 
     assert parked.status is Status.PARKED
     assert parked.due_at is not None
     assert result.status is Status.COMPLETED
     assert [
-        len(server.received_requests()) for server in (desk.writer, desk.critic, desk.judge)
+        len(server.received_requests()) for server in (agents.writer, agents.critic, agents.judge)
     ] == [1, 1, 2]
 
 
-async def test_a_cancelled_run_leaves_no_call_behind(desk: Desk) -> None:
+async def test_a_cancelled_run_leaves_no_call_behind(agents: ThreeAgents) -> None:
     """The model would continue to write, at a cost."""
-    await desk.writer.set_behaviors(Hang("Half of"))
-    running = asyncio.create_task(desk.engine.start(REVIEW, name="run"))
-    await until(lambda: desk.writer.received_requests() and desk.writer.open)
+    await agents.writer.set_behaviors(Hang("Half of"))
+    running = asyncio.create_task(agents.engine.start(REVIEW, name="run"))
+    await until(lambda: agents.writer.received_requests() and agents.writer.open)
 
     async with asyncio.timeout(PATIENCE_SECONDS):
-        await desk.engine.cancel("run", "changed my mind")
+        await agents.engine.cancel("run", "changed my mind")
         result = await running
 
     assert result.status is Status.CANCELLED
-    await until(lambda: desk.writer.open == 0)
+    await until(lambda: agents.writer.open == 0)

@@ -48,7 +48,7 @@ class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, 
         model_queue().close()
 
     async def test_the_requested_model_answers(self, harness: Harness) -> None:
-        """There are few: one that is not among them is refused, and the others are listed."""
+        """An unknown model is refused, and the known ones are listed."""
         await harness.set_behaviors(TextReply("Yes."))
 
         with pytest.raises(ModelMissing) as raised:
@@ -71,7 +71,7 @@ class TestLocalModel(AnswerTests, TruncationTests, AgentTextTests, CancelTests, 
 
 
 async def test_an_answer_costs_tokens_and_no_money(harness: LocalHarness) -> None:
-    """A run limited in dollars may ask it as often as it likes."""
+    """A limit in dollars does not apply to it."""
     await harness.set_behaviors(TextReply("Yes."))
 
     usage = (await ask(harness.agent())).usage
@@ -90,7 +90,7 @@ async def test_questions_are_answered_one_after_the_other(harness: LocalHarness)
     assert len(harness.children()) == 1
 
 
-async def test_waiting_in_line_is_not_held_against_a_question(harness: LocalHarness) -> None:
+async def test_the_time_in_the_queue_does_not_count_for_the_timeout(harness: LocalHarness) -> None:
     """Ten critics asked at once would otherwise time out because of each other."""
     harness.play({"text": "", "hangs": True}, {"text": "Here."})
     loop = SkippingLoop()
@@ -140,7 +140,9 @@ async def test_the_next_question_after_a_cancelled_one_is_answered(harness: Loca
     assert len(harness.children()) == 2
 
 
-async def test_ending_an_answered_question_leaves_the_model_alone(harness: LocalHarness) -> None:
+async def test_cancelling_an_answered_request_does_not_stop_the_model(
+    harness: LocalHarness,
+) -> None:
     """A run cancelled at the last moment must not kill the answer of the next one in line."""
     await harness.set_behaviors(TextReply("Yes."))
     load = LoadOptions(str(harness.script), 512, 1)
@@ -154,7 +156,7 @@ async def test_ending_an_answered_question_leaves_the_model_alone(harness: Local
     assert birth_of(pid) is not None
 
 
-async def test_a_larger_window_is_loaded_when_it_is_asked_for(harness: LocalHarness) -> None:
+async def test_a_larger_context_window_is_loaded_on_request(harness: LocalHarness) -> None:
     """Two agents of one model may be set up differently; one at a time is in memory."""
     await harness.set_behaviors(TextReply("Yes."))
 
@@ -165,19 +167,19 @@ async def test_a_larger_window_is_loaded_when_it_is_asked_for(harness: LocalHarn
     assert [birth_of(pid) is not None for pid in harness.children()].count(True) == 1
 
 
-async def test_the_process_with_the_model_is_told_to_the_engine(harness: LocalHarness) -> None:
+async def test_the_process_of_the_model_is_reported_to_the_engine(harness: LocalHarness) -> None:
     """Should the run's process be killed, a later one ends it by this number."""
     await harness.set_behaviors(TextReply("Yes."))
-    told: list[dict[str, object]] = []
+    reported: list[dict[str, object]] = []
     call = call_for()
 
     await harness.agent().ask(
         AgentRequest("Say something."),
-        call._replace(started=told.append),
+        call._replace(started=reported.append),
     )
 
     (pid,) = harness.children()
-    assert told == [{"pid": pid, "born": birth_of(pid)}]
+    assert reported == [{"pid": pid, "born": birth_of(pid)}]
 
 
 async def test_an_agent_serves_one_event_loop_after_the_other(harness: LocalHarness) -> None:
@@ -212,7 +214,7 @@ async def test_the_model_does_not_outlive_its_parent(harness: LocalHarness) -> N
     assert await remaining_calls(harness) == 0
 
 
-async def test_a_model_that_crashes_is_a_passing_fault(harness: LocalHarness) -> None:
+async def test_a_model_that_crashes_is_a_transient_error(harness: LocalHarness) -> None:
     """Native code may be killed for want of memory; the run itself must not die with it."""
     harness.play({"text": "Half", "dies": 11}, {"text": "Whole."})
 
@@ -223,8 +225,8 @@ async def test_a_model_that_crashes_is_a_passing_fault(harness: LocalHarness) ->
     assert reply.text == "Whole."
 
 
-async def test_a_model_that_breaks_off_is_no_answer(harness: LocalHarness) -> None:
-    """What was said until then may read like all of it."""
+async def test_an_interrupted_answer_is_refused(harness: LocalHarness) -> None:
+    """A part of an answer may look complete."""
     await harness.set_behaviors(BrokenReply("It passes."))
 
     with pytest.raises(AgentTransient):
@@ -249,7 +251,7 @@ async def test_a_prompt_that_does_not_fit_says_by_how_much(harness: LocalHarness
 
 
 @pytest.mark.parametrize(("code", "kind"), [(400, AgentBadRequest), (500, AgentTransient)])
-async def test_a_refusal_is_sorted_by_who_must_act(
+async def test_a_refusal_raises_the_error_of_the_role_that_must_act(
     harness: LocalHarness, code: int, kind: type[Exception]
 ) -> None:
     """A wrong request stays wrong; a fault of the runner may pass."""
@@ -259,7 +261,7 @@ async def test_a_refusal_is_sorted_by_who_must_act(
         await ask(harness.agent())
 
 
-async def test_a_schema_no_grammar_can_be_made_of_is_a_wrong_request(
+async def test_a_schema_without_a_grammar_is_an_invalid_request(
     harness: LocalHarness,
 ) -> None:
     """Without the grammar a model this small never fits a schema."""
@@ -269,7 +271,7 @@ async def test_a_schema_no_grammar_can_be_made_of_is_a_wrong_request(
         await ask(harness.agent(), schema=SCHEMA)
 
 
-async def test_equal_questions_are_asked_alike(harness: LocalHarness) -> None:
+async def test_equal_requests_use_the_same_seed(harness: LocalHarness) -> None:
     """A fixed seed makes a run repeatable; another seed is another answer."""
     await harness.set_behaviors(TextReply("Yes."))
     agent = harness.agent()
@@ -284,7 +286,9 @@ async def test_equal_questions_are_asked_alike(harness: LocalHarness) -> None:
     assert (other["seed"], other["temperature"]) == (7, 0.9)
 
 
-async def test_a_schema_binds_by_grammar_and_is_not_recited(harness: LocalHarness) -> None:
+async def test_a_schema_is_enforced_by_a_grammar_and_not_put_into_the_prompt(
+    harness: LocalHarness,
+) -> None:
     """A model this small answers a recited schema with the schema's own words."""
     await harness.set_behaviors(TextReply('{"verdict": "pass"}'))
 
@@ -298,7 +302,7 @@ async def test_a_schema_binds_by_grammar_and_is_not_recited(harness: LocalHarnes
 async def test_keys_in_the_environment_do_not_reach_the_model(
     harness: LocalHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Native code of others has no business with them."""
+    """Third-party native code must not get them."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     await harness.set_behaviors(TextReply("Yes."))
 
@@ -317,7 +321,7 @@ async def test_keys_in_the_environment_do_not_reach_the_model(
         ({"model": "mine.gguf"}, "unknown local model 'mine.gguf'"),
     ],
 )
-async def test_what_it_cannot_do_is_refused_before_anything_is_loaded(
+async def test_unsupported_requests_are_refused_before_the_model_is_loaded(
     harness: LocalHarness, request_: dict[str, Any], words: str
 ) -> None:
     """The message says what can be done instead."""
@@ -329,7 +333,7 @@ async def test_what_it_cannot_do_is_refused_before_anything_is_loaded(
     assert harness.received_requests() == []
 
 
-async def test_a_file_of_ones_own_that_is_missing_is_named(harness: LocalHarness) -> None:
+async def test_a_missing_model_file_is_named(harness: LocalHarness) -> None:
     """The path comes from the settings, so the settings have to be fixed."""
     with pytest.raises(AgentBadRequest, match=r"absent\.gguf"):
         await ask(LocalModel(model=str(harness.script.with_name("absent.gguf"))))

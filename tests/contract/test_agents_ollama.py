@@ -69,7 +69,7 @@ async def test_a_prompt_that_does_not_fit_the_model_is_an_error(
         await ask(harness.agent(num_ctx=100_000), "word " * 2000)
 
 
-async def test_a_prompt_of_which_little_was_read_is_an_error(
+async def test_a_prompt_that_was_mostly_ignored_is_an_error(
     harness: HttpHarness, server: OllamaServer
 ) -> None:
     """A server that does not tell its models' windows is judged by what it counted."""
@@ -88,7 +88,7 @@ async def test_an_answer_that_outgrew_the_window_is_an_error(harness: HttpHarnes
 
 
 @pytest.mark.parametrize("characters", [1, 2, 4, 7])
-async def test_a_prompt_that_fits_is_never_taken_for_cut(
+async def test_a_prompt_that_fits_is_never_reported_as_truncated(
     harness: HttpHarness, server: OllamaServer, characters: int
 ) -> None:
     """Languages and code differ in how much text goes into a token."""
@@ -99,7 +99,7 @@ async def test_a_prompt_that_fits_is_never_taken_for_cut(
     assert reply.text == PASS
 
 
-async def test_a_schema_binds_the_model_and_is_explained_to_it(harness: HttpHarness) -> None:
+async def test_a_schema_is_enforced_and_put_into_the_prompt(harness: HttpHarness) -> None:
     """Held to the form alone, a small model fills it with nonsense."""
     reply = await ask(harness.agent(), "Judge.", schema=SCHEMA)
 
@@ -132,14 +132,14 @@ async def test_the_server_is_found_by_its_own_variable(
 
 async def test_a_model_that_was_not_pulled_is_not_healthy(harness: HttpHarness) -> None:
     """The remedy is one command."""
-    missing = await harness.made(model="absent").health()
-    there = await harness.made(model="stub-large").health()
+    missing = await harness.create(model="absent").health()
+    there = await harness.create(model="stub-large").health()
 
     assert (missing.ready, missing.remedy) == (False, "ollama pull absent")
     assert there.ready
 
 
-async def test_an_error_midway_is_a_passing_fault(harness: HttpHarness) -> None:
+async def test_an_error_within_the_answer_is_a_transient_error(harness: HttpHarness) -> None:
     """The runner of the model may crash and is started again."""
     message = {"role": "assistant", "content": "Half"}
     part = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": False}

@@ -34,7 +34,7 @@ async def harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HttpHarness]
         yield HttpHarness(server, OpenAIModel, "/v1")
 
 
-async def test_a_server_that_can_is_held_to_the_schema(harness: HttpHarness) -> None:
+async def test_a_schema_is_sent_to_servers_that_support_it(harness: HttpHarness) -> None:
     """The model cannot even begin to write something else."""
     await ask(harness.agent(), "Judge.", schema=SCHEMA)
 
@@ -54,7 +54,7 @@ async def test_a_server_that_can_is_held_to_the_schema(harness: HttpHarness) -> 
     ],
     ids=["open", "unknown keyword", "open inside", "optional"],
 )
-async def test_a_schema_that_openai_would_refuse_as_strict_is_not_sent_as_such(
+async def test_a_schema_that_is_not_strict_is_not_sent_as_strict(
     harness: HttpHarness, schema: dict[str, Any]
 ) -> None:
     """A schema good enough for every other agent must not fail here."""
@@ -69,7 +69,7 @@ async def test_a_schema_that_openai_would_refuse_as_strict_is_not_sent_as_such(
 @pytest.mark.parametrize(
     ("structured", "form"), [("json", {"type": "json_object"}), ("prompt", None)]
 )
-async def test_a_server_that_knows_no_schemas_is_told_in_words(
+async def test_for_other_servers_the_schema_is_put_into_the_prompt(
     harness: HttpHarness, structured: str, form: dict[str, str] | None
 ) -> None:
     """Older compatible servers refuse, or ignore, what they do not know."""
@@ -80,7 +80,9 @@ async def test_a_server_that_knows_no_schemas_is_told_in_words(
     assert reply.value == {"verdict": "pass"}
 
 
-async def test_a_server_that_cannot_stream_is_asked_for_the_whole(harness: HttpHarness) -> None:
+async def test_a_server_that_cannot_stream_is_asked_for_the_whole_answer(
+    harness: HttpHarness,
+) -> None:
     """The reply is the same."""
     reply = await ask(harness.agent(stream=False), schema=SCHEMA)
 
@@ -100,7 +102,7 @@ async def test_zero_tokens_count_as_unknown(harness: HttpHarness) -> None:
     assert usage.tokens is None
 
 
-async def test_a_price_is_taken_from_nobody_unasked(harness: HttpHarness) -> None:
+async def test_prices_are_only_read_from_servers_that_report_them(harness: HttpHarness) -> None:
     """Only a server known to report dollars is believed."""
     assert isinstance(harness.server, OpenAIServer)
     harness.server.cost = 0.25
@@ -130,12 +132,12 @@ async def test_an_error_inside_the_stream_is_an_error(
         await ask(harness.agent())
 
 
-async def test_a_refusal_of_the_model_is_no_answer(harness: HttpHarness) -> None:
+async def test_a_refusal_of_the_model_is_not_an_answer(harness: HttpHarness) -> None:
     """An apology must not become the artifact."""
     chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = {"index": 0, "delta": {"refusal": "I cannot help with that."}, "finish_reason": "stop"}
+    choice = {"index": 0, "delta": {"refusal": "I cannot help with that."}, "finish_reason": "stop"}
     harness.server.verbatim = [
-        f"data: {json.dumps({**chunk, 'choices': [said]})}\n\n",
+        f"data: {json.dumps({**chunk, 'choices': [choice]})}\n\n",
         "data: [DONE]\n\n",
     ]
 

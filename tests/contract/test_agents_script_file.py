@@ -1,4 +1,4 @@
-"""A script in a file plays every part a real agent can."""
+"""A script file can simulate every behavior of a real agent."""
 
 import json
 from pathlib import Path

@@ -50,7 +50,7 @@ class ScriptedHarness(Harness):
         first = self._behaviors[0]
         usage = first.usage if isinstance(first, TextReply | TruncatedReply) else None
         agent = ScriptedAgent(usage=usage).on(
-            lambda request: True, *(said(behavior) for behavior in self._behaviors)
+            lambda request: True, *(scripted_answer(behavior) for behavior in self._behaviors)
         )
         self._agents.append(agent)
         return agent
@@ -71,14 +71,14 @@ class TestScriptedAgent(AnswerTests, TruncationTests, AgentTextTests, FaultTests
         return ScriptedHarness()
 
 
-def said(behavior: Behavior) -> ScriptedAnswer:
+def scripted_answer(behavior: Behavior) -> ScriptedAnswer:
     match behavior:
         case TextReply(text):
             return text
         case TruncatedReply():
             return AgentBadOutput("the answer was cut off")
         case BrokenReply() | Unreachable():
-            return AgentTransient("nobody there")
+            return AgentTransient("no server")
         case Hang():
             return Delayed(FOREVER, "too late")
         case Refusal(Fault.QUOTA, int(seconds)):

@@ -92,7 +92,7 @@ def test_a_connection_that_the_server_closed_is_opened_again(library: Library) -
     assert len(titles) == len(library.titles())
 
 
-async def test_many_items_at_once_take_a_handful_of_connections(library: Library) -> None:
+async def test_many_concurrent_items_share_a_few_connections(library: Library) -> None:
     """A server has room for a hundred; each item with one of its own would be turned away."""
 
     async def add(ctx: StepContext) -> dict[str, Any]:
@@ -118,7 +118,7 @@ async def test_many_items_at_once_take_a_handful_of_connections(library: Library
     assert library.titles().count("new") == 200
 
 
-def test_a_servers_database_is_looked_after_from_the_command_line(
+def test_the_database_commands_work_with_a_server(
     library: Library,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""One run asks every sort of agent; recorded, it is the same run with the network off."""
+"""One run with every kind of agent, and the same run replayed without a network."""
 
 import json
 import sys
@@ -40,11 +40,11 @@ EDITS = {"argv": [sys.executable, "-c", EDITOR], "edits": True}
 CHANCE = frozenset({"at", "seed", "seconds"})
 """What differs between any two runs."""
 OURS = frozenset({"effect_running"})
-"""What is told of a process, and a replay has none."""
+"""Events about processes, which a replay does not have."""
 
 
-class Told(NamedTuple):
-    """A run, and everything recorded of it but for times and chance."""
+class RecordedRun(NamedTuple):
+    """A run and its recorded events, without times and random values."""
 
     result: RunResult
     events: list[dict[str, Any]]
@@ -93,8 +93,8 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "workspace"
 
 
-async def told(agents: Mapping[str, AgentSettings], workspace: Path) -> Told:
-    """Drives the complete run, including the human's part, and returns its recorded events."""
+async def record_run(agents: Mapping[str, AgentSettings], workspace: Path) -> RecordedRun:
+    """Drives the whole run, including the human's part, and returns its events."""
     _empty(workspace)
     store, clock = MemoryStore(), FrozenClock()
     async with Engine(store, agents=build_agents(agents), clock=clock) as engine:
@@ -105,9 +105,9 @@ async def told(agents: Mapping[str, AgentSettings], workspace: Path) -> Told:
         result = await engine.resume("run", MIXED)
     rows = store.journal(store.row("run").id)
     events = [event for row in rows for event in decode(row.events, store.blob)]
-    kept = [_timeless(event) for event in events if event["e"] not in OURS]
+    recorded_events = [_timeless(event) for event in events if event["e"] not in OURS]
     # Critics answer side by side, in whatever order they come to it.
-    return Told(result, sorted(kept, key=json.dumps))
+    return RecordedRun(result, sorted(recorded_events, key=json.dumps))
 
 
 async def test_a_recorded_run_is_the_same_run_with_the_network_off(
@@ -124,15 +124,15 @@ async def test_a_recorded_run_is_the_same_run_with_the_network_off(
         await critic.set_behaviors(Refusal(Fault.BUSY), TextReply(PASS))
         await judge.set_behaviors(TextReply(PASS))
         real = {
-            "real-writer": made("ollama", writer.url),
-            "real-critic": made("openai", f"{critic.url}/v1"),
-            "real-judge": made("anthropic", judge.url),
+            "real-writer": agent_settings("ollama", writer.url),
+            "real-critic": agent_settings("openai", f"{critic.url}/v1"),
+            "real-judge": agent_settings("anthropic", judge.url),
             "real-editor": AgentSettings("command", options=EDITS),
         }
-        recorded = await told({**real, **taped(tape, "record")}, workspace)
+        recorded = await record_run({**real, **cassettes(tape, "record")}, workspace)
     assert recorded.result.status is Status.COMPLETED, recorded.result.reason
 
-    replayed = await told({**real, **taped(tape, "replay")}, workspace)
+    replayed = await record_run({**real, **cassettes(tape, "replay")}, workspace)
 
     assert recorded.result.state == {
         "text": "A draft.",
@@ -150,8 +150,8 @@ async def test_a_recorded_run_is_the_same_run_with_the_network_off(
     assert KEY not in tape.read_text()
 
 
-def taped(tape: Path, mode: str) -> dict[str, AgentSettings]:
-    """Everybody a step asks: machines on tape, a check and a person as they are."""
+def cassettes(tape: Path, mode: str) -> dict[str, AgentSettings]:
+    """All agents of the run: models through a cassette, a check and a human directly."""
     names = ("writer", "critic", "judge", "editor")
     on_tape = {
         name: AgentSettings(
@@ -163,7 +163,7 @@ def taped(tape: Path, mode: str) -> dict[str, AgentSettings]:
     return {**on_tape, "rules": check, "person": AgentSettings("manual")}
 
 
-def made(kind: str, url: str) -> AgentSettings:
+def agent_settings(kind: str, url: str) -> AgentSettings:
     options = {"base_url": url, "key_env": KEY_ENV, "model": "stub-small"}
     return AgentSettings(kind, options=options)
 

@@ -34,7 +34,7 @@ def test_a_killed_test_process_leaves_no_server_behind(postgres: PostgresServer)
 
 
 def running_programs() -> str:
-    """Returns the command lines of all processes, where they can be looked at."""
+    """Returns the command lines of all processes, on systems with /proc."""
     found = list(Path("/proc").glob("[0-9]*/cmdline"))
     return "\n".join(text for path in found if (text := _text(path)))
 

@@ -40,7 +40,7 @@ time.sleep(600)
 
 async def one_question(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
     reply = await ctx.ask("claude", "Say something.")
-    return Outcome.OK, {"said": reply.text}
+    return Outcome.OK, {"reply": reply.text}
 
 
 ASK = Workflow("ask", StepDef("ask", handler=one_question, next={Outcome.OK: None}))
@@ -61,12 +61,12 @@ async def test_a_key_the_program_prints_is_not_in_the_database(
     async with engine(tmp_path, LEAK) as driving:
         result = await driving.start(ASK, name="run")
 
-    assert result.state["said"] == "The key is [hidden: ANTHROPIC_API_KEY]"
+    assert result.state["reply"] == "The key is [hidden: ANTHROPIC_API_KEY]"
     assert result.spend.usd == 0.25
     files = await asyncio.to_thread(lambda: sorted(tmp_path.glob("signoff.db*")))
-    kept = b"".join(place.read_bytes() for place in files)
-    assert b"The key is [hidden: ANTHROPIC_API_KEY]" in kept
-    assert KEY.encode() not in kept
+    stored = b"".join(path.read_bytes() for path in files)
+    assert b"The key is [hidden: ANTHROPIC_API_KEY]" in stored
+    assert KEY.encode() not in stored
 
 
 async def test_a_cancelled_run_leaves_no_process_of_its_agent(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_resumed_run_ends_what_its_dead_runner_left_behind(tmp_path: Pat
         result = await driving.resume("run", ASK)
 
     assert alive == [True, True]
-    assert result.state["said"] == "Again."
+    assert result.state["reply"] == "Again."
     assert [birth_of(pid) for pid in pids] == [None, None]
 
 

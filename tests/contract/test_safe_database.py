@@ -114,7 +114,7 @@ def test_a_query_only_reads(db: SafeDatabaseClient, library: Library) -> None:
     assert library.titles() == BEFORE
 
 
-def test_a_view_answers_with_rows_one_row_a_value_or_whether_there_is_any(
+def test_a_view_returns_rows_one_row_a_value_or_whether_any_exist(
     db: SafeDatabaseClient,
 ) -> None:
     """Conditions would be full of indexing otherwise."""
@@ -193,7 +193,7 @@ def test_there_is_no_token_for_a_refused_statement(
         db.get_delete_confirmation(table, where)
 
 
-def test_what_no_workflow_may_do_is_refused_by_name(
+def test_forbidden_operations_are_refused_with_an_alternative(
     db: SafeDatabaseClient, library: Library
 ) -> None:
     """The calls exist so that the refusal can say what to use instead."""
@@ -227,7 +227,7 @@ def test_a_steps_statements_are_applied_together_and_marked(
     assert not db.done(Marker("run-1", "edit", 2))
 
 
-def test_work_that_was_done_is_not_done_again(library: Library) -> None:
+def test_finished_work_is_not_done_again(library: Library) -> None:
     """A crash between the commit and the journal would double every row."""
     for attempt in range(2):
         with library.open() as db:
@@ -297,7 +297,9 @@ def test_every_condition_that_does_not_hold_is_named_and_nothing_stays(
     assert not db.done(MARKER)
 
 
-def test_work_that_was_undone_can_be_tried_again(db: SafeDatabaseClient, library: Library) -> None:
+def test_work_that_was_rolled_back_can_be_tried_again(
+    db: SafeDatabaseClient, library: Library
+) -> None:
     """A failed attempt must leave no marker behind."""
     work = db.staged()
     work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
@@ -426,7 +428,7 @@ def test_a_database_locked_by_another_process_is_reported_and_left_alone(
     db.done(MARKER)
     work = db.staged()
     work.stage("UPDATE books SET title = 'New' WHERE id = 1")
-    work.apply([failing("the table of markers is made", False)], marker=MARKER)
+    work.apply([failing("the table of markers is created", False)], marker=MARKER)
 
     with closing(library.connect()) as other:
         other.execute("BEGIN")

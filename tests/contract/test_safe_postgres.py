@@ -1,4 +1,4 @@
-"""What only a server can go through: it reads for itself, it goes away, its tools are too old."""
+"""What is different with a database server: its own parser, lost connections, old tools."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How hypothesis searches here: by examples, never by the clock of a busy machine."""
+"""Hypothesis settings: a number of examples and no deadline, which a busy machine could miss."""
 
 from hypothesis import settings
 

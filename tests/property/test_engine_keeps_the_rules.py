@@ -32,7 +32,7 @@ from tests.property.workflows import Choose, Drive, choices, workflows
 
 
 class Puppets:
-    """Handlers, checks and people who do what they did in a run that was only thought."""
+    """Handlers, checks and humans that repeat the facts of a simulated run."""
 
     def __init__(self, script: list[tuple[Fact, dict[str, Any]]]) -> None:
         self._script = iter(script)
@@ -96,8 +96,10 @@ async def performed(workflow: Workflow, puppets: Puppets) -> RunState:
 
 @settings(max_examples=200)
 @given(workflows(), choices())
-def test_the_engine_goes_exactly_where_the_rules_say(workflow: Workflow, choose: Choose) -> None:
-    """The rules are tested to the last row; that is worth nothing if the engine adds its own."""
+def test_the_engine_follows_the_transition_rules_exactly(
+    workflow: Workflow, choose: Choose
+) -> None:
+    """The transition rules are tested on their own; the engine must not add others."""
     thought = Drive(workflow, choose)
     for _ in thought.steps():
         pass
@@ -110,7 +112,7 @@ def test_the_engine_goes_exactly_where_the_rules_say(workflow: Workflow, choose:
 
 
 def standing(state: RunState) -> dict[str, Any]:
-    """Where a run stands, without times, words and what the engine notes for handlers."""
+    """Returns the comparable part of a run's state: no times, messages or internal notes."""
     own = ("_error", "_gate")
     return {
         "status": state.status,

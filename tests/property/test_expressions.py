@@ -1,4 +1,4 @@
-"""Strict comparisons are read by token: whatever stands in a text stays as it is."""
+"""Strict comparisons are rewritten by token, so string literals are unchanged."""
 
 from contextlib import suppress
 
@@ -27,7 +27,7 @@ def test_only_comparisons_outside_of_texts_are_rewritten(tokens: list[str]) -> N
 
 @given(st.text(max_size=60) | st.text(alphabet=CHARACTERS, max_size=40))
 def test_any_text_is_an_expression_or_is_refused(text: str) -> None:
-    """Whatever somebody writes, the answer is a value or one kind of error."""
+    """Every input gives a value or one kind of error."""
     values = {"result": {"a": 1}, "ctx": {}, "params": {}, "checkpoint": {}}
 
     with suppress(BadExpression):

@@ -72,7 +72,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
 
 @given(st.lists(CRITIQUES, max_size=4, unique_by=lambda c: (c.constraint_id, c.reviewer)), TEXTS)
 def test_the_same_critiques_again_find_nothing_new(critiques: list[Critique], text: str) -> None:
-    """A round that changes nothing must look like one.
+    """An iteration that changes nothing must be recognized.
 
     Each critic has one complaint per rule and passage here: which of two complaints about one
     passage is which is told by their words, and critics do not agree on words.
@@ -96,7 +96,7 @@ def _one_each(critique: Critique) -> Critique:
 
 
 def _omits(issue: CritiqueIssue) -> bool:
-    """Tells whether an issue is known by its place, as nothing is quoted."""
+    """Returns whether an issue is about an omission and quotes nothing."""
     return issue.omission or not issue.evidence.strip()
 
 

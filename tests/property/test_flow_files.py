@@ -30,10 +30,10 @@ YAML_SIGNS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(flow=st.sampled_from(FLOWS), data=st.data())
-def test_a_flow_with_anything_in_any_place_is_read_or_refused(
+def test_a_flow_with_any_value_at_any_key_is_read_or_refused(
     flow: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Whatever people write, the answer is a flow or a list of problems, never a traceback."""
+    """Every file gives a flow or a list of problems, never a traceback."""
     changed = copy.deepcopy(flow)
     places = list(holders(changed))
     for holder, key in data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3)):
@@ -57,7 +57,7 @@ def test_any_text_is_a_document_or_one_problem(text: str) -> None:
 
 
 def holders(node: Any) -> Any:
-    """Yields every place of a value that can be written to."""
+    """Yields every container of a value with each of its keys."""
     keys = node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
     for key in keys:
         yield node, key

@@ -84,7 +84,7 @@ anything_that_happens = st.one_of(
 
 @st.composite
 def journals(draw: st.DrawFn) -> list[ev.Event]:
-    """Any journal, whether or not a runner would write it: the fold makes no exceptions."""
+    """Any sequence of events, even one that no runner would write."""
     params = draw(st.dictionaries(names, json_values(), max_size=2))
     started = ev.RunStarted("flow", "digest", "a", params, draw(limits), "seed")
     journal: list[ev.Event] = [started, *draw(st.lists(anything_that_happens, max_size=25))]
@@ -120,10 +120,10 @@ def test_every_kind_of_event_can_happen_here() -> None:
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(journals(), st.data())
-def test_a_run_taken_up_anywhere_is_the_run_that_was_left(
+def test_a_run_resumed_after_any_event_has_the_same_state(
     journal: list[ev.Event], data: st.DataObject
 ) -> None:
-    """From its journal, from a checkpoint and the rest, or never having stopped at all."""
+    """From the whole journal, or from a checkpoint and the rest of it."""
     cut = data.draw(st.integers(0, len(journal)))
     whole = fold(journal)
 
@@ -135,10 +135,10 @@ def test_a_run_taken_up_anywhere_is_the_run_that_was_left(
 
 @settings(max_examples=300)
 @given(workflows(), choices(), st.data())
-def test_a_driven_run_can_be_taken_up_after_any_of_its_events(
+def test_a_run_driven_by_the_rules_can_be_resumed_after_any_event(
     workflow: Workflow, choose: Choose, data: st.DataObject
 ) -> None:
-    """As above, for journals the rules themselves wrote."""
+    """The same, for journals that the transition rules produced."""
     drive = Drive(workflow, choose)
     for _ in drive.steps():
         pass
@@ -152,7 +152,7 @@ def test_a_driven_run_can_be_taken_up_after_any_of_its_events(
 @settings(max_examples=50)
 @given(journals())
 def test_folding_changes_no_event(journal: list[ev.Event]) -> None:
-    """Observers and writers still hold them."""
+    """Observers and writers still use them."""
     before: list[dict[str, Any]] = [ev.to_json(event) for event in journal]
     texts = [encode(data, {}) for data in before]
 

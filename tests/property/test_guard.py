@@ -44,7 +44,7 @@ def library() -> Iterator[sqlite3.Connection]:
 @given(sql=st.text(), dialect=st.sampled_from(DIALECTS))
 @example(sql="SELECT '\ud800'", dialect="sqlite")
 def test_any_text_is_judged_and_none_breaks_the_guard(sql: str, dialect: Dialect) -> None:
-    """A text that makes the judge fail would stop the run instead of the statement."""
+    """A statement that crashes the guard would stop the run."""
     assert isinstance(GUARDS[dialect].verdict(sql), Allowed | Refused)
 
 
@@ -94,7 +94,7 @@ def test_what_the_guard_takes_for_a_read_is_one_to_sqlite(
 def test_what_is_put_into_an_honest_read_does_not_make_it_a_change(
     library: sqlite3.Connection, start: str, tail: list[str], cut: float
 ) -> None:
-    """This is how a statement is attacked: from inside of one that is allowed."""
+    """Attacks are often hidden inside an allowed statement."""
     place = int(len(start) * cut)
     sql = f"{start[:place]} {' '.join(tail)} {start[place:]}"
 
@@ -103,7 +103,7 @@ def test_what_is_put_into_an_honest_read_does_not_make_it_a_change(
 
 
 def done_by(db: sqlite3.Connection, sql: str) -> set[int]:
-    """Returns what SQLite itself says a statement does, without letting it."""
+    """Returns what SQLite would do for a statement, without running it."""
     asked: set[int] = set()
 
     def note(action: int, name: str | None, *_details: object) -> int:

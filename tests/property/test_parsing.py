@@ -68,7 +68,7 @@ def adjudication(text: str) -> Adjudication | None:
 
 @given(text=REPLIES | OBJECTS.map(json.dumps))
 def test_any_reply_is_a_critique_that_can_be_stored_or_unreadable(text: str) -> None:
-    """No reply may break a run, and none passes without saying so."""
+    """No reply may break a run, and only an explicit pass is a pass."""
     read = critique(text)
 
     if read is not None:
@@ -79,7 +79,7 @@ def test_any_reply_is_a_critique_that_can_be_stored_or_unreadable(text: str) -> 
 
 @given(text=REPLIES | OBJECTS.map(json.dumps))
 def test_any_reply_is_an_adjudication_that_can_be_stored_or_unreadable(text: str) -> None:
-    """No reply may break a run, and none approves without saying so."""
+    """No reply may break a run, and only an explicit approval is one."""
     read = adjudication(text)
 
     if read is not None:
@@ -88,12 +88,12 @@ def test_any_reply_is_an_adjudication_that_can_be_stored_or_unreadable(text: str
         assert read.status is not Verdict.APPROVED or "approved" in text.lower()
 
 
-@given(said=OBJECTS, cut=st.floats(0, 1, exclude_max=True), fence=st.booleans())
+@given(value=OBJECTS, cut=st.floats(0, 1, exclude_max=True), fence=st.booleans())
 def test_no_part_of_an_answer_is_an_answer(
-    said: dict[str, object], cut: float, fence: bool
+    value: dict[str, object], cut: float, fence: bool
 ) -> None:
     """A connection that breaks must not turn a fail into a pass."""
-    whole = json.dumps(said)
+    whole = json.dumps(value)
     half = whole[: int(len(whole) * cut)]
     text = f"```json\n{half}" if fence else half
 

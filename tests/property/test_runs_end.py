@@ -16,8 +16,8 @@ ENDS = {Status.COMPLETED, Status.FAILED, Status.LIMIT, Status.REJECTED} | {e.sta
 
 @settings(max_examples=2000)
 @given(workflows(), choices())
-def test_every_run_ends_whatever_its_steps_return(workflow: Workflow, choose: Choose) -> None:
-    """A loop nobody counts is a bill nobody expects."""
+def test_every_run_ends_for_any_results_of_its_steps(workflow: Workflow, choose: Choose) -> None:
+    """A loop without a bound would cost money without end."""
     drive = Drive(workflow, choose)
 
     for number, _ in enumerate(drive.steps()):
@@ -29,8 +29,8 @@ def test_every_run_ends_whatever_its_steps_return(workflow: Workflow, choose: Ch
 
 @settings(max_examples=1000)
 @given(workflows(), choices())
-def test_a_run_only_reaches_states_that_make_sense(workflow: Workflow, choose: Choose) -> None:
-    """Every stop on the way is one a process may die at and another one take up."""
+def test_a_run_only_reaches_valid_states(workflow: Workflow, choose: Choose) -> None:
+    """A process may be killed in any of these states, and another one resumes from it."""
     drive = Drive(workflow, choose)
     moves = 0
 
@@ -46,7 +46,7 @@ def test_a_run_only_reaches_states_that_make_sense(workflow: Workflow, choose: C
 def test_a_limit_that_was_lifted_is_not_asked_about_again_at_once(
     workflow: Workflow, choose: Choose
 ) -> None:
-    """A "continue" that continues nothing would be asked for until the person gives up."""
+    """Otherwise a human who chose "continue" would be asked again at once."""
     drive = Drive(workflow, choose)
     lifted: set[str] = set()
 
@@ -89,7 +89,7 @@ def counts_within_bounds(drive: Drive) -> None:
 @settings(max_examples=500)
 @given(workflows())
 def test_without_its_back_edges_a_graph_has_no_cycle(workflow: Workflow) -> None:
-    """It is what the promise that every run ends rests on."""
+    """The promise that every run ends depends on it."""
     onward: dict[str, set[str]] = {step: set() for step in workflow.steps}
     for way in workflow.edges:
         if not way.back and isinstance(way.to, str) and way.to in workflow.steps:
@@ -103,8 +103,8 @@ def test_without_its_back_edges_a_graph_has_no_cycle(workflow: Workflow) -> None
 
 @settings(max_examples=300)
 @given(choices())
-def test_loops_whose_counts_start_anew_end_all_the_same(choose: Choose) -> None:
-    """The inner loop gets its tries again each time round; the outer one does not."""
+def test_loops_whose_counts_are_reset_still_end(choose: Choose) -> None:
+    """The outer loop resets the count of the inner one, but not its own."""
     loop = Workflow(
         "nested",
         StepDef("a", next={Outcome.DEFAULT: "b"}),

@@ -19,7 +19,7 @@ PATHS = st.one_of(
 
 
 @given(relative=PATHS)
-def test_whatever_is_accepted_stays_inside_on_every_system(relative: str) -> None:
+def test_an_accepted_path_stays_inside_the_root_on_every_system(relative: str) -> None:
     """One accepted path that leaves the root is a hole in every run."""
     root = Path("/somewhere/run")
     try:
@@ -37,8 +37,8 @@ def test_whatever_is_accepted_stays_inside_on_every_system(relative: str) -> Non
 
 
 @given(relative=PATHS)
-def test_what_is_accepted_is_accepted_again_in_parts(relative: str) -> None:
-    """Rules that depend on where a name stands would let a join through that a part is not."""
+def test_the_parts_of_an_accepted_path_are_accepted(relative: str) -> None:
+    """Rules that depend on the position of a name could be bypassed by joining paths."""
     root = Path("/somewhere/run")
     try:
         safe_path(root, relative)
@@ -50,7 +50,7 @@ def test_what_is_accepted_is_accepted_again_in_parts(relative: str) -> None:
 
 
 @given(relative=PATHS, up=st.integers(min_value=1, max_value=4))
-def test_a_step_upwards_is_refused_wherever_it_stands(relative: str, up: int) -> None:
-    """Normalising a path before judging it has undone many such rules."""
+def test_a_parent_folder_is_refused_anywhere_in_a_path(relative: str, up: int) -> None:
+    """Many path checks fail because they normalize the path first."""
     with pytest.raises(UnsafePath):
         safe_path(Path("/somewhere/run"), "/".join([relative, *[".."] * up]))

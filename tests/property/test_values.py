@@ -16,13 +16,13 @@ objects = st.dictionaries(keys, json_values(), max_size=4)
 
 
 def exactly(value: Any) -> str:
-    """Tells 1 from 1.0 and true, which `==` does not."""
+    """Compares values with their types: `==` does not tell 1 from 1.0 and true."""
     return json.dumps(value, sort_keys=True)
 
 
 @given(json_values())
-def test_a_stored_value_comes_back_exactly(value: Any) -> None:
-    """Whatever it poses as."""
+def test_a_stored_value_is_returned_exactly(value: Any) -> None:
+    """Even a value that looks like a stored reference."""
     blobs: dict[str, str] = {}
 
     text = encode(value, blobs)
@@ -44,17 +44,15 @@ def test_a_frozen_value_is_stored_as_the_value_itself(value: Any) -> None:
 
 @given(st.dictionaries(keys | st.text(), st.text() | st.text(st.characters(codec=None))))
 def test_a_digest_is_that_of_the_canonical_text(texts: dict[str, str]) -> None:
-    """A resume would refuse a call whose digest was taken another way when it was made."""
+    """A resume compares digests, so they must not depend on how they are computed."""
     canonical = json.dumps(texts, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
     assert digest(texts) == text_digest(canonical)
 
 
 @given(st.lists(json_values(), max_size=2), st.integers() | st.booleans() | st.none())
-def test_a_key_that_is_no_text_is_refused_however_deep_it_hides(
-    beside: list[Any], key: Any
-) -> None:
-    """It would come back as another key."""
+def test_a_key_that_is_not_a_string_is_refused_at_any_depth(beside: list[Any], key: Any) -> None:
+    """It would be read back as another key."""
     value = {"outer": [*beside, {"inner": {key: 1}}]}
 
     for store in (freeze, lambda v: encode(v, {}), lambda v: diff(freeze({}), v)):
@@ -77,7 +75,7 @@ def updates(draw: st.DrawFn, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def disguised(value: Any) -> Any:
-    """The same to `==`, and another value in JSON."""
+    """Values that are equal in Python but different in JSON."""
     match value:
         case bool():
             return int(value)
@@ -134,7 +132,7 @@ def test_appending_is_the_same_as_returning_the_grown_list(old: list[Any], new: 
 
 
 @given(objects)
-def test_what_a_handler_leaves_alone_costs_nothing(before: dict[str, Any]) -> None:
+def test_unchanged_values_are_not_stored_again(before: dict[str, Any]) -> None:
     """Returning the whole state again is as cheap as returning nothing."""
     state = freeze(before)
 

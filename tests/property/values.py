@@ -1,4 +1,4 @@
-"""JSON values as hostile as they come."""
+"""JSON values with as many corner cases as possible."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Random workflows, and a run of one driven by nothing but the rules and the fold.
 
-The driver stands where the runner does: it observes a fact (here: picks one), asks
+The driver takes the role of the runner: it observes a fact (here: picks one), asks
 `decide`, records the event that follows, and applies it. It performs nothing.
 """
 
@@ -52,7 +52,7 @@ Choose = Callable[[int], int]
 
 
 def choices() -> st.SearchStrategy[Choose]:
-    """Picks in an order that repeats: the steadier, the more loops are driven to their bounds."""
+    """Picks in a repeating order, which drives more loops to their bounds."""
     return st.binary(min_size=1, max_size=60).map(_in_turn)
 
 
@@ -147,7 +147,7 @@ class Drive:
         evolve(self.state, event)
 
     def _is_observed(self, stage: Stage) -> bool:
-        """Whether somebody has to be asked for a fact; without conditions or a gate, nobody."""
+        """Whether the next decision needs a fact, from a condition or a gate."""
         step = self.workflow[self.state.step or ""]
         match stage:
             case Stage.ENTER:

@@ -10,7 +10,7 @@ from tests.stubs.vendors.server import Turn, VendorStub
 
 @pytest.fixture(params=VENDORS, ids=lambda vendor: vendor.name)
 def vendor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Vendor:
-    """Each vendor whose program is installed; the others are named in the last lines."""
+    """Each vendor whose program is installed; skips the others."""
     one: Vendor = request.param
     if one.program is None:
         missing = f"the real {one.name} program is not installed; run: make agents"
@@ -23,7 +23,7 @@ def vendor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> V
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home without anybody's login; gemini wants to be told that a key is enough."""
+    """A home folder without a login; gemini needs a setting to accept a key."""
     home = tmp_path / "home"
     (home / ".gemini").mkdir(parents=True)
     settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}

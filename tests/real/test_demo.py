@@ -1,4 +1,4 @@
-"""The demo as a newcomer sees it: the small model itself writes, and is reviewed."""
+"""The demo as a new user runs it, with the real small model."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PROGRAM = str(Path(sys.executable).with_name("signoff"))
 
 @pytest.fixture(autouse=True)
 def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says so where anything is missing."""
+    """Skips the test if the model is not installed."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
     weights = model_cache(os.environ).state(SMOLLM2)
     if find_spec("xllamacpp") is None or weights is not State.READY:
@@ -29,8 +29,8 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         pytest.skip(missing)
 
 
-def test_the_small_model_mends_its_text_until_it_is_approved(tmp_path: Path) -> None:
-    """What the first page promises: a draft with faults, and a loop that really mends them."""
+def test_the_small_model_fixes_its_text_until_it_is_approved(tmp_path: Path) -> None:
+    """The README promises a draft with mistakes and a loop that fixes them."""
     environment = {**os.environ, "PYTHONPATH": str(RUNNER), "SIGNOFF_CONFIG": os.devnull}
 
     done = subprocess.run(

@@ -47,7 +47,7 @@ FRUITS = {
 
 @pytest.fixture(autouse=True)
 def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the runner findable, where it is; says so where anything is missing."""
+    """Makes the model runner importable, or skips the tests if it is not installed."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
     weights = model_cache(os.environ).state(SMOLLM2)
     if find_spec("xllamacpp") is None or weights is not State.READY:
@@ -59,17 +59,17 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture(autouse=True, scope="module")
 def ended() -> Iterator[None]:
-    """Ends the model's process when all have asked; loading it each time would take longer."""
+    """Ends the model's process after all tests; loading it for each test would take longer."""
     yield
     model_queue().close()
 
 
 def test_the_weights_are_the_pinned_ones() -> None:
-    """What the other tests show would be shown of something else."""
+    """Otherwise the other tests would prove something about another model."""
     assert model_cache(os.environ).is_intact(SMOLLM2)
 
 
-async def test_it_is_ready_and_says_how_small_it_is() -> None:
+async def test_it_is_ready_and_reports_its_size() -> None:
     """`signoff doctor` and `auto` go by this."""
     health = await LocalModel().health()
 
@@ -77,8 +77,8 @@ async def test_it_is_ready_and_says_how_small_it_is() -> None:
     assert "small" in health.detail
 
 
-async def test_it_answers_in_words_that_stream_in() -> None:
-    """The first command a newcomer runs, on a machine with no account anywhere."""
+async def test_it_answers_and_streams() -> None:
+    """It is what new users without an account run first."""
     pieces: list[str] = []
 
     reply = await LocalModel().ask(AgentRequest(SENTENCE), call(emit=pieces.append))
@@ -93,7 +93,7 @@ async def test_it_answers_in_words_that_stream_in() -> None:
     assert (usage.tokens_out or 0) > 5
 
 
-async def test_it_hears_the_system_prompt() -> None:
+async def test_it_follows_the_system_prompt() -> None:
     """The model's own template puts another one there when none is given."""
     long = await ask(LocalModel(), SENTENCE, system="You answer in French. " * 20)
     short = await ask(LocalModel(), SENTENCE)
@@ -112,7 +112,7 @@ async def test_it_keeps_to_a_schema() -> None:
 
 
 async def test_equal_questions_get_equal_answers() -> None:
-    """Whatever was asked in between, and in whichever process."""
+    """Even with other requests in between, and in another process."""
     agent = LocalModel(temperature=0.8)
     first = await ask(agent, SENTENCE)
     await ask(agent, "Write one sentence about rain.")
@@ -127,14 +127,15 @@ async def test_equal_questions_get_equal_answers() -> None:
 
 
 async def test_it_stops_reading_a_long_prompt_when_cancelled() -> None:
-    """Native code cannot be interrupted, so its process is gone before the run says so."""
-    begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    """Native code cannot be interrupted, so its process is killed."""
+    started_pid: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     asking = asyncio.create_task(
         LocalModel().ask(
-            AgentRequest("word " * 3500), call(started=lambda told: begun.set_result(told["pid"]))
+            AgentRequest("word " * 3500),
+            call(started=lambda process: started_pid.set_result(process["pid"])),
         )
     )
-    pid = await begun
+    pid = await started_pid
     await asyncio.sleep(1.0)  # it has the weights in memory by now, and is at work
 
     asking.cancel()
@@ -168,19 +169,19 @@ async def test_a_schema_no_grammar_can_be_made_of_is_refused() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="shows no sockets of a process")
-async def test_nobody_else_on_the_machine_can_ask_it() -> None:
-    """The library serves HTTP without being asked to; prompts of others have no business here."""
+async def test_no_other_process_can_use_it() -> None:
+    """The library starts an HTTP server by itself, which must not be reachable."""
     pids: list[int] = []
 
     await LocalModel().ask(
-        AgentRequest(SENTENCE), call(started=lambda told: pids.append(told["pid"]))
+        AgentRequest(SENTENCE), call(started=lambda process: pids.append(process["pid"]))
     )
 
     assert await asyncio.to_thread(ports_of, pids[0]) == set()
 
 
 async def test_it_writes_and_fills_a_form_in_a_run(tmp_path: Path) -> None:
-    """Made from the settings, journalled, counted and free."""
+    """It is configured in the settings, recorded, counted and free."""
     agents = build_agents({"writer": AgentSettings("local", options={"max_tokens": 200})})
     store = SqliteStore(tmp_path / "signoff.db")
 

@@ -61,7 +61,7 @@ WORKFLOW = Workflow(
 
 @pytest.fixture
 def everybody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Makes sure that the real programs and the real model are here."""
+    """Checks that the real programs and the real model are installed."""
     monkeypatch.setattr(sys, "path", [*sys.path, str(RUNNER)])
     monkeypatch.setenv(KEY_NAME, KEY)
     here = {
@@ -80,10 +80,10 @@ def everybody(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     model_queue().close()
 
 
-async def test_all_kinds_take_part_in_one_run_and_a_cassette_repeats_it(
+async def test_all_kinds_of_agents_work_in_one_run_and_a_cassette_replays_it(
     everybody: None, tmp_path: Path
 ) -> None:
-    """Hands are mixed freely, and a workflow recorded once is tested for ever without spending."""
+    """Users mix agents freely, and test a recorded workflow without cost."""
     tape = tmp_path / "tape.yaml"
     claude, codex = CLAUDE.stub(Say("Tea warms the hands.")), CODEX.stub(Say("Tea warms."))
     try:
@@ -104,7 +104,7 @@ async def test_all_kinds_take_part_in_one_run_and_a_cassette_repeats_it(
     finally:
         claude.close()
         codex.close()
-    # From here on nobody is there to be asked: every stub is closed.
+    # From here on every stub is closed, so only the cassette can answer.
     replayed = {
         name: CassetteAgent(file=tape, agent=agent, mode="replay", name=name)
         for name, agent in live.items()
@@ -124,12 +124,12 @@ async def test_all_kinds_take_part_in_one_run_and_a_cassette_repeats_it(
 
 
 def is_short(text: str) -> list[str]:
-    """Finds fault with what is long."""
+    """Reports a text that is too long."""
     return [] if len(text) < 40 else ["too long"]
 
 
 async def run(database: Path, agents: Mapping[str, Agent]) -> RunResult:
-    """Drives the run to its end; the person answers in the middle."""
+    """Drives the run to its end, including the human's answer."""
     store = SqliteStore(database)
     async with Engine(store, agents={**agents, "manual": ManualAgent()}) as engine:
         waiting = await engine.start(WORKFLOW, name="mixed")

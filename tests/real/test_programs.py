@@ -39,7 +39,7 @@ SCHEMA = {
 
 
 async def test_it_answers(vendor: Vendor, serve: Serve, home: Path) -> None:
-    """The whole way: arguments, prompt, key, stream, result, tokens."""
+    """This covers arguments, prompt, key, stream, result and tokens."""
     stub, watcher = serve(Say("Hello there.")), Watcher()
 
     reply = await vendor.agent(stub.url, home).ask(
@@ -71,7 +71,7 @@ async def test_a_prompt_of_a_megabyte_arrives(vendor: Vendor, serve: Serve, home
 
 
 async def test_a_structured_answer_fits(vendor: Vendor, serve: Serve, home: Path) -> None:
-    """By the vendor's own means where it has them."""
+    """With the vendor's own support for schemas, if it has one."""
     stub = serve(vendor.structured({"verdict": "pass"}))
 
     reply = await vendor.agent(stub.url, home).ask(
@@ -81,10 +81,10 @@ async def test_a_structured_answer_fits(vendor: Vendor, serve: Serve, home: Path
     assert reply.value == {"verdict": "pass"}
 
 
-async def test_a_structured_answer_that_does_not_fit_is_none(
+async def test_a_structured_answer_that_violates_its_schema_is_refused(
     vendor: Vendor, serve: Serve, home: Path
 ) -> None:
-    """A vendor's schema is a wish."""
+    """Vendors do not always enforce a schema."""
     stub = serve(Say('{"verdict": "perhaps"}'))
 
     with pytest.raises(AgentBadOutput) as raised:
@@ -98,7 +98,7 @@ async def test_a_structured_answer_that_does_not_fit_is_none(
 async def test_it_edits_a_file_in_its_workspace(
     vendor: Vendor, serve: Serve, home: Path, place: Path
 ) -> None:
-    """And what it did is recorded as a diff."""
+    """The change is recorded as a diff."""
     stub = serve(vendor.write(place / "new.txt", "hello\n"))
 
     reply = await vendor.agent(stub.url, home).ask(
@@ -113,7 +113,7 @@ async def test_it_edits_a_file_in_its_workspace(
 async def test_it_may_not_edit_elsewhere(
     vendor: Vendor, serve: Serve, home: Path, place: Path
 ) -> None:
-    """Its own rules hold it back, and we hear of it although it exits well."""
+    """The program refuses by its own rules, which is reported although its exit code is 0."""
     elsewhere = place.parent / "elsewhere.txt"
     stub = serve(vendor.write(elsewhere, "hello\n"))
 
@@ -126,10 +126,10 @@ async def test_it_may_not_edit_elsewhere(
     assert raised.value.usage.tokens_in  # type: ignore[attr-defined]  # set by agents.answer
 
 
-async def test_it_may_not_edit_when_it_is_only_asked(
+async def test_it_may_not_edit_files_without_permission(
     vendor: Vendor, serve: Serve, home: Path, place: Path
 ) -> None:
-    """A reviewer has no business changing what it reviews."""
+    """A reviewer must not change what it reviews."""
     stub = serve(vendor.write(place / "new.txt", "hello\n"))
 
     with pytest.raises(AgentRefused):
@@ -149,10 +149,10 @@ async def test_it_may_not_edit_when_it_is_only_asked(
         (404, "this model was not found", AgentBadRequest),
     ],
 )
-async def test_a_refusal_is_sorted_by_who_must_act(
+async def test_a_refusal_raises_the_error_of_the_role_that_must_act(
     vendor: Vendor, serve: Serve, home: Path, status: int, words: str, kind: type[AgentError]
 ) -> None:
-    """And comes soon: left alone, some programs try again for minutes."""
+    """The error comes soon, although some programs would retry for minutes."""
     stub = serve(vendor.refusal(status, words))
     began = time.monotonic()
 
@@ -169,10 +169,10 @@ async def test_a_refused_connection_may_pass(vendor: Vendor, home: Path) -> None
         await vendor.agent("http://127.0.0.1:9", home).ask(AgentRequest("Hi."), Watcher().call)
 
 
-async def test_a_server_that_never_answers_is_left_to_our_own_clock(
+async def test_a_server_that_never_answers_times_out(
     vendor: Vendor, serve: Serve, home: Path
 ) -> None:
-    """No program was seen to give up by itself."""
+    """None of the programs gives up by itself."""
     stub, watcher = serve(Hang()), Watcher()
 
     with pytest.raises(AgentTimeout):
@@ -181,10 +181,10 @@ async def test_a_server_that_never_answers_is_left_to_our_own_clock(
     assert birth_of(watcher.processes[0]["pid"]) is None
 
 
-async def test_cancelled_while_it_waits_it_leaves_no_process_and_showed_no_secret(
+async def test_a_cancelled_call_leaves_no_process_and_shows_no_secret(
     vendor: Vendor, serve: Serve, home: Path
 ) -> None:
-    """Anybody can list processes with their arguments."""
+    """Every user of a machine can list processes with their arguments."""
     stub, watcher = serve(Hang()), Watcher()
     asked = asyncio.create_task(
         vendor.agent(stub.url, home).ask(AgentRequest("a private matter"), watcher.call)
@@ -205,8 +205,8 @@ async def test_cancelled_while_it_waits_it_leaves_no_process_and_showed_no_secre
     assert birth_of(pid) is None
 
 
-async def test_it_is_found_ready(vendor: Vendor, home: Path) -> None:
-    """`doctor` tells the version it found."""
+async def test_it_is_found_and_ready(vendor: Vendor, home: Path) -> None:
+    """`doctor` reports the version."""
     health = await vendor.agent("http://127.0.0.1:9", home).health()
 
     assert health.ready, health
@@ -214,9 +214,7 @@ async def test_it_is_found_ready(vendor: Vendor, home: Path) -> None:
 
 
 @pytest.mark.parametrize("vendor", [CODEX], indirect=True, ids=["codex"])
-async def test_a_used_up_plan_is_known_by_its_words(
-    vendor: Vendor, serve: Serve, home: Path
-) -> None:
+async def test_an_exhausted_plan_is_recognized(vendor: Vendor, serve: Serve, home: Path) -> None:
     """The run is parked until the stated time."""
     until = int(time.time()) + 7200
     body = responses.failure("usage_limit_reached", "used up", plan_type="plus", resets_at=until)

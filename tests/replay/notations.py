@@ -33,7 +33,7 @@ NOTATIONS = Path(__file__).with_name("notations")
 
 @dataclass(frozen=True)
 class Story:
-    """A run that is told in the same order every time."""
+    """A run that is driven in the same order every time."""
 
     workflow: Workflow
     replies: Mapping[str, Sequence[str]]
@@ -153,7 +153,7 @@ async def tell(
 
 
 def main() -> None:
-    """Writes what is not there yet."""
+    """Writes the recordings that do not exist yet."""
     for name, point in POINTS.items():
         target = NOTATIONS / f"{sys.argv[1]}-{name}.sql"
         if target.exists():

@@ -1,6 +1,6 @@
 """Records the story up to several points: `python -m tests.replay.record 0.1.0`.
 
-Done once for a version whose databases people have; what is there already is never written anew.
+Run it once for a released version; existing recordings are never overwritten.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SCHEMA = "-- schema "
 
 
 class Until(WrappedStore):
-    """Takes nothing in any more after so many commits, as if the process were gone."""
+    """Fails after a number of commits, as if the process had been killed."""
 
     def __init__(self, inner: SqliteStore, commits: int) -> None:
         super().__init__(inner)
         self._left = commits
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
-        """Fails once its time has come."""
+        """Fails after the given number of commits."""
         if self._left == 0:
             raise WriteFailed("the process is gone")
         self._left -= 1
@@ -43,7 +43,7 @@ class Until(WrappedStore):
 
 
 async def record(path: Path, commits: int = -1, **answers: str) -> None:
-    """Tells the story in a new database, up to a commit or to what nobody answers."""
+    """Runs the story in a new database, up to a commit or an unanswered request."""
     inner = SqliteStore(path)
     store = Until(inner, commits)
     with suppress(WriteFailed):
@@ -58,7 +58,7 @@ async def record(path: Path, commits: int = -1, **answers: str) -> None:
 
 
 def dump(path: Path) -> str:
-    """Returns the rows of a database, as of which schema; who drove it is nobody's business."""
+    """Returns the schema version and rows of a database, without the owners."""
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE runs SET owner = NULL")
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -68,7 +68,7 @@ def dump(path: Path) -> str:
 
 
 def restore(recorded: Path, path: Path) -> None:
-    """Makes a database as it was recorded, of the schema it had then."""
+    """Creates a recorded database with the schema it had then."""
     text = recorded.read_text()
     version = int(text.splitlines()[0].removeprefix(SCHEMA))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -77,7 +77,7 @@ def restore(recorded: Path, path: Path) -> None:
 
 
 def main() -> None:
-    """Writes what is not there yet."""
+    """Writes the recordings that do not exist yet."""
     version = sys.argv[1]
     points = {
         **{f"killed-{n:02d}": {"commits": n} for n in (2, 4)},

@@ -1,4 +1,4 @@
-"""A run with most of what a journal can hold, told up to a point and taken up again elsewhere.
+"""A run with most kinds of events, driven up to a point and resumed by a later version.
 
 What is recorded of it must be understood by every later version, so nothing here may change:
 its definition, too, is part of what was recorded. A new story goes into a file of its own.
@@ -73,7 +73,7 @@ PARAMS = {"topics": ["cats", "dogs", "fish"]}
 
 
 def agent(voice: str) -> ScriptedAgent:
-    """Returns an agent whose answers tell who was asked, now or when it was recorded."""
+    """Returns an agent whose replies show whether they are new or recorded."""
     busy = {"left": 1}
 
     def answer(request: AgentRequest) -> Reply:

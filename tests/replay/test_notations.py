@@ -59,7 +59,7 @@ async def test_a_run_recorded_with_older_prompts_continues_and_asks_nothing_agai
 def test_a_compiled_definition_is_the_same_to_every_version(
     store: SqliteStore, story: Story
 ) -> None:
-    """Nobody should have to adopt a change that nobody made."""
+    """Users should not have to adopt a change that they did not make."""
     assert store.row("run").definition == story.workflow.digest
 
 

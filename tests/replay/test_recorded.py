@@ -1,4 +1,4 @@
-"""Journals of earlier versions, taken up by this one: old runs must still go on."""
+"""Resumes journals that were recorded by earlier versions."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -56,22 +56,22 @@ async def engine(store: SqliteStore, now: ScriptedAgent) -> AsyncIterator[Engine
         yield engine
 
 
-async def test_a_run_of_an_earlier_version_goes_on_to_the_same_end(
+async def test_a_run_of_an_earlier_version_continues_to_the_same_end(
     store: SqliteStore, engine: Engine
 ) -> None:
-    """An upgrade in the middle of a week's work must not cost that week."""
+    """An upgrade must not break a run that is in progress."""
     result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
 
-    made = {key: _anybody(value) for key, value in result.state.items() if key != "began"}
-    assert (result.status, made) == (Status.COMPLETED, END)
+    values = {key: _anybody(value) for key, value in result.state.items() if key != "began"}
+    assert (result.status, values) == (Status.COMPLETED, END)
     assert result.iteration == 2
     assert not store.items("story")
 
 
-async def test_what_an_earlier_version_recorded_is_not_asked_again(
+async def test_calls_that_an_earlier_version_recorded_are_not_repeated(
     store: SqliteStore, engine: Engine, now: ScriptedAgent
 ) -> None:
-    """It was paid for then."""
+    """The user has already paid for them."""
     recorded = "".join(row.events for row in store.journal(store.row("story").id))
 
     result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
@@ -87,7 +87,7 @@ async def test_what_an_earlier_version_recorded_is_not_asked_again(
 async def test_a_definition_that_has_not_changed_is_the_same_to_every_version(
     store: SqliteStore,
 ) -> None:
-    """Whoever upgrades is not asked to adopt what nobody changed."""
+    """Users should not have to adopt a change after an upgrade."""
     assert store.row("story").definition == STORY.digest
 
 

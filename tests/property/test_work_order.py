@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from signoff.review.edit import Edit, EditKind, apply_edits
 from signoff.review.work_order import format_work_order, parse_work_order
 
-# Pieces a bill is made of, and characters some programs take for the end of a line.
+# Parts of a work order, and characters that some programs treat as line ends.
 PIECES = st.sampled_from(
     ["```", "````\n", "~~~", "\n", "\r", "\u2028", "\f", " ", "Issue: evil (HIGH)\n", "Find:", "a"]
 ) | st.sampled_from(
@@ -24,17 +24,17 @@ def edits(draw: st.DrawFn) -> Edit:
 NOTES = st.lists(st.tuples(IDS, st.sampled_from(["HIGH", "LOW"]), LITERAL), max_size=3)
 
 
-@given(made=st.lists(edits(), max_size=4), notes=NOTES)
-def test_a_bill_gives_back_exactly_the_edits_it_was_made_of(
-    made: list[Edit], notes: list[tuple[str, str, str]]
+@given(expected=st.lists(edits(), max_size=4), notes=NOTES)
+def test_a_work_order_returns_exactly_the_edits_it_was_built_from(
+    expected: list[Edit], notes: list[tuple[str, str, str]]
 ) -> None:
-    """Text of an artifact or a finding that reads like a bill could order changes."""
-    assert parse_work_order(format_work_order(made, notes)) == made
+    """Text of an artifact that looks like a work order must not cause changes."""
+    assert parse_work_order(format_work_order(expected, notes)) == expected
 
 
 @given(text=LITERAL)
-def test_any_text_is_a_bill_without_harm(text: str) -> None:
-    """Judges write what they like; the engine only makes what has something to be found."""
+def test_any_text_can_be_parsed_as_a_work_order(text: str) -> None:
+    """Judges may write anything; only edits whose text is found are applied."""
     assert all(edit.find for edit in parse_work_order(text))
 
 
@@ -43,13 +43,13 @@ PLACES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=4)
 
 @given(text=st.text("abc", max_size=12), finds=PLACES)
 def test_edits_change_only_the_places_they_name(text: str, finds: list[str]) -> None:
-    """Every edit is made or accounted for, and nothing else is touched."""
-    made = [Edit(EditKind.REPLACE, find, f"<{find}>") for find in finds]
+    """Every edit is applied or reported, and nothing else changes."""
+    edits_to_apply = [Edit(EditKind.REPLACE, find, f"<{find}>") for find in finds]
 
-    done = apply_edits(text, made)
+    done = apply_edits(text, edits_to_apply)
 
-    assert len(done.applied) + len(done.unmatched) == len(made)
+    assert len(done.applied) + len(done.unmatched) == len(edits_to_apply)
     assert all(text.count(edit.find) == 1 for edit in done.applied)
-    # Of edits that are alike, one is made for all of them.
+    # Equal edits are applied once.
     assert done.text.count("<") == len({edit.find for edit in done.applied})
     assert done.text.replace("<", "").replace(">", "") == text
