@@ -1,4 +1,4 @@
-"""Flow, goal and constraint files that are wrong, or that ask for what is not allowed."""
+"""Flow, goal and constraint files that are invalid, or that ask for what is not allowed."""
 
 import json
 
@@ -34,7 +34,7 @@ def begin(desk: Desk, flow: str = FLOW) -> None:
     desk.play(*GOOD)
 
 
-def test_one_constraint_that_does_not_parse_refuses_the_run_beside_nine_that_do(
+def test_one_constraint_of_ten_that_does_not_parse_prevents_the_run(
     desk: Desk,
 ) -> None:
     """A review against nine of ten requirements must not look like a review against ten."""
@@ -51,7 +51,7 @@ def test_one_constraint_that_does_not_parse_refuses_the_run_beside_nine_that_do(
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "message"),
     [
         ("flow.yaml", "frobnicate: 1\n", "flow.yaml:7: unknown key 'frobnicate' (valid: "),
         ("flow.yaml", "max_iteration: 1\n", "flow.yaml:7: unknown key 'max_iteration' (did you"),
@@ -78,10 +78,10 @@ def test_one_constraint_that_does_not_parse_refuses_the_run_beside_nine_that_do(
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
-    desk: Desk, file: str, text: str, told: str
+def test_a_mistake_is_reported_with_its_line_and_what_is_valid(
+    desk: Desk, file: str, text: str, message: str
 ) -> None:
-    """Whoever mistypes a key should mend it without opening the manual."""
+    """Users should be able to fix a typo without opening the manual."""
     begin(desk)
     path = desk.folder / file
     path.write_text(path.read_text() + text)
@@ -89,12 +89,12 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
     run, checked = desk.run(), desk.here("validate", "flow.yaml", "--goal", "goal.yaml")
 
     assert (run.code, checked.code, desk.calls) == (2, 2, [])
-    assert told in run.err
-    assert told in checked.out
+    assert message in run.err
+    assert message in checked.out
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "message"),
     [
         ("{step: critique, execution: sideways}", ":4: workflow[1].execution is 'sideways' (one"),
         ("{step: critique, order: random}", ":4: workflow[1].order is 'random' (one of: priority"),
@@ -106,17 +106,19 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(
         ("{step: critique, name: draft}", ":4: 'draft' is the name of workflow[0] and of"),
     ],
 )
-def test_a_wrong_step_is_told_with_the_valid_choices(desk: Desk, step: str, told: str) -> None:
-    """Nothing is started, and nothing wrong is taken for a default."""
+def test_an_invalid_step_is_reported_with_the_valid_choices(
+    desk: Desk, step: str, message: str
+) -> None:
+    """Nothing is started, and no default replaces an invalid value."""
     begin(desk, f"max_iterations: 1\nworkflow:\n  - {{step: generate, name: draft}}\n  - {step}\n")
 
     done = desk.run()
 
     assert (done.code, desk.calls) == (2, [])
-    assert f"flow.yaml{told}" in done.err
+    assert f"flow.yaml{message}" in done.err
 
 
-def test_a_flow_without_a_goal_says_where_to_put_one(desk: Desk) -> None:
+def test_a_flow_without_a_goal_is_refused_with_a_remedy(desk: Desk) -> None:
     """The first thing a newcomer forgets."""
     begin(desk)
 
@@ -127,7 +129,7 @@ def test_a_flow_without_a_goal_says_where_to_put_one(desk: Desk) -> None:
 
 
 def test_sources_outside_the_project_are_never_read(desk: Desk) -> None:
-    """A flow from somebody else must not send private files to a vendor."""
+    """Someone else's flow must not send private files to a vendor."""
     begin(desk)
     outside = desk.folder.parent / f"{desk.folder.name}.md"
     outside.write_text("TOP SECRET")
@@ -149,7 +151,7 @@ def test_sources_outside_the_project_are_never_read(desk: Desk) -> None:
 
 
 def test_scripts_run_only_when_they_are_allowed(desk: Desk) -> None:
-    """Running a flow of somebody else's must not run his programs."""
+    """Running someone else's flow must not run their programs."""
     begin(desk)
     desk.write("goal.yaml", "goal: Write.\nsource: {scripts: [sh facts.sh]}\n")
     desk.write("facts.sh", "echo ran >> ran.txt\necho It is salty.\n")
@@ -158,13 +160,13 @@ def test_scripts_run_only_when_they_are_allowed(desk: Desk) -> None:
 
     refused = desk.run()
     ran = (desk.folder / "ran.txt").exists()
-    told = desk.read("iterations/1/prompt_generate_claude.txt")
+    prompt = desk.read("iterations/1/prompt_generate_claude.txt")
     again = ("run", "flow.yaml", "--goal", "goal.yaml", "--name", "two", "--allow-scripts")
     allowed = desk.here(*again)
 
     assert (refused.code, ran) == (0, False), refused.err
     assert "scripts run only if the run allows them (allow_scripts)" in refused.err
-    assert "It is salty." not in told
+    assert "It is salty." not in prompt
     assert allowed.code == 0, allowed.err
     two = desk.folder / ".signoff/runs/two/iterations/1"
     assert "It is salty." in (two / "prompt_generate_claude.txt").read_text()
@@ -173,24 +175,24 @@ def test_scripts_run_only_when_they_are_allowed(desk: Desk) -> None:
     assert (desk.folder / "ran.txt").read_text() == "ran\nran\n"
 
 
-def test_critics_of_the_authors_family_are_refused_where_that_is_asked_for(desk: Desk) -> None:
-    """A model that reviews its own sister shares her blind spots."""
+def test_critics_of_the_authors_family_are_refused_if_the_flow_asks_for_that(desk: Desk) -> None:
+    """Models of one family share their blind spots."""
     begin(desk, f"{FLOW}independence: different_family\n")
 
     refused = desk.run()
     desk.flow(
         f"{FLOW}independence: different_family\n".replace("critique,", "critique, agent: gemini,")
     )
-    kept = desk.run()
+    independent = desk.run()
 
     assert refused.code == 2
     assert "of the author's family anthropic: claude" in refused.err
-    assert kept.code == 0, kept.err
-    assert "independence" not in kept.err
+    assert independent.code == 0, independent.err
+    assert "independence" not in independent.err
 
 
-def test_critics_of_the_authors_family_are_reported_where_that_is_enough(desk: Desk) -> None:
-    """Who reads the report must know how much the approval is worth."""
+def test_critics_of_the_authors_family_are_reported_if_that_is_enough(desk: Desk) -> None:
+    """Readers of the report must know how much the approval is worth."""
     begin(desk, f"{FLOW}independence: {{rule: different_family, otherwise: report}}\n")
 
     done = desk.run()
@@ -199,27 +201,27 @@ def test_critics_of_the_authors_family_are_reported_where_that_is_enough(desk: D
     assert "critics are not independent: of the author's family anthropic: claude" in done.err
 
 
-def test_a_dry_run_tells_what_would_happen_and_starts_nothing(desk: Desk) -> None:
-    """What it costs at most, and who would read what, is known before anything is paid."""
+def test_a_dry_run_shows_what_would_happen_and_starts_nothing(desk: Desk) -> None:
+    """Users see the maximum cost and the reviewers before anything is paid for."""
     begin(desk)
     desk.constraints("clear", "short")
 
-    shown = desk.run("--dry-run")
-    said = desk.run("--dry-run", "--json").json
+    text = desk.run("--dry-run")
+    content = desk.run("--dry-run", "--json").json
 
-    assert shown.code == 0, shown.err
-    assert "at most 10 calls: 5 a round, 2 rounds" in shown.out
-    assert "constraints clear, short" in shown.out
-    assert said["calls"] == {"per_round": 5, "rounds": 2, "at_most": 10, "again_at_most": 6}
-    (review,) = [step for step in said["plan"] if step["step"] == "review"]
+    assert text.code == 0, text.err
+    assert "at most 10 calls: 5 a round, 2 rounds" in text.out
+    assert "constraints clear, short" in text.out
+    assert content["calls"] == {"per_round": 5, "rounds": 2, "at_most": 10, "again_at_most": 6}
+    (review,) = [step for step in content["plan"] if step["step"] == "review"]
     assert [each["constraint"] for each in review["asks"]] == ["clear", "short"]
     assert all(each["prompt_chars"] > 500 for each in review["asks"])
     assert desk.calls == []
     assert not desk.place.exists()
 
 
-def test_no_run_takes_more_calls_than_its_dry_run_said(desk: Desk) -> None:
-    """An upper bound that is passed once is none."""
+def test_no_run_makes_more_calls_than_its_dry_run_shows(desk: Desk) -> None:
+    """An upper bound must always hold."""
     desk.flow(FLOW)
     desk.constraints("clear", "short")
     desk.play(writes(), finds("clear", issue()), passes(), rules("REWRITE", bill="x"), mends("e"))
@@ -232,28 +234,28 @@ def test_no_run_takes_more_calls_than_its_dry_run_said(desk: Desk) -> None:
 
 
 def test_patterns_that_match_nothing_are_warned_about(desk: Desk) -> None:
-    """A misspelt pattern would else leave a constraint to nobody, silently."""
+    """A misspelled pattern would otherwise silently skip a constraint."""
     desk.flow(
         FLOW.replace("critique,", "critique, constraints: ['clear', 'legal*'],")
         + "constraints: {routing: {rules: [{match: 'secur*', agents: [claude]}]}}\n"
     )
     desk.constraints("clear", "other")
 
-    shown = desk.here("validate", "flow.yaml", "--goal", "goal.yaml")
-    said = desk.here("validate", "flow.yaml", "--goal", "goal.yaml", "--json").json
+    text = desk.here("validate", "flow.yaml", "--goal", "goal.yaml")
+    content = desk.here("validate", "flow.yaml", "--goal", "goal.yaml", "--json").json
 
-    assert shown.code == 0
-    assert "flow.yaml:4: workflow[1].constraints[1]: 'legal*' matches no constraint" in shown.err
-    assert [each["what"].partition(": ")[2] for each in said["warnings"]] == [
+    assert text.code == 0
+    assert "flow.yaml:4: workflow[1].constraints[1]: 'legal*' matches no constraint" in text.err
+    assert [each["what"].partition(": ")[2] for each in content["warnings"]] == [
         "workflow[1].constraints[1]: 'legal*' matches no constraint",
         "constraints.routing.rules[0].match: 'secur*' matches no constraint",
         "no critique step reviews the artifact against 'other'",
     ]
-    assert (said["valid"], said["problems"]) == (True, [])
+    assert (content["valid"], content["problems"]) == (True, [])
 
 
-def test_the_graph_shows_where_a_flow_goes_round(desk: Desk) -> None:
-    """People check their loops with their eyes."""
+def test_the_graph_shows_the_loops_of_a_flow(desk: Desk) -> None:
+    """Users check their loops visually."""
     begin(desk)
 
     drawn = desk.here("graph", "flow.yaml")
@@ -265,8 +267,8 @@ def test_the_graph_shows_where_a_flow_goes_round(desk: Desk) -> None:
     assert "review" in mermaid.out
 
 
-def test_show_tells_the_story_of_the_findings(desk: Desk) -> None:
-    """Whether the rounds got anywhere is the first question about a run."""
+def test_show_has_the_history_of_the_findings(desk: Desk) -> None:
+    """Whether the loop converges is the first question about a run."""
     desk.flow(FLOW)
     desk.constraints("clear")
     two = (issue(), issue("MEDIUM", "wide", finding="Too wide."))
@@ -278,22 +280,22 @@ def test_show_tells_the_story_of_the_findings(desk: Desk) -> None:
         mends(),
     )
 
-    run, shown = desk.run("--json").json, desk.here("show", "one").out
-    said = desk.here("show", "one", "--json").json
+    run, text = desk.run("--json").json, desk.here("show", "one").out
+    content = desk.here("show", "one", "--json").json
 
-    assert run["exit_code"] == said["exit_code"] == 11
-    rows = [line.split() for line in shown.splitlines() if line.strip()[:1] in ("1", "2")]
+    assert run["exit_code"] == content["exit_code"] == 11
+    rows = [line.split() for line in text.splitlines() if line.strip()[:1] in ("1", "2")]
     assert rows[0][:3] == ["1", "2", "HM"]
     assert rows[1][:3] == ["2", "1", "M"]
-    assert "Too wide." in shown
-    assert [(each["new"], each["persisting"], each["fixed"]) for each in said["rounds"]] == [
+    assert "Too wide." in text
+    assert [(each["new"], each["persisting"], each["fixed"]) for each in content["rounds"]] == [
         (2, 0, 0),
         (0, 1, 1),
     ]
 
 
-def test_a_key_the_vendor_refuses_ends_the_run_with_what_to_do(desk: Desk) -> None:
-    """Exit code 1 is for what no retry and no person inside the run can mend."""
+def test_an_api_key_that_the_vendor_refuses_ends_the_run_with_a_remedy(desk: Desk) -> None:
+    """Exit code 1 is for errors that neither a retry nor an answer can fix."""
     begin(desk)
     refused = {"type": "result", "is_error": True, "result": "Invalid API key"}
     raw = f"{json.dumps(refused | {'api_error_status': 401})}\n"
@@ -309,7 +311,7 @@ def test_a_key_the_vendor_refuses_ends_the_run_with_what_to_do(desk: Desk) -> No
 
 
 def test_a_limit_on_calls_stops_a_flow_between_two_of_them(desk: Desk) -> None:
-    """What was paid for is kept, and a higher limit lets the run go on."""
+    """Paid results are stored, and a higher limit lets the run continue."""
     begin(desk)
 
     stopped = desk.run("--limit", "calls=2")

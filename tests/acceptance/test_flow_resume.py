@@ -1,4 +1,4 @@
-"""Runs of flows that were killed, and go on: in real processes, with programs on PATH."""
+"""Runs of flows that are killed and resumed, in real processes with programs on PATH."""
 
 from collections import Counter
 
@@ -38,8 +38,8 @@ def story(**slow: Rule) -> list[Rule]:
 
 
 @pytest.mark.parametrize("stopped", ["generate", "critique", "adjudicate", "refine"])
-def test_a_killed_flow_goes_on_and_no_answer_is_asked_for_twice(desk: Desk, stopped: str) -> None:
-    """Power cuts happen in the middle of a step; what was answered before was paid for."""
+def test_a_killed_flow_resumes_and_asks_for_no_answer_twice(desk: Desk, stopped: str) -> None:
+    """Power cuts happen in the middle of a step; earlier answers are already paid for."""
     desk.example("full")
     desk.constraints("structure", "completeness", "style", folder=".arena/constraints")
     desk.play(*story(**{stopped: FOR_EVER}))

@@ -22,8 +22,8 @@ from tests.acceptance.desk import (
 BILL = "Mend the spelling.\n"
 
 
-def test_the_shortest_flow_goes_round_until_its_judge_approves(desk: Desk) -> None:
-    """Four lines are the first flow anybody writes; the second round starts with the author."""
+def test_the_shortest_flow_repeats_until_its_judge_approves(desk: Desk) -> None:
+    """Four lines are the first flow that users write; the second round starts with the author."""
     desk.example("minimal")
     desk.constraints("clear")
     desk.play(
@@ -50,7 +50,7 @@ def test_the_shortest_flow_goes_round_until_its_judge_approves(desk: Desk) -> No
     assert desk.load("resolution.json")["reason"] == "approved"
 
 
-def test_a_flow_nobody_approves_ends_at_its_limit_with_its_best_version(desk: Desk) -> None:
+def test_a_flow_without_approval_ends_at_its_limit_with_its_best_version(desk: Desk) -> None:
     """Exit code 11 keeps `signoff run ... && deploy` safe, and the work is not lost."""
     desk.example("minimal")
     desk.constraints("clear")
@@ -79,7 +79,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 
 def play_full(desk: Desk) -> None:
-    """Says what everybody answers in the full configuration."""
+    """Scripts the answers of all agents in the full configuration."""
     desk.example("full")
     desk.constraints(
         *("structure", "completeness", "style", "tone", "security"), folder=".arena/constraints"
@@ -104,7 +104,7 @@ def play_full(desk: Desk) -> None:
 
 
 def test_the_full_configuration_runs_as_documented(full: Desk) -> None:
-    """Whoever holds the documentation may copy its longest example and expect it to work."""
+    """Users copy the longest example of the documentation and expect it to work."""
     assert full.read("final/artifact.md") == FINAL
     review = {("critique", "structure", "claude"), ("critique", "completeness", "claude")}
     asked = full.asked("step", "constraint", "agent")
@@ -123,8 +123,8 @@ def test_the_full_configuration_runs_as_documented(full: Desk) -> None:
     assert "security" not in full.asked("constraint")
 
 
-def test_the_run_directory_has_the_files_everybody_knows(full: Desk) -> None:
-    """Scripts and people find their way in it by these names."""
+def test_the_run_directory_has_the_documented_files(full: Desk) -> None:
+    """Scripts and users rely on these names."""
     assert {
         *("goal.yaml", "state.json", "thread.jsonl", "resolution.json", "live.log"),
         *("constraints/structure.yaml", "constraints/style.yaml"),
@@ -187,12 +187,12 @@ def test_the_log_has_a_line_for_each_piece_of_work(full: Desk) -> None:
 
 
 def fields(line: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a line says beyond what all lines say."""
+    """Returns the fields of a line that not all lines have."""
     common = ("id", "ts", "iteration", "phase")
     return {key: value for key, value in line.items() if key not in common}
 
 
-def test_the_state_says_where_a_run_stands(full: Desk) -> None:
+def test_the_state_has_the_current_step_of_a_run(full: Desk) -> None:
     """state.json is what other programs poll."""
     state = full.load("state.json")
     assert state["awaiting_human"] is False
@@ -212,7 +212,7 @@ def test_the_judge_never_sees_what_is_ignored(full: Desk) -> None:
 
 
 def safety_first(desk: Desk) -> None:
-    """Plays the safety-first example: a critical finding of the first constraint."""
+    """Runs the safety-first example: a critical finding of the first constraint."""
     desk.example("safety_first")
     desk.constraints("safety", "legal", "accuracy", "completeness", "style")
     desk.play(
@@ -225,8 +225,8 @@ def safety_first(desk: Desk) -> None:
     )
 
 
-def test_a_critical_finding_goes_straight_to_a_person(desk: Desk) -> None:
-    """The safety gate is there so that nothing else is done before somebody has looked."""
+def test_a_critical_finding_goes_straight_to_a_human(desk: Desk) -> None:
+    """The safety gate exists so that nothing else happens before a human has looked."""
     safety_first(desk)
 
     done = desk.run()
@@ -248,7 +248,7 @@ def test_a_critical_finding_goes_straight_to_a_person(desk: Desk) -> None:
     assert len(desk.calls) == 2
 
 
-def test_an_answered_escalation_goes_on_at_the_next_step(desk: Desk) -> None:
+def test_an_answered_escalation_continues_with_the_next_step(desk: Desk) -> None:
     """The critique that escalated is not paid for again, and the answer reaches the judge."""
     safety_first(desk)
     desk.run()
@@ -263,28 +263,28 @@ def test_an_answered_escalation_goes_on_at_the_next_step(desk: Desk) -> None:
     assert desk.read("final/artifact.md") == FINAL
 
 
-def test_an_escalation_is_answered_by_a_file_as_well(desk: Desk) -> None:
-    """answers.json is how other programs answer; it is kept under another name, used once."""
+def test_an_escalation_can_be_answered_by_a_file(desk: Desk) -> None:
+    """Other programs answer with answers.json; it is used once and then renamed."""
     safety_first(desk)
     desk.run()
-    given = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
-    desk.write(".signoff/runs/one/hitl/answers.json", given)
+    answers = '{"answers": [{"question_id": "escalate", "answer": "Say sea, not see."}]}'
+    desk.write(".signoff/runs/one/hitl/answers.json", answers)
 
     done = desk.here("resume", "one")
 
     assert done.code == 0, done.err
     assert "Say sea, not see." in desk.read("iterations/1/prompt_refine_claude.txt")
     assert "hitl/answers.json" not in desk.names
-    (kept,) = [name for name in desk.names if name.endswith(".processed.json")]
-    assert desk.read(kept) == given
+    (processed,) = [name for name in desk.names if name.endswith(".processed.json")]
+    assert desk.read(processed) == answers
 
 
-def test_every_command_about_a_waiting_flow_speaks_json(desk: Desk) -> None:
+def test_every_command_about_a_waiting_flow_supports_json(desk: Desk) -> None:
     """Other programs drive flows; a line of prose on stdout would break them."""
     safety_first(desk)
 
     run = desk.run("--json")
-    told = {
+    outputs = {
         command: desk.here(*command.split(), "--json").json
         for command in ("runs", "show one", "inbox", "logs one")
     }
@@ -294,30 +294,30 @@ def test_every_command_about_a_waiting_flow_speaks_json(desk: Desk) -> None:
     assert (run.code, run.json["status"], run.json["exit_code"]) == (10, "waiting", 10)
     (asked,) = run.json["inbox"]
     assert asked["question_id"] == "escalate"
-    assert told["inbox"] == told["show one"]["inbox"] == run.json["inbox"]
-    assert told["runs"][0]["run"] == "one"
-    assert told["logs one"]
+    assert outputs["inbox"] == outputs["show one"]["inbox"] == run.json["inbox"]
+    assert outputs["runs"][0]["run"] == "one"
+    assert outputs["logs one"]
     assert answered.json
     assert (resumed.code, resumed.json["status"]) == (0, "completed")
     assert [each["iteration"] for each in resumed.json["rounds"]] == [1, 2]
 
 
 def test_an_answer_to_a_question_never_asked_changes_nothing(desk: Desk) -> None:
-    """A file from another run must not release this one, nor vanish."""
+    """A file for another run must neither resume this one nor disappear."""
     safety_first(desk)
     desk.run()
-    given = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
-    desk.write(".signoff/runs/one/hitl/answers.json", given)
+    answers = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
+    desk.write(".signoff/runs/one/hitl/answers.json", answers)
 
     done = desk.here("resume", "one")
 
     assert done.code == 10
     assert "thrashing" in done.err
     assert len(desk.calls) == 2
-    assert desk.read("hitl/answers.json") == given
+    assert desk.read("hitl/answers.json") == answers
 
 
-def test_each_step_is_worked_by_the_model_it_names(desk: Desk) -> None:
+def test_each_step_uses_the_model_that_it_names(desk: Desk) -> None:
     """The multi-model example exists to spend money where it counts."""
     desk.example("multi_model")
     desk.constraints("clear", "short")
@@ -341,7 +341,7 @@ def test_each_step_is_worked_by_the_model_it_names(desk: Desk) -> None:
     assert desk.asked("step").count("critique") == 4
 
 
-def test_two_passes_are_judged_apart(desk: Desk) -> None:
+def test_two_passes_are_judged_separately(desk: Desk) -> None:
     """Approval of the structure ends the first pass, not the run."""
     desk.example("two_pass")
     desk.constraints("structure", "accuracy", "style", "tone")
@@ -370,7 +370,7 @@ def test_two_passes_are_judged_apart(desk: Desk) -> None:
 
 
 def test_every_program_gets_its_prompt_on_its_standard_input(full: Desk) -> None:
-    """What is logged is what was asked: the run directory holds each prompt word for word."""
+    """The run directory contains each prompt word for word."""
     digests = set(full.asked("prompt"))
     written = {
         hashlib.sha256(full.read(name).encode()).hexdigest()[:16]

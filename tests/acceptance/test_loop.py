@@ -1,4 +1,4 @@
-"""The fixed loop as it is configured: who reads what, what blocks, when a person is asked."""
+"""The configuration of the fixed loop: reviewers, what blocks, when a human is asked."""
 
 import json
 from typing import Any
@@ -41,15 +41,15 @@ constraints:
 
 
 def questions(desk: Desk) -> list[str]:
-    """Returns what a run waits for, by the ids its users know."""
+    """Returns the question ids of the pending requests of a run."""
     asked = desk.load("hitl/questions.json")["questions"]
     return [each["id"] for group in asked for each in group["questions"]]
 
 
-def answer(desk: Desk, question: str, said: str) -> int:
-    """Answers by file and lets the run go on."""
-    given = {"answers": [{"question_id": question, "answer": said}]}
-    desk.write(".signoff/runs/one/hitl/answers.json", json.dumps(given))
+def answer(desk: Desk, question: str, text: str) -> int:
+    """Answers with a file and resumes the run."""
+    answers = {"answers": [{"question_id": question, "answer": text}]}
+    desk.write(".signoff/runs/one/hitl/answers.json", json.dumps(answers))
     done = desk.here("resume", "one")
     assert "hitl/answers.json" not in desk.names, done.err
     return done.code
@@ -84,7 +84,7 @@ def answer(desk: Desk, question: str, said: str) -> int:
     ],
     ids=["nobody says", "rules", "priorities"],
 )
-def test_every_routed_agent_reads_every_constraint(
+def test_every_routed_agent_reviews_every_constraint(
     desk: Desk, routing: str, expected: set[tuple[str, str]]
 ) -> None:
     """The constraint's own agents come first, then rules, then priorities, then the default."""
@@ -112,10 +112,10 @@ def test_every_routed_agent_reads_every_constraint(
         ("all_resolved", "LOW", 11),
     ],
 )
-def test_an_approval_stands_only_under_its_policy(
+def test_an_approval_is_valid_only_under_its_policy(
     desk: Desk, policy: str, severity: str, code: int
 ) -> None:
-    """A judge that waves everything through must not get past what was configured."""
+    """A lenient judge must not override the configured policy."""
     desk.flow(
         "max_iterations: 1\n"
         f"adjudication: {{approval: {{policy: {policy}}}, escalation: {{triggers: []}}}}\n"
@@ -134,7 +134,7 @@ def test_an_approval_stands_only_under_its_policy(
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
-def test_the_iteration_limit_asks_a_person_who_may_grant_more(desk: Desk) -> None:
+def test_the_iteration_limit_asks_a_human_who_may_grant_more(desk: Desk) -> None:
     """`max_iterations` among the triggers turns an end into a question."""
     desk.flow(f"max_iterations: 1\n{LOOP}")
     desk.constraints("clear")
@@ -148,16 +148,16 @@ def test_the_iteration_limit_asks_a_person_who_may_grant_more(desk: Desk) -> Non
     )
 
     stopped = desk.run()
-    asked, kept = questions(desk), desk.read("final/artifact.md")
+    asked, artifact = questions(desk), desk.read("final/artifact.md")
     code = answer(desk, "max_iterations", "continue")
 
-    assert (stopped.code, asked, kept) == (10, ["max_iterations"], DRAFT)
+    assert (stopped.code, asked, artifact) == (10, ["max_iterations"], DRAFT)
     assert code == 0
     assert desk.read("final/artifact.md") == FINAL
 
 
-def test_a_person_may_stop_at_the_iteration_limit(desk: Desk) -> None:
-    """The run was not approved, and its exit code must not say so."""
+def test_a_human_may_stop_at_the_iteration_limit(desk: Desk) -> None:
+    """The run was not approved, and its exit code must not claim that."""
     desk.flow(f"max_iterations: 1\n{LOOP}")
     desk.constraints("clear")
     desk.play(writes(), finds("clear", issue()), rules("REWRITE", bill="Mend it."), mends())
@@ -170,7 +170,7 @@ def test_a_person_may_stop_at_the_iteration_limit(desk: Desk) -> None:
 
 
 def stubborn(desk: Desk, *issues: dict[str, Any], decisions: tuple[Rule, ...] = ()) -> None:
-    """Plays a critic that never changes its mind, whatever is mended."""
+    """Scripts a critic that reports the same finding after every fix."""
     desk.constraints("clear")
     desk.play(
         writes("The see is wide and deep and old and cold.\n"),
@@ -183,7 +183,7 @@ def stubborn(desk: Desk, *issues: dict[str, Any], decisions: tuple[Rule, ...] = 
     )
 
 
-def test_a_finding_pursued_three_times_in_a_row_asks_a_person(desk: Desk) -> None:
+def test_a_finding_pursued_three_times_in_a_row_asks_a_human(desk: Desk) -> None:
     """Thrashing costs a round each time, and models do not notice."""
     desk.flow(f"max_iterations: 9\n{LOOP}")
     stubborn(desk, issue())
@@ -194,7 +194,7 @@ def test_a_finding_pursued_three_times_in_a_row_asks_a_person(desk: Desk) -> Non
     assert desk.asked("step").count("adjudicate") == 3
 
 
-def test_critical_findings_at_odds_ask_a_person(desk: Desk) -> None:
+def test_contradictory_critical_findings_ask_a_human(desk: Desk) -> None:
     """No rewrite satisfies two critics who want opposite things."""
     desk.flow(f"max_iterations: 9\n{LOOP}")
     both = (
@@ -212,8 +212,8 @@ def test_critical_findings_at_odds_ask_a_person(desk: Desk) -> None:
     assert (done.code, questions(desk)) == (10, ["conflict"])
 
 
-def test_a_flow_that_gets_no_better_ends_with_the_evidence(desk: Desk) -> None:
-    """Exit code 13 says it early; ten more rounds would have cost ten times as much."""
+def test_a_flow_that_does_not_improve_ends_with_the_evidence(desk: Desk) -> None:
+    """Exit code 13 comes early; ten more rounds would cost ten times as much."""
     desk.flow(
         "max_iterations: 20\n"
         "convergence: {plateau: 2, action: stop}\n"
@@ -238,10 +238,10 @@ def test_a_flow_that_gets_no_better_ends_with_the_evidence(desk: Desk) -> None:
     [([], "changed nothing"), ([["see", "sea " * 40]], "changed the size by")],
     ids=["unchanged", "grown"],
 )
-def test_an_edit_that_cannot_be_right_is_sent_back_and_then_shown_to_a_person(
+def test_an_implausible_edit_is_sent_back_and_then_shown_to_a_human(
     desk: Desk, edit: list[list[str]], why: str
 ) -> None:
-    """An agent that did nothing, or rewrote everything, must not be taken at its word."""
+    """An agent that changed nothing, or everything, must not be trusted."""
     desk.flow(f"max_iterations: 2\n{LOOP}")
     desk.constraints("clear")
     desk.play(
@@ -261,8 +261,8 @@ def test_an_edit_that_cannot_be_right_is_sent_back_and_then_shown_to_a_person(
 
 
 @pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])
-def test_a_person_decides_about_an_edit_that_cannot_be_right(desk: Desk, choice: str) -> None:
-    """Three ways out, and each of them ends with a text that is reviewed again."""
+def test_a_human_decides_about_an_implausible_edit(desk: Desk, choice: str) -> None:
+    """There are three options, and each leads to a text that is reviewed again."""
     desk.flow(f"max_iterations: 2\nphases: {{refine: {{validation_retries: 0}}}}\n{LOOP}")
     desk.constraints("clear")
     grown = f"{'The sea. ' * 9}\n"
@@ -287,8 +287,8 @@ def test_a_person_decides_about_an_edit_that_cannot_be_right(desk: Desk, choice:
     assert desk.asked("step")[-1] == "adjudicate"
 
 
-def test_what_is_configured_for_the_judge_reaches_it(desk: Desk) -> None:
-    """Tensions and instructions that are read and never used would be worse than an error."""
+def test_the_settings_of_the_judge_reach_it(desk: Desk) -> None:
+    """Tensions and instructions must not be ignored."""
     desk.flow(
         f"max_iterations: 2\n{LOOP}"
         "adjudication:\n"

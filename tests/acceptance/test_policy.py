@@ -1,4 +1,4 @@
-"""`signoff policy` on a run that programs have played."""
+"""`signoff policy` on a recorded run."""
 
 from collections.abc import Iterator
 
@@ -55,43 +55,43 @@ def finding(desk: Desk, words: str) -> str:
         ("Rude.", "continue", "constraint_behaviors of the flow"),
     ],
 )
-def test_explain_tells_which_level_decided(
+def test_explain_shows_which_level_decided(
     played: Desk, words: str, behavior: str, level: str
 ) -> None:
-    """Whoever wonders why a finding did something has four places to look."""
-    told = played.here("policy", "explain", "one", finding(played, words))
-    said = played.here("policy", "explain", "one", finding(played, words), "--json").json
+    """Four levels can set the behavior of a finding."""
+    text = played.here("policy", "explain", "one", finding(played, words))
+    content = played.here("policy", "explain", "one", finding(played, words), "--json").json
 
-    assert told.code == 0, told.err
-    assert f"{behavior}, set by {level}" in told.out
-    assert "new in 1, fixed in 2" in told.out
-    assert (said["behavior"], said["decided_by"]) == (behavior, level)
+    assert text.code == 0, text.err
+    assert f"{behavior}, set by {level}" in text.out
+    assert "new in 1, fixed in 2" in text.out
+    assert (content["behavior"], content["decided_by"]) == (behavior, level)
 
 
 def test_replay_recomputes_a_run_without_one_call(played: Desk) -> None:
-    """A policy is tried on yesterday's runs, not on tomorrow's money."""
+    """Users try a policy on recorded runs without paying for new ones."""
     calls = len(played.calls)
     played.write(
         "other.yaml", "constraint_behaviors: {}\nadjudication: {approval: {block_on: []}}\n"
     )
 
-    told = played.here("policy", "replay", "one", "--policy", "other.yaml")
-    said = played.here("policy", "replay", "one", "--policy", "other.yaml", "--json").json
+    text = played.here("policy", "replay", "one", "--policy", "other.yaml")
+    content = played.here("policy", "replay", "one", "--policy", "other.yaml", "--json").json
 
-    assert told.code == 0, told.err
+    assert text.code == 0, text.err
     assert len(played.calls) == calls
-    assert "1 of 3 issues would have another behavior" in told.out
-    assert "diverged at iteration 1, step review" in told.out
-    (changed,) = [each for each in said["issues"] if each["changed"]]
+    assert "1 of 3 issues would have another behavior" in text.out
+    assert "diverged at iteration 1, step review" in text.out
+    (changed,) = [each for each in content["issues"] if each["changed"]]
     assert (changed["constraint"], changed["was"], changed["now"]) == (
         *("tone", "continue"),
         "escalate",
     )
-    assert [each["was"] for each in said["verdicts"]] == ["REWRITE", "APPROVED"]
+    assert [each["was"] for each in content["verdicts"]] == ["REWRITE", "APPROVED"]
 
 
-def test_a_policy_that_is_wrong_is_refused_with_its_line(played: Desk) -> None:
-    """A misspelt behaviour must not be answered with `nothing would change`."""
+def test_an_invalid_policy_is_refused_with_its_line(played: Desk) -> None:
+    """A misspelled behavior must not lead to `nothing would change`."""
     played.write("wrong.yaml", "default_behavior: {low: kontinue}\n")
 
     done = played.here("policy", "replay", "one", "--policy", "wrong.yaml")
@@ -100,8 +100,8 @@ def test_a_policy_that_is_wrong_is_refused_with_its_line(played: Desk) -> None:
     assert "wrong.yaml:1: default_behavior.low is 'kontinue' (one of: halt, " in done.err
 
 
-def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: Desk) -> None:
-    """The ids are long, and one copies them wrong."""
+def test_an_unknown_finding_is_reported_with_the_known_ones(played: Desk) -> None:
+    """The ids are long and easily mistyped."""
     done = played.here("policy", "explain", "one", "nothing")
 
     assert done.code == 2
@@ -109,7 +109,7 @@ def test_a_finding_nobody_knows_is_answered_with_those_there_are(played: Desk) -
 
 
 def test_explain_without_a_finding_lists_them_all(played: Desk) -> None:
-    """Whoever wants one explained has to find its id first, of fixed ones, too."""
+    """Users need the id of a finding first, also of a fixed one."""
     done = played.here("policy", "explain", "one")
 
     lines = done.out.splitlines()

@@ -1,4 +1,4 @@
-"""Every preset runs to its approval as it is written, with scripts in place of models."""
+"""Every preset runs until its approval without changes, with scripts instead of models."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Set = Callable[[str, list[dict[str, Any]]], None]
 
 @pytest.fixture
 def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
-    """Returns what sets a project up: a preset, and a script that stands in for the agent."""
+    """Returns a function that sets up a project: a preset, and a script that replaces the agent."""
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "nobody"))
@@ -58,27 +58,29 @@ def verdict(status: str, bill: str = "") -> str:
 
 
 @pytest.mark.parametrize("preset", NAMES)
-def test_what_init_says_to_type_next_finds_nothing_wrong(
+def test_the_next_command_after_init_reports_no_problem(
     preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A beginner who copies the first command must not meet a mistake of ours."""
+    """New users who copy the first command must not see an error."""
     begin(preset, [])
     flow = f".signoff/flows/{preset}.yaml"
     capsys.readouterr()
 
     code = main(["validate", flow, "--goal", "goal.yaml", "--json"])
 
-    said = json.loads(capsys.readouterr().out)
-    assert (code, said["problems"], said["workflows"]) == (0, [], [preset])
-    # Nobody can tell of which family a script is, and the presets ask for that to be told.
-    assert [each["what"] for each in said["warnings"] if "not independent" not in each["what"]] == []
+    content = json.loads(capsys.readouterr().out)
+    assert (code, content["problems"], content["workflows"]) == (0, [], [preset])
+    # The model family of a script is unknown, and the presets ask for a warning about that.
+    assert [
+        each["what"] for each in content["warnings"] if "not independent" not in each["what"]
+    ] == []
 
 
 @pytest.mark.parametrize("preset", NAMES)
 def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
     preset: str, begin: Set, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """People look at what it would cost first; a limit below that would end a good run."""
+    """Users look at the cost first; a limit below it would end a good run."""
     begin(preset, [])
     capsys.readouterr()
 
@@ -92,8 +94,8 @@ def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
     assert not Path(".signoff/runs").exists()
 
 
-def test_documentation_is_mended_by_exact_edits_and_an_agent_for_the_rest(begin: Set) -> None:
-    """What critics state literally costs no call; the agent is asked for what they do not."""
+def test_documentation_is_fixed_by_exact_edits_and_an_agent_for_the_rest(begin: Set) -> None:
+    """Literal edits cost no call; the agent is only asked for the rest."""
     wrong, right = "greet needs Python 2.", "greet needs Python 3.11 or newer."
     begin(
         "docs",
@@ -118,10 +120,10 @@ def test_documentation_is_mended_by_exact_edits_and_an_agent_for_the_rest(begin:
     assert [sum(each["open"].values()) for each in state()["rounds"]] == [2, 0]
 
 
-def test_a_critical_hole_in_code_waits_for_a_person_whose_word_reaches_the_judge(
+def test_a_critical_security_finding_waits_for_a_human_whose_answer_reaches_the_judge(
     begin: Set,
 ) -> None:
-    """Code with a hole is never approved by models alone."""
+    """Models alone must never approve code with a security hole."""
     hole, closed = "os.system(title)\n", "title.lower()\n"
     begin(
         "code",
@@ -142,7 +144,7 @@ def test_a_critical_hole_in_code_waits_for_a_person_whose_word_reaches_the_judge
 
 
 def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
-    """Otherwise one obliging model would undo what all critics found."""
+    """Otherwise one lenient model would override all critics."""
     begin(
         "code",
         [
@@ -160,8 +162,8 @@ def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
     assert final("artifact.py") == "first = next(iter(items), None)\n"
 
 
-def test_a_story_is_settled_before_it_is_polished_and_read_again_after(begin: Set) -> None:
-    """A polished sentence in a plot that is thrown away was paid for in vain."""
+def test_a_story_is_settled_before_it_is_polished_and_reviewed_again_after(begin: Set) -> None:
+    """Polishing a plot that is then discarded would be wasted money."""
     begin(
         "stories",
         [
