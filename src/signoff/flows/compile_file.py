@@ -43,7 +43,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
         root=context.root,
         home=context.home,
         default_agent=context.default_agent or DEFAULT_AGENT,
-        found=tuple(context.installed or PROGRAMS),
+        installed=tuple(context.installed or PROGRAMS),
         agents=context.agents,
         allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
         options=context.stored,
@@ -77,7 +77,7 @@ def _warnings(flow: Flow) -> Iterator[str]:
 
 
 def _left_out(flow: Flow, step: WorkflowStep) -> Iterator[str]:
-    """Yields the agents that are not installed and whose constraints only others review."""
+    """Yields agents that are not installed, where other agents review in their place."""
     left_out: dict[str, list[str]] = {}
     for constraint in flow.selected(step):
         named, _rule = flow.routing(step, constraint)

@@ -1,4 +1,4 @@
-"""A flow that is ready to run: its configuration with the goal and the constraints it names."""
+"""A flow that is ready to run: its configuration with its goal and its constraints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Flow:
     home: Path | None = None
     """The project's `.signoff/`."""
     default_agent: str = DEFAULT_AGENT
-    found: tuple[str, ...] = tuple(PROGRAMS)
+    installed: tuple[str, ...] = tuple(PROGRAMS)
     """Which vendors' programs are installed here."""
     agents: Mapping[str, KnownAgent] = field(default_factory=dict)
     """The agents and roles that can be asked."""
@@ -41,7 +41,7 @@ class Flow:
     """The options of the command line, stored so that the same flow can be compiled again."""
 
     def capabilities(self, agent: str) -> Capabilities:
-        """Returns what an agent can do; one that is not known can only answer."""
+        """Returns what an agent can do; an unknown agent can only answer."""
         known = self.agents.get(agent)
         return known.capabilities if known is not None else Capabilities()
 
@@ -49,7 +49,7 @@ class Flow:
         """Tells whether an agent needs a vendor's program that is not installed."""
         known = self.agents.get(agent)
         configured = known is not None and known.configured
-        return agent in PROGRAMS and agent not in self.found and not configured
+        return agent in PROGRAMS and agent not in self.installed and not configured
 
     def agent(self, step: WorkflowStep) -> str:
         """Returns the agent of a step; for a critique, the one without any routing."""
@@ -67,7 +67,7 @@ class Flow:
         return resolve_constraints_for_step(step, self.constraints)
 
     def routing(self, step: WorkflowStep, constraint: Constraint) -> tuple[tuple[str, ...], str]:
-        """Returns the agents named for a constraint, installed or not, and the rule that did it."""
+        """Returns the agents of a constraint, installed or not, and the rule that named them."""
         routing = self.config.constraints.routing
         return select_reviewers(step.agent, constraint, routing, (self.default_agent,))
 
@@ -108,7 +108,7 @@ class Flow:
         return [each.id for each in self.config.workflow].index(step.id)
 
     def leads_to(self, step: WorkflowStep) -> int:
-        """Returns the position of the step that follows one, unless it approves."""
+        """Returns the position of the step that follows one without an approval."""
         ids = [each.id for each in self.config.workflow]
         if step.loop_to is not None:
             return ids.index(step.loop_to)
@@ -119,7 +119,7 @@ class Flow:
         return self.config.ends_on_approval(self.index(step))
 
     def passed_on_approval(self, step: WorkflowStep) -> WorkflowStep:
-        """Returns the last step that a judge's approval passes over: a refine, else its own."""
+        """Returns the last step that an approval skips: the refine step after it, or its own."""
         following = self.config.workflow[self.index(step) + 1 :][:1]
         return following[0] if following and following[0].step is StepKind.REFINE else step
 

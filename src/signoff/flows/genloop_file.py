@@ -113,7 +113,7 @@ class GenloopFile(AnyFlowFile):
         )
 
     def _convergence(self) -> ConvergenceConfig:
-        """Asks a human when the loop does not converge, unless the file itself says when to ask.
+        """Asks a human when the loop does not converge, unless the file has its own rules.
 
         Each number is larger than what the thrashing trigger needs, which should fire first.
         """

@@ -72,6 +72,7 @@ class FlowLayout(Layout):
         show = _VIEWS.get(str(record.get("kind")))
         return show(work, record) if show is not None else StepView()
 
+    # A step is shown when it ends, its items as soon as each of them is done.
     def item(self, item: FinishedItem) -> Mapping[str, bytes]:
         """Returns a critique as soon as it exists: a human may have to decide about it."""
         critique = item.result

@@ -42,7 +42,7 @@ from signoff.store.rundir.files import RESERVED_NAMES
 
 MOST_ITERATIONS = 1000
 STATUS = "status.md"
-"""The file next to an artifact that was not approved."""
+"""The file next to the artifact that explains why it was not approved."""
 
 RESERVED = RESERVED_NAMES | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
 """Names in a run's folder that the artifact must not use."""
@@ -105,7 +105,7 @@ class ConvergenceConfig(FlowSection):
     plateau: Rounds = None
     """Rounds in a row without fewer findings."""
     oscillation: Rounds = None
-    """Returns of one finding."""
+    """How often one finding may return."""
     thrashing: Rounds = None
     """Rounds in a row that pursue one finding."""
     only_new: Rounds = None
@@ -193,13 +193,14 @@ class GenflowConfig(FlowSettings):
     workflow: Many[WorkflowStep]
     adjudication: AdjudicationConfig = AdjudicationConfig()
     agents_of_all: bool = False
-    """GenLoop: every routed agent reads every constraint, built-in agents included."""
+    """Set for the fixed loop. Nothing depends on it any more, but recorded runs do: it is part of
+    the digest of their definition, so it cannot be removed."""
 
     from_dict: ClassVar[Callable[[Mapping[str, Any]], GenflowConfig]]
-    """Reads a flow as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
+    """Reads a flow as it is in YAML; set by `signoff.flows.reading`."""
 
     def behavior(self, constraint: Constraint, severity: Severity) -> ResolvedBehavior:
-        """Returns what an issue does, and which level decided it."""
+        """Returns the behavior of an issue, and the level that set it."""
         return resolve_behavior(
             severity,
             constraint.behavior,
@@ -216,14 +217,14 @@ class GenflowConfig(FlowSettings):
         return replace(critique, issues=tuple(issues))
 
     def ends_on_approval(self, position: int) -> bool:
-        """Tells whether an approval by the judge at a position ends the run: the last one's."""
+        """Tells whether a judge's approval ends the run; by default, only the last judge's does."""
         judge, *later = self.workflow[position:]
         if judge.on_approved is not None:
             return judge.on_approved == "finish"
         return all(step.step is not StepKind.ADJUDICATE for step in later)
 
     def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
-        """Returns the flow's entry for a constraint; its exact id is stronger than a pattern."""
+        """Returns the flow's entry for a constraint; an exact id takes precedence over patterns."""
         exact = self.constraint_behaviors.get(constraint)
         if exact is not None and exact.get(severity) is not None:
             return exact
@@ -238,5 +239,5 @@ class GenflowConfig(FlowSettings):
 def get_behavior_for_severity(
     config: GenflowConfig, constraint: Constraint, severity: Severity | str
 ) -> IssueBehavior:
-    """Returns what an issue of a severity does, whichever of the four levels decides it."""
+    """Returns the behavior of issues with a severity, whichever level sets it."""
     return config.behavior(constraint, Severity(str(severity).upper())).behavior

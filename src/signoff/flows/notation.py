@@ -1,4 +1,4 @@
-"""Review flows, as a notation."""
+"""The notation of review flows: its options, presets and commands, loaded without the rest."""
 
 from __future__ import annotations
 

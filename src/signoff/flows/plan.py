@@ -166,6 +166,7 @@ class FlowPlan:
 
 def plan(workflow: Workflow) -> FlowPlan:
     """Returns what a run of a compiled flow would do."""
+    # A compiled flow keeps no reference to its flow except in its handlers.
     handlers = [step.handler for step in workflow.steps.values()]
     flow: Flow = handlers[0].flow  # type: ignore[union-attr]  # every step of a flow has one
     sources = {

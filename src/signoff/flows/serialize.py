@@ -1,8 +1,11 @@
-"""A flow as plain data, and back: what a run stores of the definition it was started with.
+"""A flow as plain data, as runs store it, and back.
 
 Every field is written, whether or not it has its default, so that a later release with
 other defaults reads an old run as it was. Mappings become lists of pairs: the order of
-patterns decides which one holds, and an object's keys may be sorted on their way.
+patterns matters, and the keys of a JSON object may be sorted.
+
+The form differs from that of files in a few fields. It is part of the digest of every recorded
+definition, so it stays as it is: another form would make every run under way look changed.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from signoff.review.behaviors import ConstraintBehavior
 
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
-    """Returns a flow as plain data; flows that mean the same give the same."""
+    """Returns a flow as plain data; equal flows give equal data."""
     stored = config.model_dump(mode="json")
     constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"
     constraints["inline"] = _pairs(constraints["inline"])
@@ -30,7 +33,7 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
 
 
 def config_from_json(raw: Mapping[str, Any]) -> GenflowConfig:
-    """Reads what `config_to_json` wrote; what a later release added has its default."""
+    """Reads the result of `config_to_json`, also that of older releases with fewer fields."""
     stored = dict(raw)
     constraints = dict(stored.get("constraints", {}))
     routing = dict(constraints.get("routing", {}))

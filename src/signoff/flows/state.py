@@ -118,7 +118,10 @@ def left_unadjudicated(state: Mapping[str, Any], scope: Scope) -> list[Mapping[s
 
 
 def after(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the state that an update leads to."""
+    """Returns the state that an update leads to.
+
+    The engine applies the update only when the step ends, but steps need the result before.
+    """
     grown = {
         key: [*state.get(key, ()), *new] for key, new in update.items() if isinstance(new, Append)
     }

@@ -18,7 +18,7 @@ from signoff.review.constraint import Constraint
 NAME = r"^[A-Za-z0-9_-]+$"
 NAME_WORDS = "letters, digits, _ and -"
 POLICY_JUDGE = "policy"
-"""The agent of an adjudicate step that costs nothing: the rules decide alone."""
+"""The agent of an adjudicate step in which rules decide alone, without a model."""
 
 
 class StepKind(StrEnum):
@@ -60,7 +60,7 @@ def keys_of(kind: StepKind) -> tuple[str, ...]:
 
 
 def owners(key: str) -> str:
-    """Returns a sentence that names the kinds of step with a key; empty where there are none."""
+    """Returns a sentence that names the kinds of step with a key; empty if no kind has it."""
     kinds = [kind.value for kind, keys in _OWN.items() if key in keys]
     return f"only {' and '.join(kinds)} steps have it" if kinds else ""
 
@@ -118,7 +118,7 @@ class WorkflowStep(FlowSection):
     """The step's id in the graph, set by `with_ids`; no key of files."""
 
     from_dict: ClassVar[Callable[[Mapping[str, Any]], WorkflowStep]]
-    """Reads one step as it is in YAML; `signoff.flows.reading`, which can read it, sets this."""
+    """Reads one step as it is in YAML; set by `signoff.flows.reading`."""
 
     def selects(self, constraint: Constraint) -> bool:
         """Tells whether a critique step reviews a constraint."""
@@ -152,7 +152,7 @@ def _schema_of(kind: StepKind, properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_ids(steps: Iterable[WorkflowStep]) -> tuple[WorkflowStep, ...]:
-    """Gives each step its id: its name, else its kind, with its position where kinds repeat."""
+    """Gives each step its id: its name, or its kind, with its position if the kind repeats."""
     steps = tuple(steps)
     names = {step.name for step in steps if step.name}
     unnamed = [step.step for step in steps if not step.name]

@@ -56,6 +56,7 @@ class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 
     recorded_name: ClassVar[str] = "Judge.__call__"
+    """The name of this handler in the digests of recorded runs."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:
         """Decides on the critiques in scope, and whether there is anything left to do."""
@@ -77,6 +78,7 @@ class AdjudicateHandler(FlowHandler):
             **self.record(agent=self.agent),
             **keep_warnings(ctx, judged.notes),
         }
+        # A version is ranked after the verdict, so dismissed findings do not count against it.
         update |= with_best(ctx, after(ctx.step_state, update))
         if judged.status is Verdict.APPROVED:
             return Outcome.OK, update | await self._approve(ctx, after(ctx.step_state, update))

@@ -60,6 +60,8 @@ class Critics(FlowHandler):
             "last_critique_step": self.step.id,
             "findings": ledger.to_json(),
             "rounds": with_round(state, ledger, ctx.iteration),
+            # The next review compares with this version: a finding whose quote is new was
+            # introduced by a fix, the others were overlooked.
             "read": {"artifact": state.artifact, "before": before},
             **self.record(halted=halted),
             **keep_warnings(ctx, critique_warnings(critiques)),

@@ -36,6 +36,7 @@ async def gather(ctx: StepContext, flow: Flow) -> dict[str, str]:
         outputs = [script_section(s.name, await _output(inner, flow, s)) for s in read.scripts]
         return material_text(read, outputs)
 
+    # One item for each block: a run that is resumed here reads only what is still missing.
     texts = await ctx.map(names, gather_one, key="sources")
     return dict(zip(names, texts, strict=True))
 

@@ -1,4 +1,4 @@
-"""Improves the artifact as the judge's bill of work says.
+"""Improves the artifact according to the judge's bill of work.
 
 `apply` makes its literal edits exactly and asks an agent only for the rest; `edit` lets
 an agent change a working copy; `rewrite` has the whole text written again. What changed
@@ -42,6 +42,7 @@ class Refine(FlowHandler):
         edits = wanted_edits(state, bill)
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
         if self.step.mode == "apply":
+            # The engine has made the literal edits; the agent gets what they leave open.
             bill = bill_of(state, applied)
             if bill.strip() and self._writes_blind:
                 # The agent writes a new text, so edits of the old one would be lost.
@@ -173,11 +174,12 @@ def writes_text(flow: Flow, step: WorkflowStep) -> bool:
 
 
 def _revised_text(reply: Reply, before: str) -> str:
-    """Returns the working copy as the agent left it; a human stand-in writes the text itself."""
+    """Returns the edited working copy, or the reply itself if a human answered for the agent."""
     if reply.contents is None:
         return checked_artifact(reply.text)
     left = reply.contents.get(FILE, "")
     if not left.strip():
         return before
+    # Only checked: an edited file keeps its own ending, or every edit would be a change there.
     checked_artifact(left)
     return left
