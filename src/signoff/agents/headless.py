@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -146,13 +145,12 @@ class HeadlessAgent(ABC):
         request = replace(request, model=request.model or self._options.model)
         for option in request.options:
             call.emit(f"{self.name} has no option {option!r}; ignoring it\n")
-        with ExitStack() as stack:
-            scratch = stack.enter_context(scratch_folder())
+        with scratch_folder() as scratch:
             job = self._job(request, scratch)
             if not request.edit:
                 return await self._attempt(job, request, call)
-            stack.enter_context(ws.editing(Path(job.cwd)))
-            return await self._edit(job, request, call)
+            with ws.editing(Path(job.cwd)):
+                return await self._edit(job, request, call)
 
     async def _edit(self, job: Job, request: AgentRequest, call: Call) -> Reply:
         before = await asyncio.to_thread(ws.take_snapshot, Path(job.cwd))
@@ -294,13 +292,10 @@ class HeadlessAgent(ABC):
         return failure_error(source, text, remedy=self.login_hint, status=status)
 
     def _describe_denials(self, request: AgentRequest, denied: Sequence[str]) -> str:
-        listed = "; ".join(denied[:5])
-        remedy = (
-            "only its workspace is writable; widen the workspace, or change the prompt"
-            if request.edit
-            else "the request is read-only; ask with edit=True and a workspace"
-        )
-        return f"{self.name} was denied: {listed} ({remedy})"
+        remedy = "the request is read-only; ask with edit=True and a workspace"
+        if request.edit:
+            remedy = "only its workspace is writable; widen the workspace, or change the prompt"
+        return f"{self.name} was denied: {'; '.join(denied[:5])} ({remedy})"
 
     def _with_changes(
         self, reply: Reply, changes: ws.Changes, secrets: Secrets, *, copied: bool

@@ -40,7 +40,7 @@ class Pulled:
 
 def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
     """Returns every model of the catalog, with its state on this machine."""
-    return [_listed(each, environment) for each in model_cache(environment).catalogue.values()]
+    return [_listed(each, environment) for each in model_cache(environment).catalog.values()]
 
 
 async def pull_model(
