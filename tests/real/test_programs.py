@@ -51,7 +51,7 @@ async def test_it_answers(vendor: Vendor, serve: Serve, home: Path) -> None:
     assert reply.usage is not None
     assert (reply.usage.tokens_in, reply.usage.tokens_out) == (12, 7)
     assert reply.session
-    assert "".join(watcher.shown).strip() == "Hello there."
+    assert "".join(watcher.displayed).strip() == "Hello there."
     assert len(asked) == 1
     assert "Greet the moon." in json.dumps(asked[0].body)
     assert "Be brief." in json.dumps(asked[0].body)

@@ -142,6 +142,7 @@ def find_entry(
         if (entry.times is None or used[number] < entry.times)
         and entry.matches(request, call, agent, request_key)
     ]
+    # Equal requests of a fan-out arrive in another order on replay, so the call itself decides.
     same_call = (n for n in matching if entries[n].data.get("place") == call_location(call))
     return next(same_call, matching[0] if matching else None)
 

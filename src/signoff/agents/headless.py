@@ -17,18 +17,24 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from signoff._extras import install_command
 from signoff.agents import workspace as ws
 from signoff.agents.answer import MAX_CHARACTERS, judge, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.error_patterns import USAGE_ERROR, failure_error
-from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.agents.output_reader import OutputReader, ProgramReply
-from signoff.agents.program import Job, find_program, parse_version, probe, run_program
+from signoff.agents.program import (
+    Job,
+    ProgramOptions,
+    find_program,
+    parse_version,
+    probe,
+    run_program,
+)
 from signoff.agents.server import read_key
 from signoff.agents.transcript import LineSplitter, Transcript
 from signoff.core.effects import AgentRequest, CommandResult, Reply
@@ -39,50 +45,11 @@ from signoff.errors import (
     AgentError,
     AgentRefused,
     AgentTransient,
-    ConfigError,
 )
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.scratch import scratch_folder
-
-TIMEOUT_SECONDS = 1800.0
-"""A coding agent may work for a while; after this long it hangs."""
-
-VENDOR_RETRIES = 2
-"""How often a vendor's program may retry by itself, before the engine's own retries."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """The options of every program in the settings file."""
-
-    path: str | None = None
-    """Where the program is, if not on PATH."""
-    model: str | None = None
-    timeout: float = TIMEOUT_SECONDS
-    env: Mapping[str, str] | None = None
-    """Variables to set."""
-    pass_env: Sequence[str] = ()
-    """Variables to pass on from this process."""
-    args: Sequence[str] = ()
-    base_url: str | None = None
-    """Another server than the vendor's."""
-    key_env: str | None = None
-    """The variable that holds the key."""
-    vendor_retries: int = VENDOR_RETRIES
-    outside: Literal["refuse", "note"] | None = None
-    """What to do about changes outside the workspace; None depends on the request."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
-            raise ConfigError("args and pass_env must be lists")
-        if self.env is not None and not isinstance(self.env, Mapping):
-            raise ConfigError("env must map variable names to values")
-        if self.outside is not None:
-            one_of("outside", self.outside, ("refuse", "note"))
-        positive_seconds("timeout", self.timeout)
-        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
 
 class HeadlessAgent(ABC):
@@ -251,6 +218,7 @@ class HeadlessAgent(ABC):
             text = job.secrets.hide(replace_lone_surrogates(reply.text))
             return judge(replace(reply, text=text, may_be_silent=request.edit), request.schema)
         except AgentError as error:
+            # Errors are stored and displayed, and they quote what the program printed.
             error.args = tuple(job.secrets.hide(str(argument)) for argument in error.args)
             raise error from error.__cause__
 
@@ -262,6 +230,8 @@ class HeadlessAgent(ABC):
         output: Transcript,
         result: CommandResult,
     ) -> AgentError | None:
+        # The order matters. What the program itself reports is more precise than a denial, and a
+        # denial more precise than the exit code, which some programs leave at 0 in both cases.
         if reply.fault is not None:
             return reply.fault
         if reply.denied:

@@ -91,6 +91,8 @@ class ModelQueue:
             self._child = None
 
     def _run(self, request: LocalRequest) -> None:
+        # The lock makes the check and the start one step: a request is either cancelled before
+        # it reaches the child, or `cancel` finds it running and ends the child.
         with self._lock:
             if request.cancelled:
                 return

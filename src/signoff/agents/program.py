@@ -15,18 +15,58 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
+from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.core.effects import CommandResult
-from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
+from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed, ConfigError
 from signoff.runtime.environment import Secrets
 from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
 
+TIMEOUT_SECONDS = 1800.0
+"""A coding agent may work for a while; after this long it hangs."""
+
+VENDOR_RETRIES = 2
+"""How often a vendor's program may retry by itself, before the engine's own retries."""
+
 PROBE_SECONDS = 10.0
 """How long a program may take to print its version."""
 
 _VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """The options of every program in the settings file."""
+
+    path: str | None = None
+    """Where the program is, if not on PATH."""
+    model: str | None = None
+    timeout: float = TIMEOUT_SECONDS
+    env: Mapping[str, str] | None = None
+    """Variables to set."""
+    pass_env: Sequence[str] = ()
+    """Variables to pass on from this process."""
+    args: Sequence[str] = ()
+    base_url: str | None = None
+    """Another server than the vendor's."""
+    key_env: str | None = None
+    """The variable that holds the key."""
+    vendor_retries: int = VENDOR_RETRIES
+    outside: Literal["refuse", "note"] | None = None
+    """What to do about changes outside the workspace; None depends on the request."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
+            raise ConfigError("args and pass_env must be lists")
+        if self.env is not None and not isinstance(self.env, Mapping):
+            raise ConfigError("env must map variable names to values")
+        if self.outside is not None:
+            one_of("outside", self.outside, ("refuse", "note"))
+        positive_seconds("timeout", self.timeout)
+        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
 
 @dataclass(frozen=True)

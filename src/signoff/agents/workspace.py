@@ -113,6 +113,7 @@ def _changes_outside(before: Snapshot) -> Iterator[str]:
 
 def _changed(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> set[str]:
     """Returns the files that were added, changed or deleted."""
+    # The symmetric difference has a changed file twice, with its old and its new stamp.
     return {name for name, _ in before.items() ^ now.items()}
 
 
