@@ -124,15 +124,16 @@ def find_program(name: str, path: str | None, bundled: Sequence[str], remedy: st
     program = shutil.which(name if path is None else str(Path(path).expanduser()))
     if program is None and path is not None:
         raise AgentBadRequest(f"no program at {path} (path: in the settings of {name})")
-    program = program or (bundled_program(*bundled) if bundled else None)
+    program = program or bundled_program(bundled)
     if program is None:
         raise AgentBadRequest(f"{name} is not installed: {remedy}")
     return str(Path(program).absolute())
 
 
-def bundled_program(package: str, *parts: str) -> str | None:
+def bundled_program(bundled: Sequence[str]) -> str | None:
     """Finds a program inside an installed package without importing that package."""
-    spec = find_spec(package)
+    package, *parts = bundled or ("",)
+    spec = find_spec(package) if package else None
     folders = (spec.submodule_search_locations or ()) if spec else ()
     programs = (shutil.which(str(Path(folder, *parts))) for folder in folders)
     return next(filter(None, programs), None)
