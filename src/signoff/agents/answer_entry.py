@@ -23,9 +23,10 @@ from signoff.documents.bounded import OutOfBounds, search
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.ports import Call
 
-MATCH_KEYS = frozenset("contains regex agent model step key request".split())
 ANSWER_KEYS = frozenset("text json files fault reply error".split())
-DETAIL_KEYS = frozenset("usage delay times place".split())
+VALID_KEYS = ANSWER_KEYS.union(
+    "contains regex agent model step key request usage delay times place".split()
+)
 
 WORKSPACE = "{workspace}"
 """Replaces the workspace's path, which differs between machines."""
@@ -141,6 +142,7 @@ def find_entry(
         if (entry.times is None or used[number] < entry.times)
         and entry.matches(request, call, agent, request_key)
     ]
+    # Equal requests of a fan-out arrive in another order on replay, so the call itself decides.
     same_call = (n for n in matching if entries[n].data.get("place") == call_location(call))
     return next(same_call, matching[0] if matching else None)
 
@@ -171,10 +173,9 @@ def entry_problems(raw: Any) -> list[str]:
     """Returns all problems of an entry."""
     if not isinstance(raw, dict):
         return ["is not a mapping"]
-    valid = MATCH_KEYS | ANSWER_KEYS | DETAIL_KEYS
     problems = [
-        f"unknown key {key!r} (valid: {', '.join(sorted(valid))})"
-        for key in sorted(map(str, raw.keys() - valid))
+        f"unknown key {key!r} (valid: {', '.join(sorted(VALID_KEYS))})"
+        for key in sorted(map(str, raw.keys() - VALID_KEYS))
     ]
     if "request" not in raw and not raw.keys() & ANSWER_KEYS:
         problems.append("has no answer (add text, json, files or fault)")

@@ -126,6 +126,7 @@ def format_entry(entry: Mapping[str, Any]) -> str:
     walk_tree(readable)  # makes texts of several lines blocks
     try:
         yaml.dump(readable, out)
+        # YAML changes some texts, such as those with a carriage return.
         same = YAML(typ="safe", pure=True).load(out.getvalue()) == data
     except (YAMLError, ValueError):
         same = False

@@ -94,6 +94,7 @@ class AutoAgent:
 
         The error's remedies name the run.
         """
+        # Concurrent first requests wait for one choice instead of checking every agent again.
         async with self._choosing:
             if self._choice is None:
                 self._choice = await self._choose(run)

@@ -80,7 +80,7 @@ class ClaudeAgent(HeadlessAgent):
         super().__init__(**common)
         self._sources = setting_sources
         self._allow = tuple(allow)
-        for rule in () if isinstance(allow, str) else allow:
+        for rule in allow:
             if not re.fullmatch(r"\w+\(.+\)", rule):
                 raise ConfigError(
                     f"claude: the rule {rule!r} in allow is unlimited; limit it, as in "

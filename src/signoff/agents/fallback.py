@@ -43,6 +43,7 @@ class WithFallback(AgentWrapper):
         try:
             reply = await self._ask_fallback(request, call)
         except AgentQuota as error:
+            # The run is parked until the first of the two agents can answer again.
             raise _earlier_quota(reason, error) from error
         except AgentError as error:
             raise with_usage(error, _sum(usage_of(reason), usage_of(error))) from error.__cause__

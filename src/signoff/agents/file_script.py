@@ -61,6 +61,8 @@ class FileScript(ScriptedAgent):
                 raise AgentBadRequest(str(error)) from error
         run = call.run_key or call.run
         if run not in self._used:
+            # A resumed run has answers that another process gave; replaying the choice of rules
+            # for those calls restores the counts.
             used = self._used[run] = Counter()
             for request, earlier, answered_by in call.earlier():
                 number = find_entry(self._entries, request, earlier, earlier.agent, used)

@@ -57,13 +57,14 @@ class Source:
 def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:
     """Returns the critique for findings, which are texts or mappings."""
     issues = [_issue(finding, number, source) for number, finding in enumerate(findings, 1)]
-    if len(issues) > MAX_FINDINGS:
-        summary = f"{len(issues)} findings, the first {MAX_FINDINGS} of them listed"
+    count = len(issues)
+    if count > MAX_FINDINGS:
+        summary = f"{count} findings, the first {MAX_FINDINGS} of them listed"
     return {
         "overall": "FAIL" if issues else "PASS",
         "issues": issues[:MAX_FINDINGS],
         "approved_sections": [],
-        "summary": summary or _count(len(issues)),
+        "summary": summary or ("1 finding" if count == 1 else f"{count or 'no'} findings"),
     }
 
 
@@ -166,7 +167,3 @@ def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
         file = f"{fields['file']}:" if fields.get("file") else "line "
         fields["location"] = f"{file}{fields['line']}"
     return fields
-
-
-def _count(number: int) -> str:
-    return "1 finding" if number == 1 else f"{number or 'no'} findings"

@@ -17,19 +17,25 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from signoff._extras import install_command
 from signoff.agents import workspace as ws
 from signoff.agents.answer import MAX_CHARACTERS, judge, replace_lone_surrogates
 from signoff.agents.base import Health
 from signoff.agents.error_patterns import USAGE_ERROR, failure_error
-from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.agents.output_reader import OutputReader, ProgramReply
-from signoff.agents.program import Job, find_program, parse_version, probe, run_program
+from signoff.agents.program import (
+    Job,
+    ProgramOptions,
+    bundled_program,
+    find_program,
+    parse_version,
+    probe,
+    run_program,
+)
 from signoff.agents.server import read_key
 from signoff.agents.transcript import LineSplitter, Transcript
 from signoff.core.effects import AgentRequest, CommandResult, Reply
@@ -40,50 +46,11 @@ from signoff.errors import (
     AgentError,
     AgentRefused,
     AgentTransient,
-    ConfigError,
 )
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.scratch import scratch_folder
-
-TIMEOUT_SECONDS = 1800.0
-"""A coding agent may work for a while; after this long it hangs."""
-
-VENDOR_RETRIES = 2
-"""How often a vendor's program may retry by itself, before the engine's own retries."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """The options of every program in the settings file."""
-
-    path: str | None = None
-    """Where the program is, if not on PATH."""
-    model: str | None = None
-    timeout: float = TIMEOUT_SECONDS
-    env: Mapping[str, str] | None = None
-    """Variables to set."""
-    pass_env: Sequence[str] = ()
-    """Variables to pass on from this process."""
-    args: Sequence[str] = ()
-    base_url: str | None = None
-    """Another server than the vendor's."""
-    key_env: str | None = None
-    """The variable that holds the key."""
-    vendor_retries: int = VENDOR_RETRIES
-    outside: Literal["refuse", "note"] | None = None
-    """What to do about changes outside the workspace; None depends on the request."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
-            raise ConfigError("args and pass_env must be lists")
-        if self.env is not None and not isinstance(self.env, Mapping):
-            raise ConfigError("env must map variable names to values")
-        if self.outside is not None:
-            one_of("outside", self.outside, ("refuse", "note"))
-        positive_seconds("timeout", self.timeout)
-        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
 
 class HeadlessAgent(ABC):
@@ -114,6 +81,11 @@ class HeadlessAgent(ABC):
     def __init__(self, **options: Any) -> None:
         """Takes `ProgramOptions`; the program is searched on first use."""
         self._options = ProgramOptions(**options)
+
+    @classmethod
+    def is_bundled(cls) -> bool:
+        """Returns whether an installed package contains the program."""
+        return bundled_program(cls.bundled) is not None
 
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
@@ -146,13 +118,12 @@ class HeadlessAgent(ABC):
         request = replace(request, model=request.model or self._options.model)
         for option in request.options:
             call.emit(f"{self.name} has no option {option!r}; ignoring it\n")
-        with ExitStack() as stack:
-            scratch = stack.enter_context(scratch_folder())
+        with scratch_folder() as scratch:
             job = self._job(request, scratch)
             if not request.edit:
                 return await self._attempt(job, request, call)
-            stack.enter_context(ws.editing(Path(job.cwd)))
-            return await self._edit(job, request, call)
+            with ws.editing(Path(job.cwd)):
+                return await self._edit(job, request, call)
 
     async def _edit(self, job: Job, request: AgentRequest, call: Call) -> Reply:
         before = await asyncio.to_thread(ws.take_snapshot, Path(job.cwd))
@@ -253,6 +224,7 @@ class HeadlessAgent(ABC):
             text = job.secrets.hide(replace_lone_surrogates(reply.text))
             return judge(replace(reply, text=text, may_be_silent=request.edit), request.schema)
         except AgentError as error:
+            # Errors are stored and displayed, and they quote what the program printed.
             error.args = tuple(job.secrets.hide(str(argument)) for argument in error.args)
             raise error from error.__cause__
 
@@ -264,6 +236,8 @@ class HeadlessAgent(ABC):
         output: Transcript,
         result: CommandResult,
     ) -> AgentError | None:
+        # The order matters. What the program itself reports is more precise than a denial, and a
+        # denial more precise than the exit code, which some programs leave at 0 in both cases.
         if reply.fault is not None:
             return reply.fault
         if reply.denied:
@@ -294,13 +268,10 @@ class HeadlessAgent(ABC):
         return failure_error(source, text, remedy=self.login_hint, status=status)
 
     def _describe_denials(self, request: AgentRequest, denied: Sequence[str]) -> str:
-        listed = "; ".join(denied[:5])
-        remedy = (
-            "only its workspace is writable; widen the workspace, or change the prompt"
-            if request.edit
-            else "the request is read-only; ask with edit=True and a workspace"
-        )
-        return f"{self.name} was denied: {listed} ({remedy})"
+        remedy = "the request is read-only; ask with edit=True and a workspace"
+        if request.edit:
+            remedy = "only its workspace is writable; widen the workspace, or change the prompt"
+        return f"{self.name} was denied: {'; '.join(denied[:5])} ({remedy})"
 
     def _with_changes(
         self, reply: Reply, changes: ws.Changes, secrets: Secrets, *, copied: bool

@@ -225,6 +225,7 @@ class HttpModel(ABC):
             return AgentTransient(
                 f"{self.label} at {server.address} sent an invalid response: {text}"
             )
+        # Clients wrap transport errors in their own, so the whole chain of causes is searched.
         if any(isinstance(cause, (OSError, *_transport_errors())) for cause in causes(error)):
             return connection_error(self.label, server.address, error)
         return error

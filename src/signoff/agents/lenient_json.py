@@ -108,6 +108,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _repair(body: str, error: ValueError) -> Any:
     if body[:1] not in _CLOSES:
         raise NotJson(f"it is not JSON: {error}") from error
+    # The repair library closes open brackets, so truncated texts are refused before it runs.
     if find_end(body, 0) != len(body):
         raise NotJson("there is more text after its end") from error
     if len(body) > MAX_REPAIRED_CHARACTERS:

@@ -106,7 +106,7 @@ class LocalModel:
     async def health(self) -> Health:
         """Checks that the runner and the weights are installed."""
         cache = _cache()
-        weights = cache.catalogue.get(self._model)
+        weights = cache.catalog.get(self._model)
         try:
             path = self._weights_file(self._model)
         except AgentError as error:
@@ -170,7 +170,7 @@ class LocalModel:
             message = "the runner for local models is not installed"
             raise AgentBadRequest(message, remedy=Install(EXTRA))
         cache = _cache()
-        weights = cache.catalogue.get(name)
+        weights = cache.catalog.get(name)
         if weights is not None:
             state = cache.state(weights)
             if state is State.READY:
@@ -188,7 +188,7 @@ class LocalModel:
             if path.is_file():
                 return path
             raise AgentBadRequest(f"{path} does not exist (model: in the settings)")
-        raise ModelMissing(f"unknown local model {name!r}", model=name, available=cache.catalogue)
+        raise ModelMissing(f"unknown local model {name!r}", model=name, available=cache.catalog)
 
     def _body(self, request: AgentRequest) -> dict[str, Any]:
         refuse_edits(request, "a local model")
@@ -230,7 +230,7 @@ def _convert(error: dict[str, Any]) -> AgentError:
 
 
 def _ready_models(cache: ModelCache) -> list[str]:
-    return [name for name, each in cache.catalogue.items() if cache.state(each) is State.READY]
+    return [name for name, each in cache.catalog.items() if cache.state(each) is State.READY]
 
 
 def _cache() -> ModelCache:

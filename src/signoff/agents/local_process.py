@@ -91,6 +91,8 @@ class ModelQueue:
             self._child = None
 
     def _run(self, request: LocalRequest) -> None:
+        # The lock makes the check and the start one step: a request is either cancelled before
+        # it reaches the child, or `cancel` finds it running and ends the child.
         with self._lock:
             if request.cancelled:
                 return
@@ -193,29 +195,24 @@ class ModelProcess:
             yield json.loads(line)
 
     def _reported_error(self, message: dict[str, Any]) -> AgentError:
+        reason = message["raised"]
         if message.get("while") == "loading":
-            return AgentBadRequest(
-                f"{self.load.path} cannot be loaded ({self._last_error() or message['raised']})"
-            )
-        return AgentBadRequest(
-            f"the local model does not accept the request: {message['raised']:.300}"
-        )
+            # The library raises the same text for every file; its log has the cause.
+            return AgentBadRequest(f"{self.load.path} cannot be loaded ({self._log() or reason})")
+        return AgentBadRequest(f"the local model does not accept the request: {reason:.300}")
 
     def _exit_error(self) -> AgentError:
         code = self._process.wait()
         cause = f"by signal {-code}" if code < 0 else f"with code {code}"
-        error = self._last_error()
-        suffix = f": {error}" if error else ""
-        return AgentTransient(f"the local model's process ended {cause}{suffix}")
+        log = self._log()
+        return AgentTransient(f"the local model's process ended {cause}{log and f': {log}'}")
 
-    def _last_error(self) -> str:
+    def _log(self) -> str:
         """Returns the library's first error for the request, or the last line of its output."""
-        text = os.pread(self._errors.fileno(), _MAX_ERROR_BYTES, self._errors_start).decode(
-            "utf-8", "replace"
-        )
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        output = os.pread(self._errors.fileno(), _MAX_ERROR_BYTES, self._errors_start)
+        lines = output.decode("utf-8", "replace").strip().splitlines()
         errors = [match[1] for line in lines if (match := _ERROR.match(line))]
-        return (errors[:1] or lines[-1:] or [""])[0][:300]
+        return (errors[:1] or lines[-1:] or [""])[0].strip()[:300]
 
 
 def _environment() -> dict[str, str]:

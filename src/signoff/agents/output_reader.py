@@ -51,5 +51,6 @@ class OutputReader:
 
     def deny(self, action: str) -> None:
         """Adds an action that the program was not allowed to take, unless it is listed already."""
+        # Some programs report a denial twice: as an event and on standard error.
         denied = dict.fromkeys((*self.reply.denied, action[:200]))
         self.reply = replace(self.reply, denied=tuple(denied))

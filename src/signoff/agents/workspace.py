@@ -113,6 +113,7 @@ def _changes_outside(before: Snapshot) -> Iterator[str]:
 
 def _changed(before: Mapping[str, Stamp], now: Mapping[str, Stamp]) -> set[str]:
     """Returns the files that were added, changed or deleted."""
+    # The symmetric difference has a changed file twice, with its old and its new stamp.
     return {name for name, _ in before.items() ^ now.items()}
 
 
@@ -126,7 +127,8 @@ def _diff(
         same_mode = old_mode == new_mode
         return "" if same_mode else f"mode changed from {old_mode:o} to {new_mode:o}\n"
     verb = "added" if is_new else "deleted" if is_gone else "changed"
-    old_text, new_text = _text(old, is_new), _text(new, is_gone)
+    old_text = "" if is_new else text_of(old)
+    new_text = "" if is_gone else text_of(new)
     if old_text is None or new_text is None or room <= 0:
         return f"{verb} (not shown: binary, or too large)\n"
     lines = difflib.unified_diff(
@@ -141,17 +143,10 @@ def _diff(
     return diff or f"{verb} (empty)\n"
 
 
-def _text(content: bytes | None, absent: bool) -> str | None:
-    """Returns a file's text, "" for a missing file, None for one that cannot be shown."""
-    if absent:
-        return ""
-    return None if content is None else text_of(content)
-
-
-def text_of(content: bytes) -> str | None:
-    """Returns the text of a file, or None when the file is binary."""
+def text_of(content: bytes | None) -> str | None:
+    """Returns the text of a file, or None when the file is binary or was not read."""
     try:
-        return None if b"\0" in content else content.decode("utf-8")
+        return None if content is None or b"\0" in content else content.decode("utf-8")
     except UnicodeDecodeError:
         return None
 

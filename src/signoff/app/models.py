@@ -30,7 +30,7 @@ class ListedModel:
 def list_models(environment: Mapping[str, str]) -> list[ListedModel]:
     """Returns every model of the catalog, with its state on this machine."""
     cache = model_cache(environment)
-    return [_listed(each, cache) for each in cache.catalogue.values()]
+    return [_listed(each, cache) for each in cache.catalog.values()]
 
 
 async def pull_model(

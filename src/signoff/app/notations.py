@@ -174,7 +174,7 @@ def portable_path(path: Path, root: Path) -> str:
 
 def _is_installed(name: str) -> bool:
     """Tells whether an agent's program is on PATH or bundled with an installed package."""
-    return bool(shutil.which(name)) or plugins.load(PROGRAMS[name]).bundled() is not None
+    return bool(shutil.which(name)) or plugins.load(PROGRAMS[name]).is_bundled()
 
 
 def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgent]:

@@ -33,8 +33,9 @@ def test_a_program_inside_an_installed_package_is_found_without_importing_it(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert find_program("tool", None, ("bundling", "bin", "tool"), "") == path
-    assert bundled_program("bundling", "bin", "other") is None
-    assert bundled_program("no_such_package", "bin") is None
+    assert bundled_program(("bundling", "bin", "other")) is None
+    assert bundled_program(("no_such_package", "bin")) is None
+    assert bundled_program(()) is None
     assert "bundling" not in sys.modules
 
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents.weights import CATALOGUE, State, model_cache
+from signoff.agents.weights import CATALOG, State, model_cache
 from signoff.errors import UnknownName
 from tests.unit.agents.wheels import MODEL, cache_of, packed
 
@@ -17,10 +17,10 @@ def test_the_folder_of_weights_is_configurable() -> None:
     assert model_cache({}).folder == Path.home() / ".cache" / "signoff" / "models"
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", CATALOG)
 def test_every_model_is_pinned_and_described(name: str) -> None:
     """Only verified files are used, and the summary must not promise too much."""
-    weights = CATALOGUE[name]
+    weights = CATALOG[name]
 
     assert weights.name == name
     assert len(weights.sha256) == len(weights.wheel_sha256) == 64
