@@ -36,7 +36,7 @@ from signoff import (
 from signoff.core.step import Result
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
-from signoff.store.rundir import Projection
+from signoff.store.rundir.projection import Projection
 from signoff.store.sqlite import SqliteStore
 
 AGENT = "at-once"

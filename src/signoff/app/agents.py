@@ -23,7 +23,6 @@ from signoff.runtime.ports import (
     capabilities_for,
     capabilities_of,
 )
-from signoff.runtime.services import Backoff
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
@@ -195,6 +194,9 @@ def _check_chain(name: str, configs: Mapping[str, AgentSettings]) -> None:
 
 
 def _attempts(settings: AgentSettings) -> int:
+    # Imported here because it brings the engine along, which checking a flow does not need.
+    from signoff.runtime.services import Backoff
+
     return Backoff().attempts if settings.retries is None else settings.retries + 1
 
 

@@ -8,7 +8,7 @@ from signoff.app.answering import AnswerInput, current_user, record_answer
 from signoff.app.project import Project
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir import FileAnswer
+from signoff.store.rundir.answers import FileAnswer
 
 
 @dataclass(frozen=True)

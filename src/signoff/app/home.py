@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.app.next_commands import next_command
 from signoff.errors import UsageError, WriteFailed
 from signoff.remedies import InitProject, ShowSettings
 
@@ -21,8 +20,8 @@ VARIABLE = "SIGNOFF_HOME"
 ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
 """How to fix a folder that is not writable."""
 
-CONFIG = f"""\
-# Settings of this project, all optional; {next_command(ShowSettings())}
+CONFIG = """\
+# Settings of this project, all optional; {show_settings}
 # Settings for all your projects go in ~/.config/signoff/config.yaml; this file overrides them.
 version: 1
 
@@ -136,6 +135,9 @@ def need_home(start: Path, environment: Mapping[str, str]) -> Home:
 
 def init_home(start: Path, environment: Mapping[str, str]) -> CreatedHome:
     """Creates the missing parts of a home in `start`; existing files are not changed."""
+    from signoff.app.next_commands import next_command
+
+    config = CONFIG.format(show_settings=next_command(ShowSettings()))
     override = environment.get(VARIABLE)
     home = Home(_absolute(start, override) if override else start / FOLDER)
     created = []
@@ -144,7 +146,7 @@ def init_home(start: Path, environment: Mapping[str, str]) -> CreatedHome:
             if not folder.is_dir():
                 folder.mkdir(parents=True, mode=0o755)
                 created.append(folder)
-        for path, text in ((home.config, CONFIG), (home.path / ".gitignore", IGNORE)):
+        for path, text in ((home.config, config), (home.path / ".gitignore", IGNORE)):
             if write_new(path, text):
                 created.append(path)
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from signoff import plugins
-from signoff.store.rundir import Layout
+from signoff.store.rundir.layout import Layout
 
 
 class Layouts(Mapping[str, Layout]):

@@ -15,11 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from signoff import plugins
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName, UsageError
-from signoff.notation import Notation
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
@@ -27,8 +25,9 @@ from signoff.runtime.store_port import RunRow, Store
 
 if TYPE_CHECKING:
     from signoff.app.targets import Target
+    from signoff.notation import Notation
     from signoff.runtime.engine import Engine
-    from signoff.store.rundir import RunDirectory
+    from signoff.store.rundir.directory import RunDirectory
 
 
 @dataclass
@@ -71,7 +70,8 @@ class Project:
         from signoff.app.layouts import Layouts
         from signoff.app.loading import make_importable
         from signoff.runtime.engine import Engine
-        from signoff.store.rundir import Projection, RunFiles
+        from signoff.store.rundir.files import RunFiles
+        from signoff.store.rundir.projection import Projection
 
         make_importable([self.home.root])
         projection = Projection(self.home.runs, self.store.reopen, layouts=Layouts())
@@ -135,6 +135,8 @@ class Project:
 
     def notation_of(self, row: RunRow) -> Notation | None:
         """Returns the notation of a run's workflow; None for Python or a missing plug-in."""
+        from signoff import plugins
+
         return plugins.notation(json.loads(self.store.description(row.id)).get("notation", ""))
 
     def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
@@ -168,7 +170,7 @@ class Project:
     def directory(self) -> RunDirectory:
         """Returns the writer of the run directories."""
         from signoff.app.layouts import Layouts
-        from signoff.store.rundir import RunDirectory
+        from signoff.store.rundir.directory import RunDirectory
 
         return RunDirectory(self.home.runs, self.store, layouts=Layouts())
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,7 +19,9 @@ from signoff._version import __version__
 from signoff.cli import exits
 from signoff.cli.text import clean
 from signoff.errors import SignoffError
-from signoff.notation import Command
+
+if TYPE_CHECKING:
+    from signoff.notation import Command
 
 COMMANDS = {
     "init": "Set up signoff in this project.",

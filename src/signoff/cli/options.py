@@ -13,12 +13,12 @@ import click
 
 from signoff.cli import exits
 from signoff.cli.output import DisplayOptions, Output, reserved_stdout
-from signoff.notation import NotationOption, OptionKind
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from signoff.app.project import Project
+    from signoff.notation import NotationOption
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -217,6 +217,8 @@ def _parameter(option: NotationOption) -> str:
 
 
 def _click_option(option: NotationOption) -> Callable[[F], F]:
+    from signoff.notation import OptionKind
+
     flag, name = option.flag, _parameter(option)
     match option.kind:
         case OptionKind.FLAG:

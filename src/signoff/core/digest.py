@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from signoff.core.code import describe_code, name_of
-from signoff.core.edges import declared_edges
-from signoff.core.step import Condition, Edge, Gate, StepDef
 from signoff.errors import NotSerialisable
 
+# Nearly every command needs the digest of a text, few need that of a definition: what only the
+# latter uses is imported where it is used.
 if TYPE_CHECKING:
+    from signoff.core.step import Condition, Edge, Gate, StepDef
     from signoff.core.workflow import Workflow
 
 SHORT = 12
@@ -66,6 +66,8 @@ def describe(workflow: Workflow) -> dict[str, Any]:
 
 
 def _describe_step(step: StepDef) -> dict[str, Any]:
+    from signoff.core.edges import declared_edges
+
     return {
         "id": step.id,
         "title": step.title,
@@ -117,4 +119,6 @@ def _describe_handler(handler: Any) -> Any:
 
 def _code(function: Callable[..., Any]) -> str:
     """Identifies a function; its code is digested, since it may hold what is nobody's business."""
+    from signoff.core.code import describe_code, name_of
+
     return f"{name_of(function)}:{digest(describe_code(function))}"

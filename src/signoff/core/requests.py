@@ -16,6 +16,9 @@ from typing import Any, ClassVar, assert_never
 from signoff.errors import InvalidAnswer, UsageError
 from signoff.remedies import PassOption
 
+RETRY = "retry"
+"""The option that repeats what failed, wherever a human is asked about a failure."""
+
 AT_DEADLINE = "deadline passed"
 """Stands where a person would have written something."""
 

@@ -4,8 +4,7 @@ import pytest
 
 from signoff.core.digest import text_digest
 from signoff.errors import UnsafePath
-from signoff.store.rundir import RunFiles
-from signoff.store.rundir.files import encode_text
+from signoff.store.rundir.files import RunFiles, encode_text
 
 
 def test_a_file_is_there_at_once_as_it_was_written(tmp_path: Path) -> None:
