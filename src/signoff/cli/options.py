@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,10 +26,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _DEBUG = "signoff.debug"
 """The key in click's context under which `--debug` is stored."""
+_EXAMPLES = re.compile(r"\n\n(?=(?:Examples|First steps):\n)")
 
 
-class Group(click.Group):
+class Command(click.Command):
+    """A command whose docstring ends with examples, which its help shows below the options."""
+
+    def __init__(self, *args: Any, help: str | None = None, **others: Any) -> None:  # noqa: A002  # click prescribes it
+        text, *examples = _EXAMPLES.split(cleandoc(help or ""), maxsplit=1)
+        if examples:
+            # The mark keeps click from joining the lines of the examples.
+            others["epilog"] = f"\b\n{examples[0]}"
+        super().__init__(*args, help=text, **others)
+
+
+class Group(Command, click.Group):
     """A command group that prints its help as a usage error without a sub-command."""
+
+    command_class = Command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Exits with a usage error if there is no sub-command: a script must notice that."""
@@ -52,6 +68,16 @@ def debug_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of every command; passes them, and `--verbose` if there is one, as `out`."""
+
+    @wraps(command)
+    def collected(*, as_json: bool, verbose: bool = False, **others: Any) -> Any:
+        return command(out=output(as_json, verbose=verbose), **others)
+
+    return json_option(debug_option(collected))
+
+
 def progress_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options of commands that drive runs; passes them as `limits` and `display`."""
 
@@ -70,6 +96,7 @@ def progress_options(command: Callable[..., int]) -> Callable[..., int]:
         )
 
     for option in (
+        debug_option,
         json_option,
         click.option("--events", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                      help="Append all events to FILE as JSON lines."),

@@ -9,7 +9,7 @@ import pytest
 
 from signoff import __version__
 from signoff.cli import main
-from signoff.cli.entry import _SECTIONS, COMMANDS, signoff
+from signoff.cli.entry import COMMANDS, SECTIONS, signoff
 from tests.patience import PATIENCE_SECONDS
 
 QUICK = """
@@ -114,7 +114,7 @@ def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[s
 
 def test_every_command_is_listed_once_in_the_help() -> None:
     """A command that help does not list does not exist for most people."""
-    listed = [name for names in _SECTIONS.values() for name in names]
+    listed = [name for names in SECTIONS.values() for name in names]
 
     assert sorted(listed) == sorted(COMMANDS)
     assert [name for name, _ in commands()] == NAMES

@@ -1,7 +1,7 @@
 import pytest
 
 from signoff import errors
-from signoff.cli.exits import OF_STATUS, code_of_error, code_of_several, exit_code
+from signoff.cli.exits import INTERRUPTED, OF_STATUS, code_of_error, code_of_several, exit_code
 from signoff.core.outcome import Status
 
 PROMISED = {
@@ -27,7 +27,7 @@ def test_every_way_to_rest_has_a_code_and_only_completion_has_zero() -> None:
     """`signoff run ... && deploy` must be safe for every status there will ever be."""
     assert set(Status) - set(OF_STATUS) == {Status.RUNNING}
     assert [status for status, code in OF_STATUS.items() if code == 0] == [Status.COMPLETED]
-    assert exit_code(Status.RUNNING) is None
+    assert exit_code(Status.RUNNING) == INTERRUPTED
 
 
 @pytest.mark.parametrize(
