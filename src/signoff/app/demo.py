@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from signoff.runtime.ports import Observer
     from signoff.runtime.result import RunResult
 
-PLACE = "signoff-demo"
+DEFAULT_FOLDER = "signoff-demo"
 """The default folder of the demo project."""
 FLOW = "demo"
 GOAL = "goal.yaml"

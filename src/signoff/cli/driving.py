@@ -149,7 +149,7 @@ def _ask_pending(project: Project, name: str, out: Output) -> bool:
     """Asks the user for every pending answer; tells whether the run can continue with them.
 
     A user who leaves a prompt with ctrl-c wants the shell back, so the run is not resumed.
-    The answers given until then are stored.
+    The answers entered until then are stored.
     """
     from signoff.cli.asking import ask_all
 

@@ -32,12 +32,12 @@ _EXAMPLES = re.compile(r"\n\n(?=(?:Examples|First steps):\n)")
 class Command(click.Command):
     """A command whose docstring ends with examples, which its help shows below the options."""
 
-    def __init__(self, *args: Any, help: str | None = None, **others: Any) -> None:  # noqa: A002  # click prescribes it
+    def __init__(self, name: str | None, help: str | None = None, **others: Any) -> None:  # noqa: A002  # click prescribes it
         text, *examples = _EXAMPLES.split(cleandoc(help or ""), maxsplit=1)
         if examples:
             # The mark keeps click from joining the lines of the examples.
             others["epilog"] = f"\b\n{examples[0]}"
-        super().__init__(*args, help=text, **others)
+        super().__init__(name, help=text, **others)
 
 
 class Group(Command, click.Group):
@@ -153,8 +153,7 @@ def open_here(*, limits: Mapping[str, str] | None = None) -> Project:
     """Opens the project around the current folder."""
     from signoff.app.project import open_project
 
-    given = limit_settings(limits or {})
-    project = open_project(Path.cwd(), os.environ, command_line=given)
+    project = open_project(Path.cwd(), os.environ, command_line=limit_settings(limits or {}))
     set_up_logging(project.settings.log_level)
     return project
 
@@ -214,28 +213,28 @@ def complete_target(
 
 def pairs(values: Sequence[str], option: str) -> dict[str, str]:
     """Parses `name=value` texts; raises `BadParameter` for anything else."""
-    read = {}
+    parsed = {}
     for text in values:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
-        read[name.strip()] = value
-    return read
+        parsed[name.strip()] = value
+    return parsed
 
 
 def inputs(values: Sequence[str]) -> dict[str, Any]:
     """Parses workflow parameters: `key=text`, or `key:=JSON` for lists and other values."""
-    read: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for text in values:
         for key, value in pairs([text], "--input").items():
             name = key.removesuffix(":").strip()
-            if name in read:
+            if name in params:
                 raise click.BadParameter(
                     f'{name!r} is given twice; for a list: -i {name}:=\'["a", "b"]\'',
                     param_hint="--input",
                 )
-            read[name] = _json(name, value) if key.endswith(":") else value
-    return read
+            params[name] = _json(name, value) if key.endswith(":") else value
+    return params
 
 
 def _parameter(option: NotationOption) -> str:
@@ -280,14 +279,14 @@ def _json(name: str, text: str) -> Any:
         ) from error
 
 
-def _keep_debug(context: click.Context, _option: click.Parameter, given: bool) -> None:
-    context.meta[_DEBUG] = given
+def _keep_debug(context: click.Context, _option: click.Parameter, debug: bool) -> None:
+    context.meta[_DEBUG] = debug
 
 
 def _limits(
-    _context: click.Context, _option: click.Parameter, given: Sequence[str]
+    _context: click.Context, _option: click.Parameter, values: Sequence[str]
 ) -> dict[str, str]:
-    return pairs(given, "--limit")
+    return pairs(values, "--limit")
 
 
 def set_up_logging(level: str) -> None:

@@ -35,7 +35,7 @@ def styled(text: str, style: str) -> str:
 
 
 def one_line(text: object, width: int = 0) -> str:
-    """Returns a text on one line, cut to a width when one is given."""
+    """Returns a text on one line, cut to a width unless that is 0."""
     flat = " ".join(clean(text).split())
     return flat if not width or len(flat) <= width else f"{flat[: max(1, width - 1)]}…"
 

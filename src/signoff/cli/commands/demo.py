@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff._extras import install_command
-from signoff.app.demo import PLACE, drive_run, prepare_run, versions, what_is_missing
+from signoff.app.demo import DEFAULT_FOLDER, drive_run, prepare_run, versions, what_is_missing
 from signoff.app.project import Project
 from signoff.app.show import RunDetails, show
 from signoff.cli.commands.models import pull
@@ -33,7 +33,7 @@ its agents."""
 
 
 @click.command(cls=Command)
-@click.option("--folder", type=click.Path(path_type=Path), default=PLACE, show_default=True,
+@click.option("--folder", type=click.Path(path_type=Path), default=DEFAULT_FOLDER, show_default=True,
               metavar="DIR", help="The folder of the demo project; created if it does not exist.",
 )  # fmt: skip
 @click.option("--agent", metavar="NAME",
