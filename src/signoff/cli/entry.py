@@ -17,7 +17,7 @@ import click
 
 from signoff._version import __version__
 from signoff.cli import exits
-from signoff.cli.options import Command
+from signoff.cli.options import CliCommand
 from signoff.cli.text import clean
 from signoff.errors import SignoffError
 
@@ -60,7 +60,7 @@ SECTIONS = {
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 
 
-class LazyGroup(Command, click.Group):
+class LazyGroup(CliCommand, click.Group):
     """A group that imports a sub-command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it

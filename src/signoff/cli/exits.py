@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from signoff.core.outcome import Status
-from signoff.errors import (
-    ConfigError,
-    InvalidParams,
-    InvalidWorkflow,
-    SignoffError,
-    UsageError,
-)
+from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, SignoffError, UsageError
 
 OK = 0
 ERROR = 1

@@ -29,7 +29,7 @@ _DEBUG = "signoff.debug"
 _EXAMPLES = re.compile(r"\n\n(?=(?:Examples|First steps):\n)")
 
 
-class Command(click.Command):
+class CliCommand(click.Command):
     """A command whose docstring ends with examples, which its help shows below the options."""
 
     def __init__(self, name: str | None, help: str | None = None, **others: Any) -> None:  # noqa: A002  # click prescribes it
@@ -40,10 +40,10 @@ class Command(click.Command):
         super().__init__(name, help=text, **others)
 
 
-class Group(Command, click.Group):
+class Group(CliCommand, click.Group):
     """A command group that prints its help as a usage error without a sub-command."""
 
-    command_class = Command
+    command_class = CliCommand
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Exits with a usage error if there is no sub-command: a script must notice that."""

@@ -56,5 +56,5 @@ def test_a_mistake_of_usage_is_told_from_a_failure(error: errors.SignoffError, c
     ("codes", "code"), [([], 0), ([0, 0], 0), ([0, 10], 10), ([10, 1, 0], 1), ([75, 10], 10)]
 )
 def test_several_runs_have_one_code_that_hides_no_trouble(codes: list[int], code: int) -> None:
-    """A night's `resume --due` is looked at as a whole."""
+    """A nightly `resume --due` is judged as a whole."""
     assert code_of_several(codes) == code

@@ -11,7 +11,7 @@ from signoff.app.answering import AnswerInput, find_item, record_answer
 from signoff.app.inbox import refuse_reference_as_answer
 from signoff.cli.decisions import after_decision
 from signoff.cli.options import (
-    Command,
+    CliCommand,
     answer_options,
     open_here,
     progress_options,
@@ -20,7 +20,7 @@ from signoff.cli.options import (
 from signoff.cli.output import DisplayOptions
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("words", nargs=-1, metavar="[ITEM|RUN] [VALUE]")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Read the answer from a file.")  # fmt: skip

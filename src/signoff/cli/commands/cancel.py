@@ -9,12 +9,12 @@ import click
 from signoff.app.run_files import catch_up
 from signoff.app.runs import cancel
 from signoff.cli import exits
-from signoff.cli.options import Command, open_here, output_options, run_argument
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 from signoff.core.outcome import Status
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--why", default="", help="The reason, which is recorded.")
 @output_options

@@ -13,7 +13,7 @@ from signoff.app.project import Project
 from signoff.app.show import RunDetails, show
 from signoff.cli.commands.models import pull
 from signoff.cli.driving import drive
-from signoff.cli.options import Command, limit_settings, progress_options
+from signoff.cli.options import CliCommand, limit_settings, progress_options
 from signoff.cli.output import STYLES, DisplayOptions, Output
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
@@ -32,10 +32,10 @@ demo_checks.py holds the checks, goal.yaml the text to write, and .signoff/ the 
 its agents."""
 
 
-@click.command(cls=Command)
-@click.option("--folder", type=click.Path(path_type=Path), default=DEFAULT_FOLDER, show_default=True,
-              metavar="DIR", help="The folder of the demo project; created if it does not exist.",
-)  # fmt: skip
+@click.command(cls=CliCommand)
+@click.option("--folder", type=click.Path(path_type=Path), metavar="DIR",
+              default=DEFAULT_FOLDER, show_default=True,
+              help="The folder of the demo project; created if it does not exist.")  # fmt: skip
 @click.option("--agent", metavar="NAME",
               help="The agent that writes, instead of the small local model.")  # fmt: skip
 @progress_options

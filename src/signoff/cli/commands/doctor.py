@@ -11,7 +11,7 @@ import click
 
 from signoff.app.doctor import Check, SetupReport, check_setup
 from signoff.cli import exits
-from signoff.cli.options import Command, output_options
+from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
 from signoff.runtime.ports import Capabilities
 
@@ -33,7 +33,7 @@ _INDENT = " " * 19
 """The column where the detail of a check starts."""
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("-v", "--verbose", is_flag=True, help="Show every agent, and what each can do.")
 @output_options
 def command(out: Output) -> int:

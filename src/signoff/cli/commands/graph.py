@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from signoff.app.graph import find_workflow
-from signoff.cli.options import Command, complete_target, notation_options, output_options
+from signoff.cli.options import CliCommand, complete_target, notation_options, output_options
 from signoff.cli.output import Output
 from signoff.core import graph
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("target", shell_complete=complete_target)
 @click.option("--format", "form", type=click.Choice(["text", "mermaid"]), default="text",
               show_default=True, help="The output format: text, or a Mermaid diagram.")  # fmt: skip

@@ -10,7 +10,7 @@ import click
 from signoff.app.answering import find_item, request_number
 from signoff.app.inbox import open_requests, request_to_json
 from signoff.cli.headline import deadline_lines, detail_lines, headline
-from signoff.cli.options import Command, complete_run, open_here, output_options
+from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import ago, clean, moment, one_line
 from signoff.core.requests import ItemState
@@ -20,7 +20,7 @@ SHOWN = 50
 """How many requests are shown by default."""
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
 @click.option(
     "-n", "--limit", type=int, metavar="NUMBER",

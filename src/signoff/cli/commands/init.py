@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from signoff.app.presets import init_project, presets
-from signoff.cli.options import Command, output_options
+from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import near
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--preset",

@@ -9,14 +9,14 @@ import click
 
 from signoff.app import logs as use_case
 from signoff.app.run_files import catch_up
-from signoff.cli.options import Command, open_here, output_options, run_argument
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 from signoff.cli.text import moment
 from signoff.core.events import to_json
 from signoff.runtime.narration import LogLine, Weight
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the run.")
 @click.option("-v", "--verbose", is_flag=True, help="Include details such as every call.")

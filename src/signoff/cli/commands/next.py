@@ -6,11 +6,11 @@ import click
 
 from signoff.app.external_work import next_work
 from signoff.cli.external_work import drive_external, status_exit_code
-from signoff.cli.options import Command, open_here, output_options, run_argument
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
               help="Show only this work item.")  # fmt: skip

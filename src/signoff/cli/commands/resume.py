@@ -15,12 +15,12 @@ from signoff.app.show import show
 from signoff.cli import exits
 from signoff.cli.driving import choose_view, drive_resume, events_file
 from signoff.cli.interrupts import Interrupted, run_interruptibly
-from signoff.cli.options import Command, inputs, open_here, pairs, progress_options, run_argument
+from signoff.cli.options import CliCommand, inputs, open_here, pairs, progress_options, run_argument
 from signoff.cli.output import DisplayOptions
 from signoff.cli.summary import print_summary, report_to_json
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--due", is_flag=True, help="Resume all runs that are due.")
 @click.option("--adopt", is_flag=True, help="Adopt the changed workflow definition.")

@@ -14,7 +14,7 @@ from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.external_work import drive_external
 from signoff.cli.options import (
-    Command,
+    CliCommand,
     complete_target,
     inputs,
     limit_settings,
@@ -26,7 +26,7 @@ from signoff.cli.output import DisplayOptions, Output
 from signoff.core import graph
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("target", shell_complete=complete_target)
 @click.option("-i", "--input", "values", multiple=True, metavar="KEY=VALUE",
               help="A parameter of the workflow; KEY:=JSON for lists and other values. Repeatable.",

@@ -7,7 +7,7 @@ import time
 import click
 
 from signoff.app.runs import list_runs, run_to_json
-from signoff.cli.options import Command, open_here, output_options
+from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import ago, ahead
 from signoff.core.outcome import Status
@@ -27,7 +27,7 @@ def _check_limit(_context: click.Context, _option: click.Parameter, limit: int) 
     return limit
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.option("--status", multiple=True, metavar="STATUS",
               help="Only runs with this status. Repeatable.")  # fmt: skip
 @click.option("-n", "--limit", default=20, show_default=True, callback=_check_limit,

@@ -6,7 +6,7 @@ import click
 
 from signoff.app.run_files import catch_up
 from signoff.app.show import RunDetails, show
-from signoff.cli.options import Command, open_here, output_options, run_argument
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 from signoff.cli.summary import print_details, print_indented, print_summary, report_to_json
 from signoff.cli.text import moment
@@ -16,7 +16,7 @@ from signoff.runtime.narration import describe_answer
 from signoff.runtime.timeline import Timeline
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--state", "with_state", is_flag=True,
               help="Include the run's state; with --json, as `state`.")  # fmt: skip

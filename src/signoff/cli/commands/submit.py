@@ -12,7 +12,7 @@ from signoff.app.answering import AnswerInput
 from signoff.app.external_work import submit
 from signoff.cli.external_work import drive_external, status_exit_code
 from signoff.cli.options import (
-    Command,
+    CliCommand,
     notation_options,
     open_here,
     output_options,
@@ -22,7 +22,7 @@ from signoff.cli.options import (
 from signoff.cli.output import Output
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--result", metavar="JSON", help="The result; - reads it from stdin.")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),

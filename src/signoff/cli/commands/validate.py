@@ -10,11 +10,11 @@ import click
 
 from signoff.app.validate import ValidationResult, validate
 from signoff.cli import exits
-from signoff.cli.options import Command, complete_target, notation_options, output_options
+from signoff.cli.options import CliCommand, complete_target, notation_options, output_options
 from signoff.cli.output import Output
 
 
-@click.command(cls=Command)
+@click.command(cls=CliCommand)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
 @notation_options("validate")
 @output_options
