@@ -20,7 +20,7 @@ from signoff.flows.model import POLICY_JUDGE, GenflowConfig, Goal, StepKind, Wor
 from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, Call
-from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import RunFiles
 from signoff.store.sqlite import SqliteStore
 
 THINKS_SECONDS = 0.2

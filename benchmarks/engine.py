@@ -36,7 +36,7 @@ from signoff import (
 from signoff.core.step import Result
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
-from signoff.store.rundir import Projection
+from signoff.store.rundir.projection import Projection
 from signoff.store.sqlite import SqliteStore
 
 AGENT = "at-once"
@@ -342,14 +342,12 @@ async def history(folder: Path, scale: Scale) -> Figures:
 # W6
 
 
-async def start_up(_folder: Path, scale: Scale) -> Figures:
-    """W6: importing what a first workflow needs, and the command that does least."""
+async def start_up(folder: Path, scale: Scale) -> Figures:
+    """W6: importing what a first workflow needs, and the commands typed most often."""
     names = "from signoff import Workflow, StepDef, Outcome, run"
     program = str(Path(sys.executable).with_name("signoff"))
-    return {
-        "import_s": cold.over_bare([sys.executable, "-c", names], scale),
-        "version_s": cold.over_bare([program, "--version"], scale),
-    }
+    importing = cold.importing(names)
+    return {**importing(folder, scale), **cold.commands(program, folder, scale)}
 
 
 def elsewhere(module: str, name: str) -> sample.AsyncWork:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 
 def install_command(extra: str) -> str:
     """Returns the command that adds an extra to the environment this signoff runs in."""
+    from importlib.util import find_spec
+
     return worded(extra, _origin(), has_pip=find_spec("pip") is not None)
 
 
 def worded(extra: str, origin: str | None, *, has_pip: bool) -> str:
     """Returns the same for an `origin` as installers record it (PEP 610); None is an index."""
+    # Imported here because it takes longer than all else most commands do.
+    from urllib.request import url2pathname
+
     # Environments created by uv have no pip, and the pip of another one would install there.
     tool = "pip install" if has_pip else f"uv pip install --python {shlex.quote(sys.prefix)}"
     record = json.loads(origin) if origin else {}
@@ -30,6 +32,8 @@ def worded(extra: str, origin: str | None, *, has_pip: bool) -> str:
 
 
 def _origin() -> str | None:
+    from importlib.metadata import PackageNotFoundError, distribution
+
     try:
         return distribution("signoff").read_text("direct_url.json")
     except PackageNotFoundError:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 
 from signoff.app.answering import AnswerInput
-from signoff.app.external_work import WorkItem, next_work, run_status, submit
+from signoff.app.external_work import WorkItem, next_work, start_pulled, submit
 from signoff.app.home import init_home
 from signoff.app.project import open_project
-from signoff.app.resume import FROM_OUTSIDE
-from signoff.app.start import start
 from signoff.errors import UnknownName
 from signoff.runtime.store_port import Store
 from signoff.testing import EffectLog
@@ -32,8 +30,7 @@ async def story(store: Store, log: EffectLog) -> None:
             status = await next_work(project, RUN)
         except UnknownName:
             target = project.find("book.py:BOOK")
-            await start(project, target, {"title": "Emma"}, name=RUN, switch=FROM_OUTSIDE)
-            status = run_status(project, RUN)
+            status = await start_pulled(project, target, {"title": "Emma"}, name=RUN)
         while status.work:
             item = status.work[-1]
             status = await submit(project, RUN, item.number, _submission(item))

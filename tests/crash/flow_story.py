@@ -13,7 +13,7 @@ from signoff.flows.compile_file import compile_file
 from signoff.notation import CompileContext
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Store
-from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import RunFiles
 from signoff.testing import EffectLog, ScriptedAgent
 from tests import preload  # noqa: F401
 

@@ -10,7 +10,7 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import Question, Response
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import RunDirectory
+from signoff.store.rundir.directory import RunDirectory
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Killed, Story, tree
 
 Stage = Callable[[Story], object]

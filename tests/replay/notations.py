@@ -22,7 +22,7 @@ from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.compile import compile_flow
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
-from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import RunFiles
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.replay.record import Until, dump

@@ -192,6 +192,8 @@ def _check_chain(name: str, configs: Mapping[str, AgentSettings]) -> None:
 
 
 def _attempts(settings: AgentSettings) -> int:
+    # Imported here because it brings the engine along, which checking a flow does not need.
+
     return Backoff().attempts if settings.retries is None else settings.retries + 1
 
 

@@ -13,9 +13,11 @@ from typing import Any
 from signoff.app.answering import AnswerInput, form_of, record_answer
 from signoff.app.history import events_of, load_state
 from signoff.app.project import Project
-from signoff.app.resume import resume
+from signoff.app.resume import FROM_OUTSIDE, resume
 from signoff.app.run_files import Warn
 from signoff.app.runs import current_row
+from signoff.app.start import start
+from signoff.app.targets import Target
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
@@ -76,6 +78,17 @@ class RunStatus:
     people: tuple[InboxItem, ...] = ()
     """Requests that humans have to answer before the run continues."""
     verdict: SubmitResult | None = None
+
+
+async def start_pulled(
+    project: Project, target: Target, params: Mapping[str, Any], **options: Any
+) -> RunStatus:
+    """Starts a run whose agents are all external, up to its first work item.
+
+    The options are those of `start`.
+    """
+    result = await start(project, target, params, switch=FROM_OUTSIDE, **options)
+    return run_status(project, result.run)
 
 
 async def next_work(

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.app.next_commands import next_command
 from signoff.errors import UsageError, WriteFailed
 from signoff.remedies import InitProject, ShowSettings
 
@@ -123,6 +122,8 @@ def init_home(start: Path, environment: Mapping[str, str]) -> InitResult:
 def template(name: str) -> str:
     """Returns the text of a file as `init` writes it."""
     from importlib.resources import files
+
+    from signoff.app.next_commands import next_command
 
     text = (files("signoff.app") / "templates" / name).read_text("utf-8")
     return text.replace("{command}", next_command(ShowSettings()))

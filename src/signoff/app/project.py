@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from signoff import plugins
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName, UsageError
-from signoff.notation import Notation
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
@@ -26,8 +24,10 @@ from signoff.runtime.store_port import RunRow, Store
 
 if TYPE_CHECKING:
     from signoff.app.targets import Target
+    from signoff.notation import Notation
     from signoff.runtime.engine import Engine
-    from signoff.store.rundir import Layout, RunDirectory
+    from signoff.store.rundir.directory import RunDirectory
+    from signoff.store.rundir.layout import Layout
 
 
 @dataclass
@@ -64,7 +64,8 @@ class Project:
         from signoff.app.agents import agent_limits, build_agents
         from signoff.app.loading import make_importable
         from signoff.runtime.engine import Engine
-        from signoff.store.rundir import Projection, RunFiles
+        from signoff.store.rundir.files import RunFiles
+        from signoff.store.rundir.projection import Projection
 
         make_importable([self.home.root])
         projection = Projection(self.home.runs, self.store.reopen, layout_of=_layout_of)
@@ -122,6 +123,8 @@ class Project:
 
     def notation_of(self, row: RunRow) -> Notation | None:
         """Returns the notation of a run's workflow; None for Python or a missing plug-in."""
+        from signoff import plugins
+
         return plugins.notation(json.loads(self.store.description(row.id)).get("notation", ""))
 
     def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
@@ -153,7 +156,7 @@ class Project:
 
     def directory(self) -> RunDirectory:
         """Returns the writer of the run directories."""
-        from signoff.store.rundir import RunDirectory
+        from signoff.store.rundir.directory import RunDirectory
 
         return RunDirectory(self.home.runs, self.store, layout_of=_layout_of)
 
@@ -164,7 +167,8 @@ class Project:
 
 def _layout_of(notation: str) -> Layout:
     """Returns how the runs of a notation are shown as files."""
-    from signoff.store.rundir import Layout
+    from signoff import plugins
+    from signoff.store.rundir.layout import Layout
 
     found = plugins.notation(notation)
     layout: type[Layout] = plugins.load(found.layout) if found and found.layout else Layout

@@ -22,7 +22,7 @@ from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.cli.headline import deadline_lines
 from signoff.cli.terminal import discard_typed
-from signoff.cli.text import clean, wrapped
+from signoff.cli.text import clean, styled, wrapped
 from signoff.core.digest import SHORT
 from signoff.core.requests import ItemState, RequestKind, describe_default, options_of
 from signoff.documents.control_characters import json_text
@@ -38,7 +38,6 @@ SHOWN_LINES = 30
 CLIPBOARD_SECONDS = 2.0
 """How long to wait for the clipboard program; without a display server it may hang."""
 
-_CODES = {"yellow": "\x1b[33m", "red": "\x1b[31m", "dim": "\x1b[2m", "end": "\x1b[0m"}
 _END = "."
 _LATER = ("l", "later")
 
@@ -218,7 +217,7 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
     for name, value in (form.get("shown") or {}).items():
         if value is None:
             continue
-        text = clean(value if isinstance(value, str) else _pretty(value))
+        text = clean(value if isinstance(value, str) else json_text(value, indent=2))
         lines = text.splitlines()
         visible = lines if whole else lines[:SHOWN_LINES]
         _print("")
@@ -230,10 +229,6 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
             _print(f"  │ … {len(lines) - len(visible)} more lines", style="dim")
     if form.get("path"):
         _print(f"  file: {clean(form['path'])}", style="dim")
-
-
-def _pretty(value: Any) -> str:
-    return json_text(value, indent=2)
 
 
 def _read(path: str) -> str:
@@ -250,9 +245,7 @@ def _line(prompt: str, *, empty: bool = False) -> str:
 
 
 def _print(text: str, style: str = "") -> None:
-    if style and not os.environ.get("NO_COLOR"):
-        text = f"{_CODES[style]}{text}{_CODES['end']}"
-    click.echo(text, err=True)
+    click.echo(styled(text, style), err=True)
 
 
 def copy_to_clipboard(text: str) -> bool:

@@ -1,24 +1,17 @@
-"""Answers given on the command line: records one, then reports it or resumes the run."""
+"""Answers from the command line: records one, then reports it or resumes the run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from signoff.app.answering import AnswerInput, decide, find_item
+from signoff.app.project import Project
+from signoff.app.run_files import catch_up
 from signoff.cli import exits
-from signoff.cli.options import (
-    answer_options,
-    complete_run,
-    debug_option,
-    open_here,
-    progress_options,
-)
-
-if TYPE_CHECKING:
-    from signoff.app.project import Project
-    from signoff.cli.output import DisplayOptions
-    from signoff.runtime.store_port import InboxItem
+from signoff.cli.driving import drive_resume
+from signoff.cli.options import answer_options, complete_run, open_here, progress_options
+from signoff.cli.output import DisplayOptions
+from signoff.runtime.store_port import InboxItem
 
 
 def decision_command(verb: str, *, yes: bool, text: str) -> click.Command:
@@ -35,7 +28,6 @@ Examples:
     @click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
     @answer_options
     @progress_options
-    @debug_option
     def command(
         where: str | None,
         why: str,
@@ -45,8 +37,6 @@ Examples:
         limits: dict[str, str],
         display: DisplayOptions,
     ) -> int:
-        from signoff.app.answering import AnswerInput, decide, find_item
-
         with open_here(limits=limits) as project:
             item = find_item(project, where)
             decided = decide(project, item.id, AnswerInput(None, why, by, digest), yes=yes)
@@ -60,9 +50,6 @@ def after_decision(
     project: Project, display: DisplayOptions, item: InboxItem, status: str, *, resume_now: bool
 ) -> int:
     """Reports an answer that was just recorded, or resumes its run; returns the exit code."""
-    from signoff.app.run_files import catch_up
-    from signoff.cli.driving import drive_resume
-
     out = display.out
     if resume_now:
         out.note(f"{status} #{item.id}")

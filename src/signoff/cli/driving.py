@@ -30,7 +30,7 @@ from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
 
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunResult]]
-"""A use case that drives a run, given who watches."""
+"""A use case that drives a run while observers watch."""
 
 
 def drive(
@@ -41,7 +41,7 @@ def drive(
     workflow: Workflow | None = None,
     history: dict[str, Timeline] | None = None,
 ) -> int:
-    """Drives a run until it ends or nobody answers its requests; returns the exit code."""
+    """Drives a run until it ends, or waits and the user does not answer; returns the exit code."""
 
     def resume_work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
         return resume(project, name, observers=observers, warn=display.out.warn)
@@ -125,9 +125,7 @@ def finish(report: RunDetails, out: Output) -> int:
             out.json(report_to_json(report))
         else:
             print_summary(report, out)
-    code = exits.exit_code(report.row.status)
-    # A run whose row still says "running" was stopped before it could record that.
-    return code if code is not None else exits.INTERRUPTED
+    return exits.exit_code(report.row.status)
 
 
 def _drive_once(
@@ -151,7 +149,7 @@ def _ask_pending(project: Project, name: str, out: Output) -> bool:
     """Asks the user for every pending answer; tells whether the run can continue with them.
 
     A user who leaves a prompt with ctrl-c wants the shell back, so the run is not resumed.
-    The answers given until then are stored.
+    The answers entered until then are stored.
     """
     from signoff.cli.asking import ask_all
 

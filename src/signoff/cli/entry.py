@@ -11,68 +11,56 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import click
 
 from signoff._version import __version__
 from signoff.cli import exits
+from signoff.cli.options import CliCommand
 from signoff.cli.text import clean
 from signoff.errors import SignoffError
-from signoff.notation import Command
 
-COMMANDS = {
-    "init": "Set up signoff in this project.",
-    "validate": "Check settings and workflows without running them.",
-    "graph": "Draw a workflow.",
-    "run": "Start a run.",
-    "resume": "Resume a run.",
-    "runs": "List runs.",
-    "show": "Show a run in detail.",
-    "logs": "Show the log of a run.",
-    "inbox": "List pending requests.",
-    "answer": "Answer a request.",
-    "approve": "Approve a request.",
-    "reject": "Reject a request.",
-    "cancel": "Cancel a run.",
-    "next": "Show a run's open work, for external workers.",
-    "submit": "Submit work; the engine checks it.",
-    "demo": "Watch a small local model write until the text is approved.",
-    "models": "List, download and delete local models.",
-    "config": "Show settings and where each comes from.",
-    "doctor": "Check your setup.",
+if TYPE_CHECKING:
+    from signoff import notation
+
+SECTIONS = {
+    "Define": {
+        "init": "Set up signoff in this project.",
+        "validate": "Check settings and workflows without running them.",
+        "graph": "Draw a workflow.",
+    },
+    "Run": {
+        "run": "Start a run.",
+        "resume": "Resume a run.",
+        "cancel": "Cancel a run.",
+    },
+    "Inspect": {
+        "runs": "List runs.",
+        "show": "Show a run in detail.",
+        "logs": "Show the log of a run.",
+    },
+    "Decide": {
+        "inbox": "List pending requests.",
+        "answer": "Answer a request.",
+        "approve": "Approve a request.",
+        "reject": "Reject a request.",
+    },
+    "Work": {
+        "next": "Show a run's open work, for external workers.",
+        "submit": "Submit work; the engine checks it.",
+    },
+    "Set up": {
+        "demo": "Watch a small local model write until the text is approved.",
+        "models": "List, download and delete local models.",
+        "config": "Show settings and where each comes from.",
+        "doctor": "Check your setup.",
+    },
 }
-
-_SECTIONS = {
-    "Define": ("init", "validate", "graph"),
-    "Run": ("run", "resume", "cancel"),
-    "Inspect": ("runs", "show", "logs"),
-    "Decide": ("inbox", "answer", "approve", "reject"),
-    "Work": ("next", "submit"),
-    "Set up": ("demo", "models", "config", "doctor"),
-}
-
-_EPILOG = """\b
-First steps:
-  signoff demo                       watch a text being written and reviewed
-  signoff init --preset docs         create a flow, constraints and a goal
-  signoff run docs --goal goal.yaml  run it (your own: signoff run flow.yaml)
-  signoff inbox                      list what is waiting for you
-
-\b
-Exit codes:
-  0 completed   1 error   2 usage   10 waiting for a human
-  11 iteration limit   12 budget   13 not converging   14 rejected
-  15 cancelled   16 work not accepted   75 parked   130 interrupted
-
-\b
-Shell completion (add the line to your shell's startup file):
-  bash   eval "$(_SIGNOFF_COMPLETE=bash_source signoff)"
-  zsh    eval "$(_SIGNOFF_COMPLETE=zsh_source signoff)"
-  fish   _SIGNOFF_COMPLETE=fish_source signoff | source
-"""
+COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CliCommand, click.Group):
     """A group that imports a sub-command when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
@@ -117,10 +105,7 @@ class LazyGroup(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         """Lists the sub-commands by purpose, without importing any."""
-        sections = {
-            section: [(name, COMMANDS[name]) for name in names]
-            for section, names in _SECTIONS.items()
-        }
+        sections = {section: list(commands.items()) for section, commands in SECTIONS.items()}
         for name, command in _notation_commands().items():
             sections.setdefault(command.section, []).append((name, command.help))
         for section, rows in sections.items():
@@ -128,7 +113,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl(rows)
 
 
-def _notation_commands() -> dict[str, Command]:
+def _notation_commands() -> dict[str, notation.Command]:
     from signoff import plugins
 
     return {
@@ -143,12 +128,30 @@ def _notation_commands() -> dict[str, Command]:
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=_EPILOG,
 )
 @click.version_option(__version__, prog_name="signoff", message="%(prog)s %(version)s")
 @click.pass_context
 def signoff(ctx: click.Context) -> None:
-    """AI drafts, critics review, a human signs off; nothing is lost or paid for twice."""
+    """AI drafts, critics review, a human signs off; nothing is lost or paid for twice.
+
+    First steps:
+      signoff demo                       watch a text being written and reviewed
+      signoff init --preset docs         create a flow, constraints and a goal
+      signoff run docs --goal goal.yaml  run it (your own: signoff run flow.yaml)
+      signoff inbox                      list what is waiting for you
+
+    \b
+    Exit codes:
+      0 completed   1 error   2 usage   10 waiting for a human
+      11 iteration limit   12 budget   13 not converging   14 rejected
+      15 cancelled   16 work not accepted   75 parked   130 interrupted
+
+    \b
+    Shell completion (add the line to your shell's startup file):
+      bash   eval "$(_SIGNOFF_COMPLETE=bash_source signoff)"
+      zsh    eval "$(_SIGNOFF_COMPLETE=zsh_source signoff)"
+      fish   _SIGNOFF_COMPLETE=fish_source signoff | source
+    """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 

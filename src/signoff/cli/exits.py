@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from signoff.core.outcome import Status
-from signoff.errors import (
-    ConfigError,
-    InvalidParams,
-    InvalidWorkflow,
-    SignoffError,
-    UsageError,
-)
+from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, SignoffError, UsageError
 
 OK = 0
 ERROR = 1
@@ -37,9 +31,11 @@ OF_STATUS = {
 _USAGE = (UsageError, InvalidWorkflow, InvalidParams, ConfigError)
 
 
-def exit_code(status: Status) -> int | None:
-    """Returns the exit code of a run's status; None while it is running."""
-    return OF_STATUS.get(status)
+def exit_code(status: Status) -> int:
+    """Returns the exit code of a run's status."""
+    # A run that this command drove and whose row still says "running" was stopped before it
+    # could record that.
+    return OF_STATUS.get(status, INTERRUPTED)
 
 
 def code_of_error(error: SignoffError) -> int:

@@ -60,8 +60,7 @@ def status_exit_code(status: RunStatus | None) -> int:
         return exits.NOT_ACCEPTED
     if status.work:
         return exits.OK
-    code = exits.exit_code(status.row.status)
-    return exits.INTERRUPTED if code is None else code
+    return exits.exit_code(status.row.status)
 
 
 def print_status(status: RunStatus, out: Output, number: int | None = None) -> None:

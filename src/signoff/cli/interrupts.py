@@ -38,7 +38,7 @@ def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
     try:
         return asyncio.run(guard.run(work))
     except KeyboardInterrupt as error:
-        if not guard.stands:
+        if not guard.active:
             raise
         # Ctrl-c arrives as a signal while the guard is active, so a handler raised this one.
         raise HandlerFailed(
@@ -60,7 +60,7 @@ class _Guard:
     def __init__(self, view: View) -> None:
         self._view = view
         self._asked = False
-        self.stands = False
+        self.active = False
         """Whether signal handlers were installed."""
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -76,7 +76,7 @@ class _Guard:
             loop.call_soon_threadsafe(task.cancel)
 
         restore = _install(loop, stop)
-        self.stands = True
+        self.active = True
         try:
             return await task
         except asyncio.CancelledError:

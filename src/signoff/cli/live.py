@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from rich.console import Console, Group, RenderableType
@@ -100,18 +99,13 @@ class LiveView(View):
         )
 
     def __enter__(self) -> Self:
-        """Begins to draw."""
+        """Starts to draw."""
         self._keyboard.mute()
         self._live.start(refresh=True)
         self._redrawing.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         """Removes the live part; the lines of finished steps stay."""
         self._ended.set()
         self._redrawing.join()

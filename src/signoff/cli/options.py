@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,21 +15,35 @@ import click
 
 from signoff.cli import exits
 from signoff.cli.output import DisplayOptions, Output, reserved_stdout
-from signoff.notation import NotationOption, OptionKind
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from signoff.app.project import Project
+    from signoff.notation import NotationOption
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _DEBUG = "signoff.debug"
 """The key in click's context under which `--debug` is stored."""
+_EXAMPLES = re.compile(r"\n\n(?=(?:Examples|First steps):\n)")
 
 
-class Group(click.Group):
+class CliCommand(click.Command):
+    """A command whose docstring ends with examples, which its help shows below the options."""
+
+    def __init__(self, name: str | None, help: str | None = None, **others: Any) -> None:  # noqa: A002  # click prescribes it
+        text, *examples = _EXAMPLES.split(cleandoc(help or ""), maxsplit=1)
+        if examples:
+            # The mark keeps click from joining the lines of the examples.
+            others["epilog"] = f"\b\n{examples[0]}"
+        super().__init__(name, help=text, **others)
+
+
+class Group(CliCommand, click.Group):
     """A command group that prints its help as a usage error without a sub-command."""
+
+    command_class = CliCommand
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Exits with a usage error if there is no sub-command: a script must notice that."""
@@ -52,6 +68,16 @@ def debug_option(command: F) -> F:
     )(command)  # fmt: skip
 
 
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of every command; passes them, and `--verbose` if there is one, as `out`."""
+
+    @wraps(command)
+    def collected(*, as_json: bool, verbose: bool = False, **others: Any) -> Any:
+        return command(out=output(as_json, verbose=verbose), **others)
+
+    return json_option(debug_option(collected))
+
+
 def progress_options(command: Callable[..., int]) -> Callable[..., int]:
     """Adds the options of commands that drive runs; passes them as `limits` and `display`."""
 
@@ -70,6 +96,7 @@ def progress_options(command: Callable[..., int]) -> Callable[..., int]:
         )
 
     for option in (
+        debug_option,
         json_option,
         click.option("--events", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                      help="Append all events to FILE as JSON lines."),
@@ -126,8 +153,7 @@ def open_here(*, limits: Mapping[str, str] | None = None) -> Project:
     """Opens the project around the current folder."""
     from signoff.app.project import open_project
 
-    given = limit_settings(limits or {})
-    project = open_project(Path.cwd(), os.environ, command_line=given)
+    project = open_project(Path.cwd(), os.environ, command_line=limit_settings(limits or {}))
     set_up_logging(project.settings.log_level)
     return project
 
@@ -187,28 +213,28 @@ def complete_target(
 
 def pairs(values: Sequence[str], option: str) -> dict[str, str]:
     """Parses `name=value` texts; raises `BadParameter` for anything else."""
-    read = {}
+    parsed = {}
     for text in values:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint=option)
-        read[name.strip()] = value
-    return read
+        parsed[name.strip()] = value
+    return parsed
 
 
 def inputs(values: Sequence[str]) -> dict[str, Any]:
     """Parses workflow parameters: `key=text`, or `key:=JSON` for lists and other values."""
-    read: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for text in values:
         for key, value in pairs([text], "--input").items():
             name = key.removesuffix(":").strip()
-            if name in read:
+            if name in params:
                 raise click.BadParameter(
                     f'{name!r} is given twice; for a list: -i {name}:=\'["a", "b"]\'',
                     param_hint="--input",
                 )
-            read[name] = _json(name, value) if key.endswith(":") else value
-    return read
+            params[name] = _json(name, value) if key.endswith(":") else value
+    return params
 
 
 def _parameter(option: NotationOption) -> str:
@@ -217,6 +243,8 @@ def _parameter(option: NotationOption) -> str:
 
 
 def _click_option(option: NotationOption) -> Callable[[F], F]:
+    from signoff.notation import OptionKind
+
     flag, name = option.flag, _parameter(option)
     match option.kind:
         case OptionKind.FLAG:
@@ -251,14 +279,14 @@ def _json(name: str, text: str) -> Any:
         ) from error
 
 
-def _keep_debug(context: click.Context, _option: click.Parameter, given: bool) -> None:
-    context.meta[_DEBUG] = given
+def _keep_debug(context: click.Context, _option: click.Parameter, debug: bool) -> None:
+    context.meta[_DEBUG] = debug
 
 
 def _limits(
-    _context: click.Context, _option: click.Parameter, given: Sequence[str]
+    _context: click.Context, _option: click.Parameter, values: Sequence[str]
 ) -> dict[str, str]:
-    return pairs(given, "--limit")
+    return pairs(values, "--limit")
 
 
 def set_up_logging(level: str) -> None:

@@ -1,7 +1,7 @@
 """Where a command's results go: stdout for what was asked for, stderr for everything else.
 
-With `--json`, stdout carries one JSON document and nothing else. On a terminal, tables
-are drawn by rich; anywhere else they are plain, complete lines.
+With `--json`, stdout carries one JSON document and nothing else. On a terminal, lines are
+colored and tables fit its width; anywhere else they are plain and complete.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from signoff.cli.terminal import has_keyboard
-from signoff.cli.text import clean, one_line, terminal_width, wrapped
+from signoff.cli.text import clean, one_line, styled, terminal_width, wrapped
 from signoff.documents.control_characters import json_text
 
 LAST_WIDTH = 8
@@ -60,15 +60,11 @@ class Output:
 
     def json_line(self, value: Any) -> None:
         """Prints one of many JSON objects, each on its own line."""
-        text = json_text(value, default=str)
-        print(text, file=self.results, flush=True)
+        print(json_text(value, default=str), file=self.results, flush=True)
 
     def line(self, text: str = "", style: str = "") -> None:
         """Prints a result line; `style` is used only on a terminal."""
-        if style and self.pretty:
-            _styled(text, style)
-        else:
-            print(clean(text))
+        print(styled(clean(text), style) if self.pretty else clean(text))
 
     def prose(self, text: str, style: str = "", hang: str = "") -> None:
         """Prints text that wraps between words on a terminal; for prose, not for commands."""
@@ -94,11 +90,18 @@ class Output:
 
         `spare` columns are left out, first one first, when the terminal is too narrow.
         """
-        cells = [[one_line(cell) for cell in row] for row in rows]
+        table = [list(columns), *([one_line(cell) for cell in row] for row in rows)]
         if self.pretty:
-            _rich_table(*_fitting(columns, cells, spare), styles or {})
-        else:
-            _plain_table(columns, cells)
+            table = _fit(table, spare, terminal_width())
+        headings, widths = table[0], [*_widths(table)[:-1], 0]
+        colors = [(styles or {}).get(name, {}) for name in headings]
+        for row in table:
+            cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]
+            if self.pretty:
+                marks = [color.get(cell, "") for color, cell in zip(colors, row, strict=True)]
+                cells = list(map(styled, cells, marks))
+            line = "  ".join(cells).rstrip()
+            print(styled(line, "dim") if self.pretty and row is headings else line)
 
 
 @dataclass(frozen=True)
@@ -133,16 +136,16 @@ def reserved_stdout() -> Iterator[TextIO]:
             yield own
             return
         own.flush()
-        kept = os.dup(number)
+        copy = os.dup(number)
         os.dup2(elsewhere, number)
-        results = open(kept, "w", encoding=own.encoding, errors=own.errors, closefd=False)  # noqa: SIM115
+        results = open(copy, "w", encoding=own.encoding, errors=own.errors, closefd=False)  # noqa: SIM115
         try:
             # A reader that closed the pipe (`| head`) does not change the result of the command.
             with suppress(BrokenPipeError), results:
                 yield results
         finally:
-            os.dup2(kept, number)
-            os.close(kept)
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def is_terminal(stream: Any) -> bool:
@@ -151,64 +154,21 @@ def is_terminal(stream: Any) -> bool:
     return bool(stream.isatty()) and draws and os.environ.get("TERM") != "dumb"
 
 
-def _styled(text: str, style: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    Console(highlight=False).print(Text(clean(text), style=style), soft_wrap=True)
-
-
-def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    widths = _widths(columns, rows)
-    for row in (columns, *rows):
-        print("  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip())
-
-
-def _fitting(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str]
-) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Drops spare columns until the rest fits; the last column may be cut."""
+def _fit(table: list[list[str]], spare: Sequence[str], width: int) -> list[list[str]]:
+    """Drops spare columns until the rest fits, then cuts the last column."""
     for name in spare:
-        if _least_width(columns, rows, READABLE_WIDTH) <= terminal_width():
+        *others, last = _widths(table)
+        if sum(others) + 2 * len(others) + min(last, READABLE_WIDTH) <= width:
             break
-        gone = columns.index(name)
-        columns = [*columns[:gone], *columns[gone + 1 :]]
-        rows = [[*row[:gone], *row[gone + 1 :]] for row in rows]
-    return columns, rows
-
-
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[str]], last: int) -> int:
-    *whole, wished = _widths(columns, rows)
-    return sum(whole) + 2 * len(columns) + min(last, wished)
-
-
-def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(columns, *rows, strict=True)]
-
-
-def _rich_table(
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    styles: Mapping[str, Mapping[str, str]],
-) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if _least_width(columns, rows, LAST_WIDTH) > terminal_width():
+        gone = table[0].index(name)
+        table = [[*row[:gone], *row[gone + 1 :]] for row in table]
+    *others, last = _widths(table)
+    left = width - sum(others) - 2 * len(others)
+    if left < min(last, LAST_WIDTH):
         # Names are meant to be copied, so a wrapped line is better than a truncated name.
-        _plain_table(columns, rows)
-        return
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    *whole, last = _widths(columns, rows)
-    for column, width in zip(columns[:-1], whole, strict=True):
-        table.add_column(column, no_wrap=True, width=width)
-    left = terminal_width() - sum(whole) - 2 * len(columns)
-    table.add_column(columns[-1], overflow="ellipsis", no_wrap=True, width=min(last, left))
-    for row in rows:
-        cells = [
-            Text(cell, style=styles.get(column, {}).get(cell, ""))
-            for column, cell in zip(columns, row, strict=True)
-        ]
-        table.add_row(*cells)
-    Console(highlight=False).print(table)
+        return table
+    return [[*row[:-1], one_line(row[-1], left)] for row in table]
+
+
+def _widths(table: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*table, strict=True)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from signoff.app.next_commands import next_commands
 from signoff.app.show import RunDetails
-from signoff.cli.exits import exit_code
+from signoff.cli.exits import OF_STATUS
 from signoff.cli.headline import detail_lines, headline
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
@@ -36,8 +36,8 @@ MARKS = {
 
 
 def report_to_json(report: RunDetails) -> dict[str, Any]:
-    """Returns a run as plain values, with the exit code of its status."""
-    return {**report.to_json(), "exit_code": exit_code(report.row.status)}
+    """Returns a run as plain values, with the exit code of its status; None while it runs."""
+    return {**report.to_json(), "exit_code": OF_STATUS.get(report.row.status)}
 
 
 def print_summary(report: RunDetails, out: Output) -> None:
@@ -52,7 +52,7 @@ def print_summary(report: RunDetails, out: Output) -> None:
     if not out.quiet:
         out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
         if report.notation_report is not None:
-            _print_indented(report.notation_report.summary, out)
+            print_indented(report.notation_report.summary, out)
         for label, path in _paths(report):
             out.line(f"  {label}: {near(path)}")
     for text in next_lines(report):
@@ -63,7 +63,8 @@ def print_summary(report: RunDetails, out: Output) -> None:
             out.line(f"  {text}" if text else "")
 
 
-def _print_indented(text: str, out: Output) -> None:
+def print_indented(text: str, out: Output) -> None:
+    """Prints each line of a text with an indent of two spaces."""
     for line in text.splitlines():
         out.line(f"  {line}")
 
@@ -72,7 +73,7 @@ def print_details(report: RunDetails, out: Output) -> None:
     """Prints the details that a run's notation reports beyond the summary."""
     if report.notation_report is not None and report.notation_report.details:
         out.line()
-        _print_indented(report.notation_report.details, out)
+        print_indented(report.notation_report.details, out)
 
 
 def next_lines(report: RunDetails) -> Iterator[str]:

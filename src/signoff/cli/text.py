@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import textwrap
@@ -15,6 +16,8 @@ _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 
+_COLORS = {"dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
+
 NARROWEST = 20
 """The minimum width in columns; anything narrower is unreadable."""
 
@@ -24,8 +27,15 @@ def clean(text: object) -> str:
     return _CONTROL.sub("", str(text).replace("\r\n", "\n"))
 
 
+def styled(text: str, style: str) -> str:
+    """Returns a text in a color, unless the user does not want any (`NO_COLOR`)."""
+    if not style or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{_COLORS[style]}m{text}\x1b[0m"
+
+
 def one_line(text: object, width: int = 0) -> str:
-    """Returns a text on one line, cut to a width when one is given."""
+    """Returns a text on one line, cut to a width unless that is 0."""
     flat = " ".join(clean(text).split())
     return flat if not width or len(flat) <= width else f"{flat[: max(1, width - 1)]}…"
 

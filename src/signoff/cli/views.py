@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Self, TextIO
 
 from signoff.cli.text import clean
@@ -37,16 +36,11 @@ class View:
         """Restores the terminal at once; safe to call from a signal handler."""
 
     def __enter__(self) -> Self:
-        """Begins to show."""
+        """Starts the display."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Ends showing."""
+    def __exit__(self, *_error: object) -> None:
+        """Ends the display."""
 
 
 class PlainView(View):

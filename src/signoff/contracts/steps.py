@@ -15,8 +15,7 @@ from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice, Request
-from signoff.core.transitions import RETRY
+from signoff.core.requests import RETRY, Choice, Request
 from signoff.errors import StepFailed
 
 Work = tuple[Outcome, dict[str, Any]]

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from signoff.core.code import describe_code, name_of
-from signoff.core.edges import declared_edges
-from signoff.core.step import Condition, Gate, StepDef
 from signoff.errors import NotSerialisable
 
+# Nearly every command needs the digest of a text, few need that of a definition: what only the
+# latter uses is imported where it is used.
 if TYPE_CHECKING:
+    from signoff.core.step import Condition, Gate, StepDef
     from signoff.core.workflow import Workflow
 
 SHORT = 12
@@ -66,6 +66,8 @@ def describe(workflow: Workflow) -> dict[str, Any]:
 
 
 def _describe_step(step: StepDef) -> dict[str, Any]:
+    from signoff.core.edges import declared_edges
+
     return {
         "id": step.id,
         "title": step.title,
@@ -112,4 +114,6 @@ def _describe_handler(handler: Any) -> Any:
 
 def _code(function: Callable[..., Any]) -> str:
     """Identifies a function by name and digest; its source may contain secrets."""
+    from signoff.core.code import describe_code, name_of
+
     return f"{name_of(function)}:{digest(describe_code(function))}"

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from signoff.core.transitions import RETRY, Chosen, FellShort, Raised, Retry, Wait, retry
+from signoff.core.requests import RETRY
+from signoff.core.transitions import Chosen, FellShort, Raised, Retry, Wait, retry
 from signoff.errors import EngineError
 
 

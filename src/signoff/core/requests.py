@@ -16,6 +16,9 @@ from typing import Any, assert_never
 from signoff.errors import InvalidAnswer, UsageError
 from signoff.remedies import PassOption
 
+RETRY = "retry"
+"""The option that repeats what failed, wherever a human is asked about a failure."""
+
 AT_DEADLINE = "deadline passed"
 """The comment of an answer that the deadline gave in place of a human."""
 

@@ -33,6 +33,7 @@ from signoff.core.edges import ERROR, ResolvedEdge, gate_name
 from signoff.core.error_info import ErrorInfo
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
+from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
 from signoff.core.stop_reason import (
     EdgeLimit,
@@ -48,8 +49,8 @@ from signoff.errors import EngineError, UnmappedOutcome
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
 
-RETRY, ACCEPT, STOP, CONTINUE = "retry", "accept", "stop", "continue"
-"""What a human can choose in an escalation."""
+ACCEPT, STOP, CONTINUE = "accept", "stop", "continue"
+"""What a human can choose in an escalation, besides `RETRY`."""
 
 
 class Position(NamedTuple):

@@ -18,7 +18,7 @@ class Section(BaseModel):
     what the field is for and appears in the JSON Schema, before the description.
     """
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     misplaced_keys: ClassVar[Mapping[str, str]] = {}
     """Keys that belong into another section, and the advice to give about them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import secrets
 import signal
@@ -10,10 +9,14 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
+
+if TYPE_CHECKING:
+    import asyncio
 
 BEAT_SECONDS = 10.0
 LOOK_SECONDS = 0.25
@@ -101,6 +104,8 @@ class Heartbeat:
 
         Taking a run announces its owner too, so `announce` can be False before that.
         """
+        import asyncio
+
         loop = asyncio.get_running_loop()
         if self._loop is loop:
             return

@@ -7,18 +7,19 @@ stores is in `store_port`.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from signoff.core.digest import text_digest
-from signoff.core.effects import AgentRequest, EffectId, Reply
-from signoff.core.events import Event
+
+if TYPE_CHECKING:
+    from signoff.core.effects import AgentRequest, EffectId, Reply
+    from signoff.core.events import Event
 
 
 class Clock(Protocol):
@@ -58,6 +59,9 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         """Waits."""
+        # Imported here because commands that only read the time should start fast.
+        import asyncio
+
         await asyncio.sleep(seconds)
 
 

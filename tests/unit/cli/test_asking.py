@@ -22,11 +22,11 @@ LONG = "\n".join(f"line {number}" for number in range(1, SHOWN_LINES + 11))
 
 async def by_agent(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
     reply = await ctx.ask("ann", LONG, about={"title": "Review against 'short'"})
-    return Outcome.OK, {"said": reply.text}
+    return Outcome.OK, {"answer": reply.text}
 
 
 async def by_person(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
-    return Outcome.OK, {"said": (await ctx.wait(Question(LONG))).value}
+    return Outcome.OK, {"answer": (await ctx.wait(Question(LONG))).value}
 
 
 @pytest.mark.parametrize(
@@ -56,21 +56,21 @@ async def test_of_a_long_prompt_the_part_that_matters_is_shown(
 
     assert asked == PromptResult(answered=0, left=True)
     printed = capsys.readouterr()
-    shown = [line for line in (printed.out + printed.err).splitlines() if line]
-    assert shown[1:4] == lines
+    visible = [line for line in (printed.out + printed.err).splitlines() if line]
+    assert visible[1:4] == lines
 
 
 async def several(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
     async def one(item: StepContext, name: str) -> object:
         return (await item.wait(Question(f"Who is {name}?"))).value
 
-    return Outcome.OK, {"said": await ctx.map(["a", "b", "c"], one)}
+    return Outcome.OK, {"answers": await ctx.map(["a", "b", "c"], one)}
 
 
 async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever presses ctrl-d wants out; the next thing they type is for their shell."""
+    """A user who presses ctrl-d wants out; what they type next is for their shell."""
     workflow = Workflow("asks", StepDef("only", handler=several, next={Outcome.OK: None}))
     home = init_home(tmp_path, {}).home
     monkeypatch.setattr(sys, "stdin", io.StringIO("Ann\n"))
@@ -89,7 +89,7 @@ async def test_leaving_at_a_prompt_keeps_what_was_answered_and_asks_no_more(
 
 async def in_time(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
     request = Approval("Ship?", "text", deadline=timedelta(hours=1), default=False)
-    return Outcome.OK, {"said": (await ctx.wait(request)).value}
+    return Outcome.OK, {"answer": (await ctx.wait(request)).value}
 
 
 class SlowPerson(io.StringIO):
@@ -105,18 +105,18 @@ class SlowPerson(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("late", "said"),
+    ("late", "message"),
     [(0, "deadline: "), (3600, "the deadline passed at ")],
     ids=["while they think", "before they look"],
 )
 async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(
     late: float,
-    said: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever they typed would be refused, again and again."""
+    """Anything the user typed would be refused again and again."""
     workflow = Workflow("asks", StepDef("only", handler=in_time, next={Outcome.OK: None}))
     home, clock = init_home(tmp_path, {}).home, FrozenClock()
     monkeypatch.setattr(sys, "stdin", SlowPerson(clock))
@@ -129,13 +129,13 @@ async def test_nobody_is_asked_again_for_what_can_no_longer_be_answered(
 
         assert asked == PromptResult(answered=0)
         assert project.store.item(1).state == "open"
-    shown = capsys.readouterr().err
-    assert said in shown
-    assert "it counts as rejected" in shown
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "it counts as rejected" in printed
 
 
 class PersonTwoAreAsked(io.StringIO):
-    """Types an answer when somebody else has just given one."""
+    """Types an answer just after someone else has answered."""
 
     def __init__(self, project: Project) -> None:
         super().__init__("Bob\n" * 9)
@@ -150,7 +150,7 @@ class PersonTwoAreAsked(io.StringIO):
 async def test_who_was_too_slow_is_told_so_once_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same prompt came back for ever, whatever they typed."""
+    """The same prompt came back forever, whatever the user typed."""
     workflow = Workflow("asks", StepDef("only", handler=by_person, next={Outcome.OK: None}))
     home = init_home(tmp_path, {}).home
     with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:

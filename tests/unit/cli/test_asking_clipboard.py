@@ -32,7 +32,7 @@ def test_the_clipboard_is_the_one_of_this_machine(
 
 
 def test_copying_tells_whether_it_worked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person told that the prompt was copied pastes whatever else was there."""
+    """A user who believes that the prompt was copied would paste something else."""
     taken = tmp_path / "taken"
     (tmp_path / "xclip").write_text(f"#!/bin/sh\ncat > {taken}\n")
     (tmp_path / "xclip").chmod(0o755)

@@ -9,7 +9,7 @@ import pytest
 
 from signoff import __version__
 from signoff.cli import main
-from signoff.cli.entry import _SECTIONS, COMMANDS, signoff
+from signoff.cli.entry import COMMANDS, SECTIONS, signoff
 from tests.patience import PATIENCE_SECONDS
 
 QUICK = """
@@ -42,7 +42,7 @@ GROUPS = [name for name, command in commands() if isinstance(command, click.Grou
 
 @pytest.mark.parametrize("program", [QUICK, HELPFUL], ids=["version", "help"])
 def test_version_and_help_are_answered_without_importing_anything_heavy(program: str) -> None:
-    """They are typed all the time, and shells ask for them behind people's backs."""
+    """They are used all the time, also by shells for completion."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def test_version_and_help_are_answered_without_importing_anything_heavy(program:
 
 
 def test_every_option_says_what_it_does() -> None:
-    """A bare name leaves people to try it out."""
+    """Without a help text, users have to try the option out."""
     silent = [
         f"{name} {option.opts[-1]}"
         for name, command in commands()
@@ -78,7 +78,7 @@ def test_help_fits_an_ordinary_terminal(
 def test_a_group_without_a_sub_command_shows_its_help(
     group: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It began with `signoff: Usage:`, as if the help were a complaint."""
+    """It began with `signoff: Usage:`, as if the help were an error."""
     main([group, "--help"])
     wanted = capsys.readouterr().out
 
@@ -102,7 +102,7 @@ def test_no_summary_in_the_help_of_a_group_is_cut(
 
 
 def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[str]) -> None:
-    """The first thing anybody types is no mistake."""
+    """It is the first thing users type, not a mistake."""
     code = main([])
 
     said = capsys.readouterr()
@@ -114,7 +114,7 @@ def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[s
 
 def test_every_command_is_listed_once_in_the_help() -> None:
     """A command that help does not list does not exist for most people."""
-    listed = [name for names in _SECTIONS.values() for name in names]
+    listed = [name for names in SECTIONS.values() for name in names]
 
     assert sorted(listed) == sorted(COMMANDS)
     assert [name for name, _ in commands()] == NAMES
@@ -166,7 +166,7 @@ def test_the_version_is_told_by_the_long_way_too(capsys: pytest.CaptureFixture[s
 def test_an_unexpected_failure_is_one_line_unless_debugging(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A traceback tells a user nothing; it tells us everything."""
+    """A traceback is of no use to a user, but bug reports need it."""
     monkeypatch.setitem(COMMANDS, "no_such_module", "A command whose module is missing.")
 
     assert main(["no_such_module"]) == 1
@@ -181,7 +181,7 @@ def test_what_no_program_expects_is_one_line_too(
     monkeypatch: pytest.MonkeyPatch,
     error: type[BaseException],
 ) -> None:
-    """Libraries raise things that are no `Exception`; a traceback is still not for users."""
+    """Some libraries raise errors outside `Exception`; users get no traceback for those either."""
 
     def broken() -> None:
         raise error
@@ -248,7 +248,7 @@ def test_closed_streams_disturb_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_output_that_fits_nowhere_is_said_in_one_line(tmp_path: Path) -> None:
-    """A full disk behind `> file` is no bug of ours, and no success either."""
+    """A full disk behind `> file` is neither a bug nor a success."""
     (tmp_path / ".signoff").mkdir()
 
     with Path("/dev/full").open("w") as full:

@@ -1,7 +1,7 @@
 import pytest
 
 from signoff import errors
-from signoff.cli.exits import OF_STATUS, code_of_error, code_of_several, exit_code
+from signoff.cli.exits import INTERRUPTED, OF_STATUS, code_of_error, code_of_several, exit_code
 from signoff.core.outcome import Status
 
 PROMISED = {
@@ -27,7 +27,7 @@ def test_every_way_to_rest_has_a_code_and_only_completion_has_zero() -> None:
     """`signoff run ... && deploy` must be safe for every status there will ever be."""
     assert set(Status) - set(OF_STATUS) == {Status.RUNNING}
     assert [status for status, code in OF_STATUS.items() if code == 0] == [Status.COMPLETED]
-    assert exit_code(Status.RUNNING) is None
+    assert exit_code(Status.RUNNING) == INTERRUPTED
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_a_mistake_of_usage_is_told_from_a_failure(error: errors.SignoffError, c
     ("codes", "code"), [([], 0), ([0, 0], 0), ([0, 10], 10), ([10, 1, 0], 1), ([75, 10], 10)]
 )
 def test_several_runs_have_one_code_that_hides_no_trouble(codes: list[int], code: int) -> None:
-    """A night's `resume --due` is looked at as a whole."""
+    """A nightly `resume --due` is judged as a whole."""
     assert code_of_several(codes) == code

@@ -29,7 +29,7 @@ def request(prompt: str, **more: Any) -> dict[str, Any]:
 def test_a_line_says_what_a_request_is_about_and_whether_that_is_all(
     asked: dict[str, Any], line: str, more: bool
 ) -> None:
-    """Ten critics' prompts all begin alike, and what is cut off has to be found."""
+    """The prompts of ten critics start alike, and users have to find the part that is cut off."""
     assert headline(asked) == line
     assert list(detail_lines(asked)) == (["details: signoff inbox 7"] if more else [])
 
@@ -52,7 +52,7 @@ def test_a_long_prompt_for_a_response_names_the_file_that_holds_it_all(tmp_path:
 def test_a_deadline_is_said_wherever_the_request_is_listed(
     seconds: float, state: str, said: str
 ) -> None:
-    """Whoever reads what `run` prints at its wait learns that there is no time to lose."""
+    """Users who read the output of a waiting `run` have to see the deadline."""
     at = time.time() + seconds
     asked = request("Ship?", deadline=at, state=state, at_deadline="it counts as rejected")
 

@@ -21,7 +21,7 @@ async def in_a_task_of_its_own() -> None:
 
 
 def test_a_task_that_ends_the_program_does_not_choose_its_exit_code() -> None:
-    """It ends the loop past the engine, and its 0 would pass for a completed run."""
+    """It ends the event loop without the engine, and its 0 would mean a completed run."""
     with pytest.raises(HandlerFailed, match=r"sys\.exit"):
         run_interruptibly(in_a_task_of_its_own(), choose_view(Output()))
 
@@ -31,13 +31,13 @@ async def press_ctrl_c() -> None:
 
 
 def test_a_workflow_that_raises_what_ctrl_c_does_is_told_so() -> None:
-    """An empty line and the code of an interrupt would blame whoever sat at the keyboard."""
+    """An empty line and the exit code of an interrupt would blame the user."""
     with pytest.raises(HandlerFailed, match="raised KeyboardInterrupt"):
         run_interruptibly(press_ctrl_c(), choose_view(Output()))
 
 
 def test_a_stop_is_heard_while_the_loop_has_nothing_to_do() -> None:
-    """A stop that came at the wrong moment was heard when the agent answered, an hour later."""
+    """A stop at the wrong moment took effect only when the agent answered, an hour later."""
     woken_by_something_else: list[str] = []
 
     def stop() -> None:

@@ -21,7 +21,7 @@ FLOW = Workflow(
 
 
 class Stage:
-    """A live view over an imaginary terminal, at a standstill in time."""
+    """A live view on a fake terminal, with a clock that does not move."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ def test_what_a_gate_offers_is_named_as_people_will_choose_it() -> None:
 
 
 def test_a_program_left_over_is_being_ended_and_not_running() -> None:
-    """For five seconds a resume seemed to run what it was about to ask about."""
+    """For five seconds, a resume seemed to run what it was about to ask about."""
     history = Timeline().follow(
         [
             started(),
@@ -114,7 +114,7 @@ def test_a_program_left_over_is_being_ended_and_not_running() -> None:
 
 
 def test_a_finished_step_stays_as_a_line() -> None:
-    """The history is read by scrolling up, long after the picture has gone."""
+    """Users scroll up to read the history long after the live view has ended."""
     stage = Stage()
     stage.record(started(), ask("ask#1"))
     stage.clock.advance(2)
@@ -133,7 +133,7 @@ def test_a_finished_step_stays_as_a_line() -> None:
 
 
 def test_trouble_stays_as_a_line_too() -> None:
-    """Why a step took three tries is asked after it has succeeded."""
+    """Users ask why a step took three attempts after it has succeeded."""
     stage = Stage()
     stage.record(started(), ask("ask#1"))
 
@@ -191,7 +191,7 @@ def test_no_line_is_wider_than_the_terminal(width: int) -> None:
 
 
 def test_what_a_step_said_goes_with_the_step() -> None:
-    """Words that stay under the next step look as if that one had said them."""
+    """Progress that stays below the next step looks as if it came from that one."""
     stage = Stage()
     stage.record(started())
     stage.view.notice(Progress("one", "draft", "", "nothing has changed"))
@@ -263,7 +263,7 @@ def test_quick_steps_are_printed_together_and_seen_meanwhile() -> None:
 
 
 def test_stopping_is_said_at_once() -> None:
-    """After ctrl-c people need to know that it was heard."""
+    """After ctrl-c, users need to see that it was noticed."""
     stage = Stage()
     stage.record(started())
 
@@ -273,14 +273,14 @@ def test_stopping_is_said_at_once() -> None:
 
 
 class Screen(io.StringIO):
-    """A terminal that obeys the few codes a live picture is drawn with."""
+    """A terminal that supports the few control codes of a live view."""
 
     _CODES = re.compile(
         r"\x1b\[(?P<number>\d*)(?P<code>[A-Za-z])|\x1b\[\?25[hl]|\r|\n|[^\x1b\r\n]+"
     )
 
     def lines(self) -> list[str]:
-        """Returns what is to be seen in the end."""
+        """Returns what the screen shows in the end."""
         rows, row = [""], 0
         for found in self._CODES.finditer(self.getvalue()):
             match found["code"], found[0]:
@@ -299,7 +299,7 @@ class Screen(io.StringIO):
 
 
 def test_lines_that_stay_are_never_mixed_with_the_picture() -> None:
-    """Drawn by two threads at once, a picture stays on the screen and a line is lost."""
+    """If two threads draw at once, a fragment stays on the screen and a line is lost."""
     screen = Screen()
     console = Console(file=screen, width=80, force_terminal=True, color_system=None)
     visits = range(2, 402)

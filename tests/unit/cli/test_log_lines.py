@@ -13,14 +13,14 @@ def record(name: str, message: str, error: Exception | None = None) -> logging.L
 def test_what_the_engine_logs_looks_like_every_other_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The name of a module means nothing to whoever runs a flow."""
+    """The name of a module means nothing to a user who runs a flow."""
     LogLines().emit(record("signoff.store.rundir.projection", "the directory is behind"))
 
     assert capsys.readouterr().err == "warning: the directory is behind\n"
 
 
 def test_another_librarys_warning_says_whose_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """Nobody should look for it in signoff."""
+    """Users should not look for it in signoff."""
     LogLines().emit(record("urllib3.pool", "full"))
 
     assert capsys.readouterr().err == "warning: urllib3.pool: full\n"

@@ -7,7 +7,7 @@ from signoff.cli.options import inputs
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("text", "params"),
     [
         ("topic=a = b", {"topic": "a = b"}),
         ("topic=", {"topic": ""}),
@@ -17,20 +17,20 @@ from signoff.cli.options import inputs
         ("count:=3", {"count": 3}),
     ],
 )
-def test_a_parameter_is_text_unless_it_is_said_to_be_json(given: str, read: dict[str, Any]) -> None:
-    """A list could be given to no workflow that does not declare one."""
-    assert inputs([given]) == read
+def test_a_parameter_is_text_unless_it_is_marked_as_json(text: str, params: dict[str, Any]) -> None:
+    """Without it, lists could only be passed to workflows that declare them."""
+    assert inputs([text]) == params
 
 
-@pytest.mark.parametrize("given", ["topic", "=x", "tags:=[1", "tags:=a,b", "tags:=" + "[" * 9000])
-def test_a_parameter_that_cannot_be_read_is_refused(given: str) -> None:
-    """Guessing would start a run with something else than was meant."""
+@pytest.mark.parametrize("text", ["topic", "=x", "tags:=[1", "tags:=a,b", "tags:=" + "[" * 9000])
+def test_a_parameter_that_cannot_be_read_is_refused(text: str) -> None:
+    """Guessing could start a run with the wrong values."""
     with pytest.raises(click.BadParameter):
-        inputs([given])
+        inputs([text])
 
 
 @pytest.mark.parametrize("second", ["tag=b", "tag:=[]"])
-def test_a_parameter_given_twice_is_refused_with_the_way_to_give_a_list(second: str) -> None:
-    """The first one would be lost without a word."""
+def test_a_repeated_parameter_is_refused_with_the_syntax_of_a_list(second: str) -> None:
+    """The first one would be lost silently."""
     with pytest.raises(click.BadParameter, match=r"'tag' is given twice; .* tag:='\["):
         inputs(["tag=a", second])

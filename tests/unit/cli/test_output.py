@@ -8,23 +8,23 @@ from signoff.cli.output import Output
 def test_json_goes_to_stdout_and_everything_else_to_stderr(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`signoff ... --json | jq` must never meet a stray line."""
+    """`signoff ... --json | jq` must never read a stray line."""
     out = Output(as_json=True)
 
-    out.note("made something")
+    out.note("created something")
     out.warn("something is odd")
     out.json({"run": "Grüße", "usd": None})
 
     printed = capsys.readouterr()
     assert json.loads(printed.out) == {"run": "Grüße", "usd": None}
-    assert printed.err.splitlines() == ["made something", "warning: something is odd"]
+    assert printed.err.splitlines() == ["created something", "warning: something is odd"]
 
 
 def test_a_quiet_command_still_warns(capsys: pytest.CaptureFixture[str]) -> None:
-    """Quiet is about progress, not about trouble."""
+    """Quiet hides progress, not problems."""
     out = Output(quiet=True)
 
-    out.note("made something")
+    out.note("created something")
     out.warn("something is odd")
 
     assert capsys.readouterr().err == "warning: something is odd\n"
@@ -45,7 +45,7 @@ def test_a_table_that_goes_into_a_pipe_is_plain_and_complete(
 def test_a_style_is_not_seen_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Colour codes in a log file are noise."""
+    """Color codes in a log file are noise."""
     Output().line("done", style="green")
 
     assert capsys.readouterr().out == "done\n"

@@ -47,7 +47,7 @@ def report(
     ],
 )
 def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
-    """A person should never have to look up the next command."""
+    """Users should never have to look up the next command."""
     assert any(command in text for text in next_lines(report(status, due_at=5.0)))
 
 
@@ -92,7 +92,7 @@ def test_the_reason_of_a_bad_end_stands_in_the_first_line(
 def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
     capsys: pytest.CaptureFixture[str], reason: StopReason, line: str
 ) -> None:
-    """A process that died is another matter than a person who pressed ctrl-c."""
+    """A process that died is not the same as a user who pressed ctrl-c."""
     print_summary(report(Status.INTERRUPTED, reason=reason), Output())
 
     assert capsys.readouterr().out.splitlines()[0] == line
@@ -101,7 +101,7 @@ def test_an_interrupted_run_says_why_unless_that_is_the_same_word(
 def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """On a build server this is all the person gets to see."""
+    """On a build server, this is all that users see."""
     request = {
         "number": 7,
         "kind": "choice",
@@ -127,7 +127,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
 
 
 def test_a_waiting_run_says_what_was_answered_already_and_how_to_go_on() -> None:
-    """Without it, an answer that was given looks as if it had been lost."""
+    """Without it, a recorded answer looks as if it had been lost."""
     answer = {"value": False, "text": "meddled", "by": "ann", "at": 1.0}
     given = {"number": 7, "kind": "approval", "answer": answer}
     waiting = replace(report(Status.WAITING), answered=(given,))
@@ -160,7 +160,7 @@ def test_the_rule_that_ended_a_run_stands_beside_its_status(
 def test_at_the_limit_the_file_that_sets_it_is_named(
     target: str, story: FlowReport | None, hint: str
 ) -> None:
-    """Allowing more rounds is easy once one knows where they are counted."""
+    """Users can allow more rounds once they know where the limit is set."""
     ended = report(Status.LIMIT)
     ended = replace(ended, row=ended.row._replace(target=target), notation_report=story)
 

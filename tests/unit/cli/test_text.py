@@ -19,7 +19,7 @@ from signoff.cli.text import ago, ahead, clean, moment, one_line, wrapped
     ],
 )
 def test_nothing_a_terminal_would_obey_gets_through(text: str, shown: str) -> None:
-    """A model's text could otherwise repaint what a person believes to be approving."""
+    """A model's text could otherwise change what an approver sees."""
     assert clean(text) == shown
 
 
@@ -49,7 +49,7 @@ def test_the_past_is_told_roughly(seconds: float, words: str) -> None:
 def test_a_time_says_where_its_clock_hangs(
     zone: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A log of a server is read somewhere else."""
+    """The log of a server is read in another time zone."""
     with monkeypatch.context() as patch:
         patch.setenv("TZ", zone)
         time.tzset()
@@ -66,7 +66,7 @@ def test_the_future_is_told_roughly_and_exactly() -> None:
 
 
 def test_prose_breaks_between_words_and_keeps_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal breaks in the middle of a word, right where a person is to decide."""
+    """A terminal breaks lines in the middle of a word, right where the user has to decide."""
     monkeypatch.setenv("COLUMNS", "24")
 
     shown = wrapped("  #7 Is this well-written text good?\n\n  - indented", hang="     ")
@@ -81,7 +81,7 @@ def test_prose_breaks_between_words_and_keeps_its_lines(monkeypatch: pytest.Monk
 
 
 def test_a_word_that_fits_nowhere_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Addresses are there to be copied."""
+    """URLs and paths have to stay copyable."""
     monkeypatch.setenv("COLUMNS", "5")
     address = "https://example.org/" + "x" * 30
 

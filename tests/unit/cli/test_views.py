@@ -17,7 +17,7 @@ def lines_of(stream: io.StringIO) -> list[str]:
 
 
 def test_a_run_is_told_line_by_line_with_the_time() -> None:
-    """A log of a build server is all somebody has the next morning."""
+    """The log of a build server is all that users have the next morning."""
     stream = io.StringIO()
     view = PlainView(stream=stream)
 
@@ -41,7 +41,7 @@ def test_more_is_told_when_more_was_asked_for() -> None:
 
 
 def test_a_pause_names_who_is_waited_for() -> None:
-    """`ask#1` is the engine's name for it, not the person's."""
+    """`ask#1` is the engine's name for it, not the user's."""
     stream = io.StringIO()
     view = PlainView(stream=stream)
     view.notice(Recorded("one", [STARTED, ASKED]))
@@ -62,7 +62,7 @@ def test_of_several_runs_each_line_says_whose_it_is() -> None:
 
 
 def test_a_resumed_run_is_told_with_what_was_known_before() -> None:
-    """Without its past, the first lines would name no step."""
+    """Without its history, the first lines would name no step."""
     stream = io.StringIO()
     stopped = ev.RunStopped(Status.INTERRUPTED, at=4)
     view = PlainView({"one": Timeline().follow([STARTED, stopped])}, stream=stream)
@@ -73,7 +73,7 @@ def test_a_resumed_run_is_told_with_what_was_known_before() -> None:
 
 
 def test_a_quiet_view_says_nothing_and_knows_the_story() -> None:
-    """Ctrl-C still has to find what to end, and the summary what to tell."""
+    """Ctrl-C still has to find the runs to stop, and the summary what to report."""
     view = View()
 
     call = ev.EffectStarted(EffectId("a#1"), EffectKind.ASK, "d", {"agent": "claude"}, at=1)

@@ -26,7 +26,7 @@ from signoff.runtime.ports import Agent, capabilities_of
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Store
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import RunFiles
 
 GOAL = Goal(goal="Write about the sea.")
 

@@ -11,7 +11,7 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.flows.layout import FlowLayout
-from signoff.store.rundir import RunDirectory
+from signoff.store.rundir.directory import RunDirectory
 from tests.unit.store.rundir.story import Story, asked
 
 STEPS = {

@@ -14,7 +14,7 @@ from signoff.core.requests import Answer, Approval, Choice, ItemState, Question,
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import RunFiles
 from signoff.testing import WrappedStore
 from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
 

@@ -18,7 +18,7 @@ from signoff.core.requests import Question
 from signoff.core.spend import Usage
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentTransient, UsageError
-from signoff.store.rundir import RunFiles
+from signoff.store.rundir.files import RunFiles
 from signoff.testing import ScriptedAgent
 from tests.unit.agents.programs import program
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step

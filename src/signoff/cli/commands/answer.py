@@ -7,33 +7,26 @@ from pathlib import Path
 
 import click
 
+from signoff.app.answering import AnswerInput, find_item, record_answer
+from signoff.app.inbox import refuse_reference_as_answer
+from signoff.cli.decisions import after_decision
 from signoff.cli.options import (
+    CliCommand,
     answer_options,
-    debug_option,
     open_here,
     progress_options,
     read_text_file,
 )
 from signoff.cli.output import DisplayOptions
 
-_EPILOG = """\b
-Examples:
-  signoff answer yes                     the latest run's only question
-  signoff answer 7 "Use the short title"
-  signoff answer 7 2 --text "because"    the second option, with a reason
-  signoff answer first-try --file reply.md --resume
-  pbpaste | signoff answer 7 -
-"""
 
-
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @click.argument("words", nargs=-1, metavar="[ITEM|RUN] [VALUE]")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Read the answer from a file.")  # fmt: skip
 @click.option("--text", "--why", "text", default="", help="A comment or reason.")
 @answer_options
 @progress_options
-@debug_option
 def command(
     words: tuple[str, ...],
     file: Path | None,
@@ -49,11 +42,14 @@ def command(
     ITEM is the number shown by `signoff inbox`; the default is the latest run's only
     request. VALUE is a text, an option or its number; - reads it from stdin. Each request
     is answered once. Resume the run with --resume, or later with `signoff resume`.
-    """
-    from signoff.app.answering import AnswerInput, find_item, record_answer
-    from signoff.app.inbox import refuse_reference_as_answer
-    from signoff.cli.decisions import after_decision
 
+    Examples:
+      signoff answer yes                     the latest run's only question
+      signoff answer 7 "Use the short title"
+      signoff answer 7 2 --text "because"    the second option, with a reason
+      signoff answer first-try --file reply.md --resume
+      pbpaste | signoff answer 7 -
+    """
     where, value = _parse(words, file)
     with open_here(limits=limits) as project:
         if where is None and words and words[0] != "-":

@@ -6,35 +6,31 @@ import asyncio
 
 import click
 
+from signoff.app.run_files import catch_up
+from signoff.app.runs import cancel
 from signoff.cli import exits
-from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
-
-_EPILOG = """\b
-Examples:
-  signoff cancel first-try --why "wrong input"
-"""
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
+from signoff.cli.output import Output
+from signoff.core.outcome import Status
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--why", default="", help="The reason, which is recorded.")
-@json_option
-@debug_option
-def command(run: str | None, why: str, as_json: bool) -> int:
+@output_options
+def command(run: str | None, why: str, out: Output) -> int:
     """Cancel RUN (default: the latest run).
 
     If another process drives the run, this command waits for it to stop: when it returns,
     nothing of the run is active any more.
-    """
-    from signoff.app.run_files import catch_up
-    from signoff.app.runs import cancel
-    from signoff.core.outcome import Status
 
-    out = output(as_json)
+    Examples:
+      signoff cancel first-try --why "wrong input"
+    """
     with open_here() as project:
         name, status = asyncio.run(cancel(project, run, why))
         catch_up(project, name, out.warn)
-    if as_json:
+    if out.as_json:
         out.json({"run": name, "status": status.value})
     else:
         out.line(f"{status.value}  {name}")

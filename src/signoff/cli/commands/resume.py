@@ -3,58 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
+from signoff.app.history import timeline_of
+from signoff.app.next_commands import error_message
+from signoff.app.project import Project
+from signoff.app.resume import FROM_OUTSIDE, due_runs, resume_due
+from signoff.app.settings import command_line_limits
+from signoff.app.show import show
 from signoff.cli import exits
-from signoff.cli.options import (
-    debug_option,
-    inputs,
-    open_here,
-    pairs,
-    progress_options,
-    run_argument,
-)
+from signoff.cli.driving import choose_view, drive_resume, events_file
+from signoff.cli.interrupts import Interrupted, run_interruptibly
+from signoff.cli.options import CliCommand, inputs, open_here, pairs, progress_options, run_argument
 from signoff.cli.output import DisplayOptions
-
-if TYPE_CHECKING:
-    from signoff.app.project import Project
-
-_EPILOG = """\b
-Examples:
-  signoff resume                     the latest run
-  signoff resume first-try --limit usd=10
-  signoff resume first-try --adopt   with a changed workflow
-  signoff resume first-try --agent writer=manual --agent critic=codex
-  signoff resume --due               all parked runs that are due
-"""
+from signoff.cli.summary import print_summary, report_to_json
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--due", is_flag=True, help="Resume all runs that are due.")
 @click.option("--adopt", is_flag=True, help="Adopt the changed workflow definition.")
 @click.option("--target", metavar="TARGET", help="The workflow's new location, if it has moved.")
-@click.option(
-    "--agent", "agents", multiple=True, metavar="NAME=OTHER",
-    help="Use agent OTHER (or `manual`: you) instead of NAME from now on. Repeatable.",
+@click.option("--agent", "agents", multiple=True, metavar="NAME=OTHER",
+              help="Use agent OTHER (or `manual`: you) instead of NAME from now on. Repeatable.",
 )  # fmt: skip
-@click.option(
-    "-i", "--input", "given", multiple=True, metavar="KEY=VALUE",
-    help="Correct a parameter that no finished step has used. Repeatable.",
-)  # fmt: skip
+@click.option("-i", "--input", "values", multiple=True, metavar="KEY=VALUE",
+              help="Correct a parameter that no finished step has used. Repeatable.")  # fmt: skip
 @click.option("--pull", is_flag=True,
               help="Hand all further work to external workers (`signoff next RUN`).")  # fmt: skip
 @progress_options
-@debug_option
 def command(
     run: str | None,
     due: bool,
     adopt: bool,
     target: str | None,
     agents: tuple[str, ...],
-    given: tuple[str, ...],
+    values: tuple[str, ...],
     pull: bool,
     limits: dict[str, str],
     display: DisplayOptions,
@@ -63,11 +48,15 @@ def command(
 
     Finished work is not repeated and not paid for again. Answer files in the run's hitl/
     folder are used first. For a run that has ended, its result is shown.
-    """
-    from signoff.app.resume import FROM_OUTSIDE
-    from signoff.cli.driving import drive_resume
 
-    if due and (run or adopt or target or agents or given or pull):
+    Examples:
+      signoff resume                     the latest run
+      signoff resume first-try --limit usd=10
+      signoff resume first-try --adopt   with a changed workflow
+      signoff resume first-try --agent writer=manual --agent critic=codex
+      signoff resume --due               all parked runs that are due
+    """
+    if due and (run or adopt or target or agents or values or pull):
         raise click.UsageError(
             "--due resumes all runs that are due; it cannot be combined with RUN, --adopt, "
             "--agent, --input, --pull or --target"
@@ -84,20 +73,11 @@ def command(
             target=target,
             adopt=adopt,
             switch=switch,
-            params=inputs(given),
+            params=inputs(values),
         )
 
 
 def _resume_due(project: Project, display: DisplayOptions) -> int:
-    from signoff.app.history import timeline_of
-    from signoff.app.next_commands import error_message
-    from signoff.app.resume import due_runs, resume_due
-    from signoff.app.settings import command_line_limits
-    from signoff.app.show import show
-    from signoff.cli.driving import choose_view, events_file
-    from signoff.cli.interrupts import Interrupted, run_interruptibly
-    from signoff.cli.summary import print_summary, report_to_json
-
     out = display.out
     history = {row.name: timeline_of(project, row) for row in due_runs(project)}
     view = choose_view(out, history=history, several=True)
@@ -115,14 +95,14 @@ def _resume_due(project: Project, display: DisplayOptions) -> int:
         except Interrupted:
             return exits.INTERRUPTED
     reports = [show(project, each.run) for each in resumed if each.error is None]
-    if display.out.as_json:
+    if out.as_json:
         out.json([report_to_json(report) for report in reports])
     else:
         for report in reports:
             print_summary(report, out)
         if not resumed:
             out.line("no runs are due")
-    codes = [exits.exit_code(report.row.status) or exits.OK for report in reports]
+    codes = [exits.OF_STATUS.get(report.row.status, exits.OK) for report in reports]
     for each in resumed:
         if each.error is not None:
             out.warn(f"{each.run}: {error_message(each.error)}")

@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from signoff.cli.options import debug_option, json_option, open_here, output, run_argument
+from signoff.app.run_files import catch_up
+from signoff.app.show import RunDetails, show
+from signoff.cli.options import CliCommand, open_here, output_options, run_argument
+from signoff.cli.output import Output
+from signoff.cli.summary import print_details, print_indented, print_summary, report_to_json
+from signoff.cli.text import moment
 from signoff.documents.control_characters import json_text
-
-if TYPE_CHECKING:
-    from signoff.app.show import RunDetails
-    from signoff.cli.output import Output
-    from signoff.runtime.timeline import Timeline
-
-_EPILOG = """\b
-Examples:
-  signoff show                 the latest run
-  signoff show first-try
-  signoff show first-try --json | jq .spend
-  signoff show first-try --json --state | jq .state.notes
-
-With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
-more. A cost that a call did not report is null, never 0.
-"""
+from signoff.runtime.amounts import duration, money
+from signoff.runtime.narration import describe_answer
+from signoff.runtime.timeline import Timeline
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--state", "with_state", is_flag=True,
               help="Include the run's state; with --json, as `state`.")  # fmt: skip
-@json_option
-@debug_option
-def command(run: str | None, with_state: bool, as_json: bool) -> None:
-    """Show RUN in detail (default: the latest run)."""
-    from signoff.app.run_files import catch_up
-    from signoff.app.show import show
-    from signoff.cli.summary import print_details, print_summary, report_to_json
+@output_options
+def command(run: str | None, with_state: bool, out: Output) -> None:
+    """Show RUN in detail (default: the latest run).
 
-    out = output(as_json)
+    Examples:
+      signoff show                 the latest run
+      signoff show first-try
+      signoff show first-try --json | jq .spend
+      signoff show first-try --json --state | jq .state.notes
+
+    With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
+    more. A cost that a call did not report is null, never 0.
+    """
     with open_here() as project:
         name = project.run(run).name
         catch_up(project, name, out.warn)
         report = show(project, name)
-        if as_json:
+        if out.as_json:
             state = {"state": report.state} if with_state else {}
             out.json({**report_to_json(report), **state})
             return
@@ -51,13 +45,12 @@ def command(run: str | None, with_state: bool, as_json: bool) -> None:
         print_details(report, out)
         _describe(report, out)
         if with_state:
-            _show_state(report, out)
+            out.line()
+            out.line("  state")
+            print_indented(json_text(report.state, indent=2), out)
 
 
 def _describe(report: RunDetails, out: Output) -> None:
-    from signoff.cli.text import moment
-    from signoff.runtime.amounts import duration, money
-
     row, line = report.row, report.timeline
     out.line()
     out.line(f"  workflow {row.workflow}  {row.target}")
@@ -109,18 +102,8 @@ def _print_errors(line: Timeline, out: Output) -> None:
 
 def _print_decisions(line: Timeline, out: Output) -> None:
     """Prints who decided what, and why."""
-    from signoff.cli.text import moment
-    from signoff.runtime.narration import describe_answer
-
     if line.decisions:
         out.line()
     for each in line.decisions:
         words = describe_answer({"value": each.value, "by": each.by, "text": each.text})
         out.prose(f"  {moment(each.at)}  {each.step}: {words}", hang="    ")
-
-
-def _show_state(report: RunDetails, out: Output) -> None:
-    out.line()
-    out.line("  state")
-    for line in json_text(report.state, indent=2).split("\n"):
-        out.line(f"  {line}")

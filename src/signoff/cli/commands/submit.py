@@ -8,31 +8,21 @@ from typing import Any
 
 import click
 
+from signoff.app.answering import AnswerInput
+from signoff.app.external_work import submit
+from signoff.cli.external_work import drive_external, status_exit_code
 from signoff.cli.options import (
-    debug_option,
-    json_option,
+    CliCommand,
     notation_options,
     open_here,
-    output,
+    output_options,
     read_text_file,
     run_argument,
 )
-
-_EPILOG = """\b
-Examples:
-  signoff submit book --result '{"decision": "approved"}'
-  signoff submit book --item 7 --result - < result.json
-  signoff submit book --item 7 --result '{}' \\
-      --statements '[["UPDATE chapters SET words = ? WHERE id = 3", [900]]]'
-  signoff submit book --item 7 --failure "chapter 3 is missing"
-
-Exit codes: 0 accepted, and there is more work or the run is completed; 16 not accepted (the
-reason and the open work are printed); 10 accepted, and waiting for a human; otherwise as
-for `run`.
-"""
+from signoff.cli.output import Output
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @run_argument
 @click.option("--result", metavar="JSON", help="The result; - reads it from stdin.")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -46,8 +36,7 @@ for `run`.
 @click.option("--by", default="", metavar="NAME",
               help="Who did it; the logged-in user by default.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
-@json_option
-@debug_option
+@output_options
 def command(
     run: str | None,
     result: str | None,
@@ -57,24 +46,29 @@ def command(
     options: dict[str, Any],
     digest: str | None,
     by: str,
-    verbose: bool,
-    as_json: bool,
+    out: Output,
 ) -> int:
     """Submit work for RUN, or report that it could not be done.
 
     The engine checks the conditions and prints the next work. Work that does not meet them
     can be submitted once more, with the reason shown; then a human decides. Requests to
     humans cannot be answered here.
-    """
-    from signoff.app.answering import AnswerInput
-    from signoff.app.external_work import submit
-    from signoff.cli.external_work import drive_external, status_exit_code
 
+    Examples:
+      signoff submit book --result '{"decision": "approved"}'
+      signoff submit book --item 7 --result - < result.json
+      signoff submit book --item 7 --result '{}' \\
+          --statements '[["UPDATE chapters SET words = ? WHERE id = 3", [900]]]'
+      signoff submit book --item 7 --failure "chapter 3 is missing"
+
+    Exit codes: 0 accepted, and there is more work or the run is completed; 16 not accepted (the
+    reason and the open work are printed); 10 accepted, and waiting for a human; otherwise as
+    for `run`.
+    """
     text = _parse(result, file, failure)
     if failure is not None and options:
         raise click.UsageError(f"--failure cannot be combined with {' or '.join(options)}")
     answer = AnswerInput(text, failed=failure is not None, extras=options, digest=digest, by=by)
-    out = output(as_json, verbose=verbose)
     with open_here() as project:
         status = drive_external(
             out,

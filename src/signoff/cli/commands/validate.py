@@ -8,59 +8,55 @@ from typing import Any
 
 import click
 
+from signoff.app.validate import ValidationResult, validate
 from signoff.cli import exits
-from signoff.cli.options import complete_target, debug_option, json_option, notation_options, output
-
-_EPILOG = """\b
-Examples:
-  signoff validate flow.py
-  signoff validate package.module:NAME other.py
-  signoff validate     the settings and all workflows that can be run by name
-"""
+from signoff.cli.options import CliCommand, complete_target, notation_options, output_options
+from signoff.cli.output import Output
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=CliCommand)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
 @notation_options("validate")
-@json_option
-@debug_option
-def command(targets: tuple[str, ...], options: dict[str, Any], as_json: bool) -> int:
+@output_options
+def command(targets: tuple[str, ...], options: dict[str, Any], out: Output) -> int:
     """Check settings and workflows without running them.
 
     Every problem is reported with its location and how to fix it. Exits with 2 if there
     are any. Warnings do not change the exit code.
-    """
-    from signoff.app.validate import validate
 
-    out = output(as_json)
+    Examples:
+      signoff validate flow.py
+      signoff validate package.module:NAME other.py
+      signoff validate     the settings and all workflows that can be run by name
+    """
     checked = validate(targets, Path.cwd(), os.environ, options)
     valid = all(each.valid for each in checked)
-    if as_json:
+    if out.as_json:
         problems = [
             {"target": each.target, "where": p.where, "what": p.what, "remedy": p.remedy}
             for each in checked
             for p in each.problems
         ]
         workflows = [each.workflow for each in checked if each.workflow]
-        warnings = [
-            {"target": each.target, "what": warning}
-            for each in checked
-            for warning in each.warnings
-        ]
+        warnings = [{"target": each.target, "what": w} for each in checked for w in each.warnings]
         out.json(
             {"valid": valid, "workflows": workflows, "problems": problems, "warnings": warnings}
         )
-        return exits.OK if valid else exits.USAGE
-    for each in checked:
-        if each.workflow:
-            out.line(f"ok  {each.workflow}  ({each.target})")
-        for warning in each.warnings:
-            # Some warnings start with their file and line.
-            located = warning.startswith(Path(each.target).name)
-            out.warn(warning if located else f"{each.target}: {warning}")
-        for problem in each.problems:
-            # Relative paths are shorter, and editors and terminals can open them.
-            out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")
-    if not checked:
-        out.line("settings are valid; no workflows can be run by name")
+    else:
+        for each in checked:
+            _print(each, out)
+        if not checked:
+            out.line("settings are valid; no workflows can be run by name")
     return exits.OK if valid else exits.USAGE
+
+
+def _print(checked: ValidationResult, out: Output) -> None:
+    if checked.workflow:
+        out.line(f"ok  {checked.workflow}  ({checked.target})")
+    for warning in checked.warnings:
+        # Some warnings start with their file and line.
+        located = warning.startswith(Path(checked.target).name)
+        out.warn(warning if located else f"{checked.target}: {warning}")
+    for problem in checked.problems:
+        # Relative paths are shorter, and editors and terminals can open them.
+        out.line(str(problem).replace(f"{Path.cwd()}{os.sep}", ""), style="red")

@@ -16,9 +16,8 @@ from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice, Request
+from signoff.core.requests import RETRY, Choice, Request
 from signoff.core.stop_reason import NotConverging
-from signoff.core.transitions import RETRY
 from signoff.flows.flow import Flow
 from signoff.flows.state import (
     UNREVIEWED,

@@ -15,8 +15,7 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.requests import Choice, Option, Request
-from signoff.core.transitions import RETRY
+from signoff.core.requests import RETRY, Choice, Option, Request
 from signoff.errors import AgentBadOutput
 from signoff.flows.state import FlowState
 from signoff.flows.steps.handler import FlowHandler

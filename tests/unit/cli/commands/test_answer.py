@@ -1,4 +1,4 @@
-"""Answers given on the command line."""
+"""Answers on the command line."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ workflow:
 def test_a_text_in_a_file_is_taken_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person who stands in for an author with a file made on Windows got another text."""
+    """An answer from a file with Windows line ends must arrive unchanged."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIGNOFF_HOME", raising=False)
     (tmp_path / "flow.yaml").write_text(FLOW)

@@ -18,7 +18,7 @@ SETTINGS = "version: 1\nagents:\n  stand-in: {{kind: scripted, file: {file}}}\n"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of a person who has an agent called stand-in, and no model."""
+    """A folder of a user who has an agent called stand-in, and no model."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
@@ -36,38 +36,38 @@ def test_it_ends_with_every_version_and_where_everything_is(
     """The first command of a newcomer has to explain itself."""
     assert main(["demo", "--agent", "stand-in"]) == 0
 
-    said = capsys.readouterr()
-    assert "  1  Sipwell is free and needs no account.\n" in said.out
-    assert "HIGH     the text does not say that it comes out on 1 May" in said.out
-    assert "     fixed by exact edits, without an agent call:\n  3  sipwell is free" in said.out
-    assert "artifact  signoff-demo/.signoff/runs/demo/final/artifact.md" in said.out
-    assert "round  open" in said.out
-    assert "  cd signoff-demo\n" in said.err
+    printed = capsys.readouterr()
+    assert "  1  Sipwell is free and needs no account.\n" in printed.out
+    assert "HIGH     the text does not say that it comes out on 1 May" in printed.out
+    assert "     fixed by exact edits, without an agent call:\n  3  sipwell is free" in printed.out
+    assert "artifact  signoff-demo/.signoff/runs/demo/final/artifact.md" in printed.out
+    assert "round  open" in printed.out
+    assert "  cd signoff-demo\n" in printed.err
 
 
 def test_a_person_can_be_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever has no agent at all can still see the loop at work."""
+    """Users without any agent can still see how the loop works."""
     assert main(["demo", "--agent", "manual", "--no-input"]) == 10
 
-    said = capsys.readouterr()
-    assert "#1 response: Facts: sipwell is an app for the phone." in said.out
-    assert said.err.endswith("Run these commands in the demo's folder: cd signoff-demo\n")
+    printed = capsys.readouterr()
+    assert "#1 response: Facts: sipwell is an app for the phone." in printed.out
+    assert printed.err.endswith("Run these commands in the demo's folder: cd signoff-demo\n")
 
 
 def test_programs_get_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever else is told must not get into it."""
+    """No other output may get into it."""
     assert main(["demo", "--agent", "stand-in", "--folder", "place", "--json"]) == 0
 
-    said = json.loads(capsys.readouterr().out)
-    assert [sum(each["open"].values()) for each in said["rounds"]] == [2, 1, 0]
+    printed = json.loads(capsys.readouterr().out)
+    assert [sum(each["open"].values()) for each in printed["rounds"]] == [2, 1, 0]
 
 
 def test_without_the_model_it_says_how_to_get_it_and_makes_nothing(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
-    """One line to copy, and no half-made project left behind."""
+    """One line to copy, and no incomplete project is left behind."""
     assert main(["demo"]) == 2
 
-    said = capsys.readouterr().err
-    assert f"{install_command('local')} && signoff models pull" in said
+    printed = capsys.readouterr().err
+    assert f"{install_command('local')} && signoff models pull" in printed
     assert not (folder / "signoff-demo").exists()

@@ -16,7 +16,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A beginner goes on by copying two lines."""
+    """A beginner continues by copying two lines."""
     assert main(["init", "--preset", "docs"]) == 0
 
     said = capsys.readouterr()
@@ -31,7 +31,7 @@ def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
 def test_a_file_that_was_kept_is_told_apart(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
-    """Otherwise people would run the new flow with the old goal unawares."""
+    """Otherwise users would unknowingly run the new flow with the old goal."""
     (folder / "goal.yaml").write_text("goal: mine\n")
 
     assert main(["init", "--preset", "stories"]) == 0
@@ -70,7 +70,7 @@ def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
 def test_json_names_every_file_and_the_next_commands(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
-    """Scripts that set projects up go on from there."""
+    """Scripts that set up projects continue from there."""
     assert main(["init", "--preset", "docs", "--json"]) == 0
 
     said = json.loads(capsys.readouterr().out)
@@ -81,7 +81,7 @@ def test_json_names_every_file_and_the_next_commands(
 
 
 def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """Looking is not asking for."""
+    """Listing presets creates nothing."""
     assert main(["init", "--list"]) == 0
     assert main(["init", "--list", "--json"]) == 0
 
@@ -94,7 +94,7 @@ def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path
 def test_a_wrong_preset_is_a_mistake_of_usage(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
-    """Exit code 2, with the right names, and nothing made."""
+    """Exit code 2, with the right names, and nothing created."""
     assert main(["init", "--preset", "poems"]) == 2
 
     assert "stories" in capsys.readouterr().err

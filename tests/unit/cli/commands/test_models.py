@@ -14,7 +14,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_list_says_what_is_here_and_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before anything is fetched, people read how large and how good it is."""
+    """Users want to know size and quality before they download."""
     assert main(["models", "list"]) == 0
 
     printed = capsys.readouterr().out
@@ -56,7 +56,7 @@ def test_a_wrong_name_is_a_mistake_of_usage(verb: str, capsys: pytest.CaptureFix
 def test_a_model_that_cannot_be_fetched_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, models: Path
 ) -> None:
-    """Without a network, a user learns that and not how pip works inside."""
+    """Without a network, users see that, not the internals of pip."""
     for tool in ("PIP", "UV"):
         monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
         monkeypatch.setenv(f"{tool}_FIND_LINKS", str(models))

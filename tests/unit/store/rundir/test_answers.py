@@ -8,7 +8,8 @@ import pytest
 
 from signoff.core.requests import Approval, Choice, Option, Question, Request, Response
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir import FileAnswers, RunDirectory
+from signoff.store.rundir.answers import FileAnswers
+from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.questions import PLACEHOLDER
 from tests.unit.store.rundir.story import Story, document
 

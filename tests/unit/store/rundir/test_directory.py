@@ -11,7 +11,9 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval, Question, Response
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import AgentCall, Layout, RunDirectory, RunFiles
+from signoff.store.rundir.directory import RunDirectory
+from signoff.store.rundir.files import RunFiles
+from signoff.store.rundir.layout import AgentCall, Layout
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
 
 NEVER = 10**9

@@ -4,8 +4,7 @@ import pytest
 
 from signoff.core.digest import text_digest
 from signoff.errors import UnsafePath
-from signoff.store.rundir import RunFiles
-from signoff.store.rundir.files import encode_text
+from signoff.store.rundir.files import RunFiles, encode_text
 
 
 def test_a_file_is_written_at_once(tmp_path: Path) -> None:

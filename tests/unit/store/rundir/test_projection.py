@@ -17,8 +17,11 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Progress, Recorded
 from signoff.runtime.store_port import RunRow, Store
 from signoff.store.memory import MemoryStore
-from signoff.store.rundir import Layout, Projection, RunDirectory, RunFiles
+from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.files import RunFiles
+from signoff.store.rundir.layout import Layout
+from signoff.store.rundir.projection import Projection
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.store.rundir.story import Story, document, tree
 
