@@ -12,7 +12,7 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
-from signoff.testing import ScriptedAgent
+from signoff.testing import FrozenClock, ScriptedAgent
 from tests.architecture.tree import PACKAGE
 
 MOST_FILES = 14
@@ -34,7 +34,9 @@ async def test_one_ask_passes_through_few_files_outside_core() -> None:
     files: set[str] = set()
     workflow = Workflow("one", StepDef("ask", handler=traced(files), next={Outcome.OK: None}))
 
-    async with Engine(MemoryStore(), agents={"claude": ScriptedAgent(["hello"])}) as engine:
+    # On a clock that stands still no commit is slow, so none is handed to a thread.
+    agents = {"claude": ScriptedAgent(["hello"])}
+    async with Engine(MemoryStore(), agents=agents, clock=FrozenClock()) as engine:
         result = await engine.start(workflow)
 
     assert result.state == {"text": "hello"}

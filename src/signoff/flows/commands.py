@@ -39,7 +39,7 @@ def policy() -> None:
 @json_option
 @debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
-    """Show which level set the behavior of a finding, or list all findings.
+    """Show what set the behavior of a finding, or list all.
 
     FINDING is a finding's id, a prefix of it, or an issue's id such as short-001; the latest
     round that has it counts.
@@ -69,7 +69,7 @@ def explain(run: str, finding: str | None, as_json: bool) -> None:
 @json_option
 @debug_option
 def replay(run: str, file: Path, as_json: bool) -> None:
-    """Replay RUN with another policy; no agent is asked and nothing changes.
+    """Replay RUN with another policy, without any call.
 
     The behavior of every finding is determined again and compared with the recorded one.
     """
