@@ -16,7 +16,9 @@ from benchmarks.scale import Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
-from signoff.flows.model import POLICY_JUDGE, GenflowConfig, Goal, StepKind, WorkflowStep
+from signoff.flows.model import GenflowConfig
+from signoff.flows.sections import Goal
+from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent, Call
@@ -81,13 +83,13 @@ def _common_beginning(texts: Sequence[str]) -> int:
 
 def _flow(critics: int, root: Path) -> Flow:
     steps = (
-        WorkflowStep(StepKind.GENERATE, "draft", agent="author", id="draft"),
-        WorkflowStep(StepKind.CRITIQUE, "review", id="review"),
-        WorkflowStep(StepKind.ADJUDICATE, "judge", agent=POLICY_JUDGE, id="judge"),
+        WorkflowStep(step=StepKind.GENERATE, name="draft", agent="author", id="draft"),
+        WorkflowStep(step=StepKind.CRITIQUE, name="review", id="review"),
+        WorkflowStep(step=StepKind.ADJUDICATE, name="judge", agent=POLICY_JUDGE, id="judge"),
     )
     return Flow(
-        config=GenflowConfig(steps),
-        goal=Goal("Write about numbers."),
+        config=GenflowConfig(workflow=steps),
+        goal=Goal(goal="Write about numbers."),
         constraints=tuple(_constraint(number) for number in range(critics)),
         root=root,
     )

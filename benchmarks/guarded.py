@@ -37,11 +37,11 @@ async def guarded(folder: Path, scale: Scale) -> Figures:
     """W8: judging, and a step's transaction beside the same one by hand."""
     guard = Guard("sqlite")
     began = perf_counter()
-    assert isinstance(guard.judge(AGREES), Allowed)
+    assert isinstance(guard.verdict(AGREES), Allowed)
     first = perf_counter() - began
     began = perf_counter()
     for _ in range(REPEATED):
-        guard.judge(AGREES)
+        guard.verdict(AGREES)
     again = (perf_counter() - began) / REPEATED
 
     # In turn, so that a slow disk hits both alike.
