@@ -169,6 +169,8 @@ async def broken_conditions(
 
 
 async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
+    # An empty text would read as "no problem", and the condition would count as met.
+    message = condition.error or f"{condition.name} is not met"
     try:
         if timed and not _is_async(condition.check):
             holds = await _in_thread(condition.check, ctx)
@@ -179,5 +181,5 @@ async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
     except BaseException as error:  # a check that fails to run has not passed
         if passes_through(error):
             raise
-        return f"{condition.error} ({condition.name} raised {describe_error(error)})"
-    return "" if holds is True else condition.error
+        return f"{message} ({condition.name} raised {describe_error(error)})"
+    return "" if holds is True else message

@@ -8,7 +8,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Condition, StepDef
 from signoff.core.workflow import Workflow
-from signoff.runtime.handlers import awaited, bound_handler
+from signoff.runtime.handlers import awaited, bound_handler, broken_conditions
 from signoff.runtime.suspension import WaitingForAnswer
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
@@ -173,3 +173,10 @@ async def test_a_condition_that_would_end_the_program_is_not_met(bench: EngineFi
 
 async def _raises(error: BaseException) -> None:
     raise error
+
+
+async def test_a_false_condition_without_an_error_text_is_not_met() -> None:
+    """A step must not count as done because its author left the text of a condition empty."""
+    never = Condition("never", lambda _ctx: False, "")
+
+    assert await broken_conditions([never], StepContext.__new__(StepContext)) == "never is not met"
