@@ -7,19 +7,23 @@ import pytest
 from signoff.core.requests import ItemState
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import crash_everywhere
+from signoff.testing.crashing_store import When
 from tests.crash import external_work_story
 
 pytestmark = pytest.mark.slow
 
 
-def test_external_work_is_done_once_if_the_worker_is_killed_at_any_write(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_external_work_is_done_once_if_the_worker_is_killed_at_any_write(
+    tmp_path: Path, when: When
+) -> None:
     """Submitted work counts once, and no worker is asked for it again."""
-    survivals = list(crash_everywhere(external_work_story.story, tmp_path, when="after"))
+    survivals = list(crash_everywhere(external_work_story.story, tmp_path, when=when))
 
     assert len(survivals) > 10
     for survival in survivals:
-        where = f"killed after write {survival.at}"
-        folder = tmp_path / f"after-{survival.at}"
+        where = f"killed {when} write {survival.at}"
+        folder = tmp_path / f"{when}-{survival.at}"
         with closing(SqliteStore(folder / "signoff.db")) as store:
             items = store.items(external_work_story.RUN, state=tuple(ItemState))
         assert [item.state for item in items] == ["used"] * 4 + ["open"], where

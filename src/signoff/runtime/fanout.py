@@ -140,6 +140,7 @@ class FanOut:
             try:
                 result = await awaited(self.fan.handler(ctx, item))
                 self.effects.check_awaited(ctx.scope, ctx.step_id)
+                self.effects.inbox.close(ctx.scope)
                 return self._finished(scope, result)
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):

@@ -79,6 +79,19 @@ class RunInbox:
         if item is not None and item.state == ItemState.OPEN:
             self.journal.withdrawn.append(item.id)
 
+    def close(self, scope: str) -> None:
+        """Closes the requests of a scope that has ended without asking for their answers.
+
+        An item that was killed after its work was done, and before its journal said so, finds the
+        work done and asks no one. Its answer would stay unused and keep waking the run.
+        """
+        for identity, record in self.journal.state.effects.get(scope, {}).items():
+            item = self.live.get(identity)
+            if item is None or record.done or record.kind is not EffectKind.WAIT:
+                continue
+            answered = item.state == ItemState.ANSWERED
+            (self.journal.used if answered else self.journal.withdrawn).append(item.id)
+
     def _current_item(self, identity: EffectId) -> InboxItem | None:
         """Returns this attempt's request; one of an earlier step may have the same id."""
         item = self.live.get(identity)

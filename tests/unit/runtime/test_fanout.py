@@ -517,3 +517,30 @@ async def test_an_item_knows_its_scope(bench: EngineFixture) -> None:
 
 async def _awaited(effect: Any) -> Any:
     return await effect
+
+
+async def test_an_answer_that_an_item_no_longer_asks_for_does_not_keep_the_run_awake(
+    bench: EngineFixture,
+) -> None:
+    """Work that was done before a crash is found done; its answer must not fail later waits."""
+    done: list[str] = []
+
+    async def once(ctx: StepContext, topic: str) -> str:
+        if not done:
+            await ctx.wait(Question(f"Is {topic} done?"))
+        return topic
+
+    async def work(ctx: StepContext) -> Work:
+        await ctx.map(["cats"], once, key="topics")
+        answer = await ctx.wait(Question("What next?"))
+        return OK, {"next": answer.value}
+
+    workflow = one_step(work)
+    await bench.start(workflow)
+    done.append("cats")
+    bench.answer("yes")
+    second = await bench.resume(workflow)
+    bench.answer("dogs", number=only(second.inbox).id)
+
+    assert second.status is Status.WAITING
+    assert (await bench.resume(workflow)).state == {"next": "dogs"}
