@@ -7,7 +7,6 @@ means the run that the problem is about.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from signoff.tagged_json import Tagged
@@ -19,10 +18,7 @@ Scope = Literal["run", "step"]
 class Remedy(Tagged):
     """Something the user can do about a problem."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class RaiseLimit(Remedy):
     """Raise a limit on usd, tokens, calls or seconds, then resume."""
 
@@ -31,7 +27,6 @@ class RaiseLimit(Remedy):
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class RaiseIterations(Remedy):
     """Allow more iterations in the workflow, then resume with the changed definition."""
 
@@ -40,7 +35,6 @@ class RaiseIterations(Remedy):
     """The file that sets the limit; empty if it is code."""
 
 
-@dataclass(frozen=True, slots=True)
 class Resume(Remedy):
     """Resume the run, perhaps with a changed definition, another agent or another target."""
 
@@ -56,7 +50,6 @@ class Resume(Remedy):
     """Whether its work is handed out to an outside worker from here on."""
 
 
-@dataclass(frozen=True, slots=True)
 class ResumeDue(Remedy):
     """Resume every run whose time has come."""
 
@@ -64,40 +57,34 @@ class ResumeDue(Remedy):
     """When this run's time comes, in seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
 class StartRun(Remedy):
     """Start a run."""
 
 
-@dataclass(frozen=True, slots=True)
 class CancelRun(Remedy):
     """Cancel the run."""
 
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ShowRun(Remedy):
     """Look at the run."""
 
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class WatchRun(Remedy):
     """Follow the run while another process drives it."""
 
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class TakeWork(Remedy):
     """Ask for the run's next piece of external work."""
 
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class ShowInbox(Remedy):
     """Look at one pending request, or at all of a run, or at all there are."""
 
@@ -105,7 +92,6 @@ class ShowInbox(Remedy):
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerRequest(Remedy):
     """Answer a request with one of these values, or with any text if none are listed."""
 
@@ -114,7 +100,6 @@ class AnswerRequest(Remedy):
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class PassOption(Remedy):
     """Pass this option to the use case that was called."""
 
@@ -123,22 +108,18 @@ class PassOption(Remedy):
     """What kind of value it takes, such as FILE; empty for a switch."""
 
 
-@dataclass(frozen=True, slots=True)
 class InitProject(Remedy):
     """Create the project home."""
 
 
-@dataclass(frozen=True, slots=True)
 class CheckSetup(Remedy):
     """Check the setup, which tells what each agent needs."""
 
 
-@dataclass(frozen=True, slots=True)
 class ShowSettings(Remedy):
     """Look at the settings and where each comes from."""
 
 
-@dataclass(frozen=True, slots=True)
 class Login(Remedy):
     """Log in to an agent's program or service."""
 
@@ -147,27 +128,23 @@ class Login(Remedy):
     """What its vendor provides for that, such as a command of theirs or a variable for the key."""
 
 
-@dataclass(frozen=True, slots=True)
 class Install(Remedy):
     """Install one of signoff's extras."""
 
     extra: str
 
 
-@dataclass(frozen=True, slots=True)
 class PullModel(Remedy):
     """Download one of the local models."""
 
     model: str
 
 
-@dataclass(frozen=True, slots=True)
 class ChooseModel(Remedy):
     """Use one of the models that are there."""
 
     available: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class ListBackups(Remedy):
     """List the backups of the user's database."""

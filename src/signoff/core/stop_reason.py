@@ -7,7 +7,6 @@ humans; no code reads that text back. Journals of earlier versions have only a t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self, assert_never
 
 from signoff.core.error_info import ErrorInfo
@@ -28,8 +27,6 @@ from signoff.tagged_json import Tagged
 class StopReason(Tagged):
     """Why a run stopped; `str(reason)` is the text for humans."""
 
-    __slots__ = ()
-
     def to_json(self) -> dict[str, Any]:
         """Returns the reason as the journal stores it."""
         data = super().to_json()
@@ -43,7 +40,6 @@ class StopReason(Tagged):
         return super().from_json(data)
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerPending(StopReason):
     """A request is open."""
 
@@ -51,7 +47,6 @@ class AnswerPending(StopReason):
         return "waiting for an answer"
 
 
-@dataclass(frozen=True, slots=True)
 class ApprovalStale(StopReason):
     """A file was changed after its approval, so the request is open again."""
 
@@ -66,7 +61,6 @@ class ApprovalStale(StopReason):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Sleeping(StopReason):
     """Its step waits for a time."""
 
@@ -76,7 +70,6 @@ class Sleeping(StopReason):
         return "by its step"
 
 
-@dataclass(frozen=True, slots=True)
 class QuotaExhausted(StopReason):
     """An agent is out of quota until a time."""
 
@@ -87,7 +80,6 @@ class QuotaExhausted(StopReason):
         return f"out of quota: {self.error.message}"
 
 
-@dataclass(frozen=True, slots=True)
 class BudgetReached(StopReason):
     """A limit on money, tokens, calls or time leaves no room."""
 
@@ -103,7 +95,6 @@ class BudgetReached(StopReason):
         return f"the {self.scope}'s limit of {format_limit(self.limit, self.amount)} is reached"
 
 
-@dataclass(frozen=True, slots=True)
 class IterationLimit(StopReason):
     """There may be no further iteration."""
 
@@ -116,7 +107,6 @@ class IterationLimit(StopReason):
         return self.detail or f"{self.rounds} iteration{plural} without approval"
 
 
-@dataclass(frozen=True, slots=True)
 class EdgeLimit(StopReason):
     """A loop may not be taken again."""
 
@@ -132,7 +122,6 @@ class EdgeLimit(StopReason):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class NotConverging(StopReason):
     """Further rounds would not help, by this rule."""
 
@@ -143,7 +132,6 @@ class NotConverging(StopReason):
         return f"{self.rule}: {self.evidence}"
 
 
-@dataclass(frozen=True, slots=True)
 class PreconditionFailed(StopReason):
     """A step's preconditions are not met."""
 
@@ -154,7 +142,6 @@ class PreconditionFailed(StopReason):
         return self.problem
 
 
-@dataclass(frozen=True, slots=True)
 class StepError(StopReason):
     """A step failed with an error that no edge handles."""
 
@@ -165,7 +152,6 @@ class StepError(StopReason):
         return self.error.message
 
 
-@dataclass(frozen=True, slots=True)
 class AnswersUnused(StopReason):
     """A step waits again without having used the answers it got."""
 
@@ -180,7 +166,6 @@ class AnswersUnused(StopReason):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Rejected(StopReason):
     """A human ended it."""
 
@@ -191,7 +176,6 @@ class Rejected(StopReason):
         return self.text or f"stopped by {self.by or 'a human'}"
 
 
-@dataclass(frozen=True, slots=True)
 class _OwnWords(StopReason):
     """A reason that is nothing but a text."""
 
@@ -201,22 +185,18 @@ class _OwnWords(StopReason):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
 class Cancelled(_OwnWords):
     """It was cancelled."""
 
 
-@dataclass(frozen=True, slots=True)
 class ProcessStopped(_OwnWords):
     """The process that drove it was stopped."""
 
 
-@dataclass(frozen=True, slots=True)
 class StepDecided(_OwnWords):
     """The workflow ended here, for a reason of its step's own."""
 
 
-@dataclass(frozen=True, slots=True)
 class Unclassified(_OwnWords):
     """Recorded by a version that stored only the text."""
 
