@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class RunDetails:
         if self.notation_report is None or not row.target.endswith(YAML_SUFFIXES):
             return found
         return tuple(
-            replace(each, file=row.target) if isinstance(each, RaiseIterations) else each
+            each.replaced(file=row.target) if isinstance(each, RaiseIterations) else each
             for each in found
         )
 
