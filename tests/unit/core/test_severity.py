@@ -26,9 +26,14 @@ def test_files_and_checks_know_every_severity() -> None:
     )
 
 
-def test_every_severity_has_defaults() -> None:
-    """A severity without them would fail when the first issue of it is reported."""
-    assert [each for each in Severity if each.defaults] == list(Severity)
+def test_every_severity_has_the_documented_defaults() -> None:
+    """Flows that set nothing rely on them; a severity without any would fail when reported."""
+    assert {each.value: tuple(each.defaults) for each in Severity} == {
+        "CRITICAL": ("halt", True, False),
+        "HIGH": ("halt", True, False),
+        "MEDIUM": ("continue", False, True),
+        "LOW": ("ignore", False, True),
+    }
 
 
 def test_worse_severities_are_named_by_the_mildest_of_them() -> None:
