@@ -20,7 +20,7 @@ from signoff.agents.base import Health
 from signoff.agents.findings import READERS, Source, build_critique
 from signoff.agents.options import one_of
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.severity import SEVERITIES, Severity
+from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
@@ -49,7 +49,7 @@ class CheckAgent:
         function: str | None = None,
         findings: str = "auto",
         constraint: str = "check",
-        severity: str = "HIGH",
+        severity: str = DEFAULT_SEVERITY,
         broken_codes: Sequence[int] = (126, 127),
         suffix: str = ".md",
         env: Mapping[str, str] | None = None,

@@ -16,7 +16,7 @@ from typing import Any, assert_never
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
-from signoff.core.requests import ItemState, RequestKind, check_answer, describe_default
+from signoff.core.requests import AnswerForm, ItemState, check_answer, describe_default
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.run_inbox import ApprovedFiles
@@ -146,18 +146,18 @@ def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> 
     item = project.store.item(number)
     _check_open(item)
     verb = "approve" if yes else "reject"
-    match item.kind:
-        case RequestKind.APPROVAL:
+    match item.kind.answer_form:
+        case AnswerForm.DECISION:
             value: Any = yes
-        case RequestKind.CHOICE:
+        case AnswerForm.PICK:
             value = _option(form_of(project, item), verb, number)
-        case RequestKind.QUESTION | RequestKind.RESPONSE:
+        case AnswerForm.TEXT | AnswerForm.WORK:
             raise InvalidAnswer(
                 f"request #{number} is a {item.kind}, which cannot be approved or rejected",
                 remedy=AnswerRequest(number),
             )
-        case _:
-            assert_never(item.kind)
+        case other:
+            assert_never(other)
     return record_answer(project, number, replace(answer, value=value))
 
 

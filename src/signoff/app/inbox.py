@@ -8,7 +8,7 @@ from typing import Any
 from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.next_commands import answer_commands
 from signoff.app.project import Project
-from signoff.core.requests import RequestKind, describe_default, options_of
+from signoff.core.requests import AnswerForm, describe_default, options_of
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import AnswerRequest
 from signoff.runtime.store_port import InboxItem, InboxLine
@@ -80,7 +80,7 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
 
 def _prompt_file(project: Project, item: InboxItem) -> str | None:
     """Returns the file in the run's folder with the full prompt of a request for a response."""
-    if item.kind != RequestKind.RESPONSE:
+    if item.kind.answer_form is not AnswerForm.WORK:
         return None
     path = project.folder(item.run) / HITL / prompt_name(item.id)
     return str(path) if path.is_file() else None

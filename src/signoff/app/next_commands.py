@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from signoff import remedies as fix
 from signoff._extras import install_command
 from signoff.core.digest import SHORT
-from signoff.core.requests import ItemState, RequestKind, options_of
+from signoff.core.requests import AnswerForm, ItemState, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
 from signoff.runtime.store_port import InboxItem
 
@@ -114,17 +114,17 @@ def answer_commands(item: InboxItem, form: Mapping[str, Any], now: float) -> lis
         return []
     if item.deadline is not None and item.deadline <= now:
         return [f"signoff resume {item.run}"]
-    match item.kind:
-        case RequestKind.APPROVAL:
+    match item.kind.answer_form:
+        case AnswerForm.DECISION:
             commands = [f"approve {item.id}", f'reject {item.id} --why "..."']
-        case RequestKind.CHOICE:
+        case AnswerForm.PICK:
             commands = [f"answer {item.id} {_choice(option)}" for option in options_of(form)]
-        case RequestKind.RESPONSE:
+        case AnswerForm.WORK:
             commands = [f"answer {item.id} --file REPLY.md"]
-        case RequestKind.QUESTION:
+        case AnswerForm.TEXT:
             commands = [f'answer {item.id} "..."']
-        case _:
-            assert_never(item.kind)
+        case other:
+            assert_never(other)
     # Bound to what is shown here: copied late, or in another project, it answers nothing else.
     return [f"signoff {each} --digest {item.digest[:SHORT]} --resume" for each in commands]
 

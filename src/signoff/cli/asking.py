@@ -10,10 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import click
 
@@ -24,7 +24,7 @@ from signoff.cli.headline import deadline_lines
 from signoff.cli.terminal import discard_typed
 from signoff.cli.text import clean, styled, wrapped
 from signoff.core.digest import SHORT
-from signoff.core.requests import ItemState, RequestKind, describe_default, options_of
+from signoff.core.requests import AnswerForm, ItemState, describe_default, options_of
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
@@ -80,7 +80,7 @@ def _ask(project: Project, item: InboxItem, progress: str) -> bool:
     _show(form)
     if _past_deadline(project, item, form):
         return False
-    if item.kind == RequestKind.RESPONSE:
+    if item.kind.answer_form is AnswerForm.WORK:
         _print_prompt_file(project.folder(item.run) / HITL / prompt_name(item.id))
     return _ask_until_answered(project, item, form)
 
@@ -89,7 +89,7 @@ def _ask_until_answered(project: Project, item: InboxItem, form: dict[str, Any])
     """Asks until an answer is accepted; returns False if the user wants to answer later."""
     while True:
         try:
-            answer = _KINDS[item.kind](item, form)
+            answer = _read_answer(item, form)
             record_answer(project, item.id, answer)
         except AnswerLater:
             return False
@@ -123,7 +123,21 @@ def _past_deadline(project: Project, item: InboxItem, form: dict[str, Any]) -> b
     return item.deadline <= now
 
 
-def _approval(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
+def _read_answer(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
+    match item.kind.answer_form:
+        case AnswerForm.DECISION:
+            return _decision(item, form)
+        case AnswerForm.PICK:
+            return _pick(item, form)
+        case AnswerForm.TEXT:
+            return _text(item)
+        case AnswerForm.WORK:
+            return _work(item)
+        case other:
+            assert_never(other)
+
+
+def _decision(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     while True:
         reply = _line(f"approve {item.digest[:SHORT]}? [y]es / [n]o / [v]iew all / [l]ater")
         if reply in ("y", "yes", "approve"):
@@ -138,7 +152,7 @@ def _approval(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
             raise AnswerLater
 
 
-def _choice(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
+def _pick(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     options = options_of(form)
     for number, option in enumerate(options, 1):
         needs = "  (needs a reason)" if option.get("requires_input") else ""
@@ -154,14 +168,14 @@ def _choice(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     return AnswerInput(chosen, _line("reason") if needs_text else "", digest=item.digest)
 
 
-def _question(item: InboxItem, _form: dict[str, Any]) -> AnswerInput:
+def _text(item: InboxItem) -> AnswerInput:
     reply = _line("answer (empty for later)", empty=True)
     if not reply:
         raise AnswerLater
     return AnswerInput(reply, digest=item.digest)
 
 
-def _response(item: InboxItem, _form: dict[str, Any]) -> AnswerInput:
+def _work(item: InboxItem) -> AnswerInput:
     _print(f"paste the response, then a line with only {_END!r};", style="dim")
     _print("@FILE reads a file; an empty response means later", style="dim")
     lines: list[str] = []
@@ -181,20 +195,12 @@ def _response(item: InboxItem, _form: dict[str, Any]) -> AnswerInput:
     return AnswerInput(text, digest=item.digest)
 
 
-_KINDS: Mapping[RequestKind, Callable[[InboxItem, dict[str, Any]], AnswerInput]] = {
-    RequestKind.APPROVAL: _approval,
-    RequestKind.CHOICE: _choice,
-    RequestKind.QUESTION: _question,
-    RequestKind.RESPONSE: _response,
-}
-
-
 def _show_prompt(item: InboxItem) -> None:
     lines = clean(item.prompt).splitlines()
     remaining = f"{len(lines) - SHOWN_LINES} more lines: signoff inbox {item.id}"
     cut = len(lines) > SHOWN_LINES
     # A prompt written for an agent starts with general rules; the task itself comes last.
-    at_end = item.kind == RequestKind.RESPONSE
+    at_end = item.kind.answer_form is AnswerForm.WORK
     if cut and at_end:
         _print(f"{remaining} …", style="dim")
     for line in lines[-SHOWN_LINES:] if at_end else lines[:SHOWN_LINES]:

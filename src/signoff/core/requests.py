@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Any, assert_never
 
 from signoff.errors import InvalidAnswer, UsageError
@@ -23,14 +23,46 @@ AT_DEADLINE = "deadline passed"
 """The comment of an answer that the deadline gave in place of a human."""
 
 
+class AnswerForm(Enum):
+    """What an answer consists of; this is all that a surface needs to know about a request."""
+
+    DECISION = "decision"
+    """Yes or no to exactly what was shown."""
+    PICK = "pick"
+    """One of several options."""
+    TEXT = "text"
+    """A short text."""
+    WORK = "work"
+    """What an agent would have replied: a long text, or JSON for a schema."""
+
+
 class RequestKind(StrEnum):
-    """What a request asks for."""
+    """What a request asks for.
+
+    A new kind is a line here, its form of answer, and a function below that builds it. Inbox,
+    terminal and run directory branch on the form alone.
+    """
 
     QUESTION = "question"
     APPROVAL = "approval"
     CHOICE = "choice"
     RESPONSE = "response"
     """The work of an agent, done by a human or an outside worker."""
+
+    @property
+    def answer_form(self) -> AnswerForm:
+        """What its answers consist of."""
+        match self:
+            case RequestKind.QUESTION:
+                return AnswerForm.TEXT
+            case RequestKind.APPROVAL:
+                return AnswerForm.DECISION
+            case RequestKind.CHOICE:
+                return AnswerForm.PICK
+            case RequestKind.RESPONSE:
+                return AnswerForm.WORK
+            case _:
+                assert_never(self)
 
 
 class ItemState(StrEnum):
@@ -95,12 +127,13 @@ class Request:
 
     def _checked_default(self) -> Any:
         """Returns the default as the handler gets it; it must be what a human could answer."""
-        if self.kind is RequestKind.CHOICE:
+        answer_form = self.kind.answer_form
+        if answer_form is AnswerForm.PICK:
             try:
                 return _one_of(self._listed_options(), self.default, AT_DEADLINE)
             except InvalidAnswer as error:
                 raise UsageError(f"default= {error}") from error
-        expected: type = bool if self.kind is RequestKind.APPROVAL else str
+        expected: type = bool if answer_form is AnswerForm.DECISION else str
         if not isinstance(self.default, expected):
             raise UsageError(f"default= must be {self._valid_default()}, not {self.default!r}")
         if self.schema:
@@ -111,12 +144,15 @@ class Request:
         return self.default
 
     def _valid_default(self) -> str:
-        match self.kind:
-            case RequestKind.CHOICE:
+        match self.kind.answer_form:
+            case AnswerForm.PICK:
                 return f"one of {', '.join(self.labels)}"
-            case RequestKind.APPROVAL:
+            case AnswerForm.DECISION:
                 return "False (rejected) or True (approved)"
-        return "a text that contains JSON for the schema" if self.schema else "a text"
+            case AnswerForm.TEXT | AnswerForm.WORK:
+                return "a text that contains JSON for the schema" if self.schema else "a text"
+            case other:
+                assert_never(other)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -126,7 +162,7 @@ class Request:
     def to_json(self) -> dict[str, Any]:
         """Returns the form as it is stored in the inbox; it identifies the request on replay."""
         form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
-        if self.kind in (RequestKind.QUESTION, RequestKind.CHOICE):
+        if self.kind.answer_form in (AnswerForm.TEXT, AnswerForm.PICK):
             form["options"] = self._listed_options()
         if self.deadline is not None:
             form["deadline_seconds"] = self.deadline.total_seconds()
@@ -218,27 +254,26 @@ def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:
 def describe_default(form: Mapping[str, Any]) -> str:
     """Returns what happens to a request at its deadline."""
     default = form.get("default")
-    if form["kind"] == RequestKind.APPROVAL:
+    if RequestKind(form["kind"]).answer_form is AnswerForm.DECISION:
         return f"it counts as {'approved' if default is True else 'rejected'}"
     return f"{default!r} is taken"
 
 
 def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
     """Returns the answer in its stored form, or raises `InvalidAnswer` naming what would fit."""
-    kind = RequestKind(form["kind"])
-    match kind:
-        case RequestKind.CHOICE:
+    match RequestKind(form["kind"]).answer_form:
+        case AnswerForm.PICK:
             return _one_of(form["options"], value, text)
-        case RequestKind.APPROVAL:
+        case AnswerForm.DECISION:
             if not isinstance(value, bool):
                 raise InvalidAnswer("this waits for an approval: approve or reject it")
             return value
-        case RequestKind.QUESTION | RequestKind.RESPONSE:
+        case AnswerForm.TEXT | AnswerForm.WORK:
             if not isinstance(value, str) or not value.strip():
                 raise InvalidAnswer("the answer must not be empty")
             return value
-        case _:
-            assert_never(kind)
+        case other:
+            assert_never(other)
 
 
 def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:

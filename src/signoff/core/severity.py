@@ -1,8 +1,27 @@
-"""How bad a finding is: the list of severities, shared by agents and reviews."""
+"""How bad a finding is: the one list of severities, with the defaults of each.
+
+A new severity is a line in `Severity` and a row in `_DEFAULTS`. Prompts, file formats, plots and
+colors are derived from them; `tests/architecture/test_severities.py` finds modules that list
+severities by name.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
+
+
+class IssueBehavior(StrEnum):
+    """What an issue does to the review that reported it."""
+
+    HALT = "halt"
+    """Ends the critique step; the findings so far go to the judge."""
+    CONTINUE = "continue"
+    """Goes to the judge; the review continues."""
+    ESCALATE = "escalate"
+    """Goes to a human before anything else happens."""
+    IGNORE = "ignore"
+    """Is logged and not shown to the judge."""
 
 
 class Severity(StrEnum):
@@ -19,20 +38,56 @@ class Severity(StrEnum):
         return self.value[0]
 
     @property
+    def key(self) -> str:
+        """Its name as a key in files and records."""
+        return self.value.lower()
+
+    @property
     def rank(self) -> int:
         """0 for the worst, so that sorting puts it first."""
         return _RANKS[self]
 
+    @property
+    def or_worse(self) -> tuple[Severity, ...]:
+        """It and every worse severity, the worst first."""
+        return tuple(each for each in Severity if each.rank <= self.rank)
+
+    @property
+    def defaults(self) -> SeverityDefaults:
+        """What happens to its issues unless a flow or a constraint says otherwise."""
+        return _DEFAULTS[self]
+
     @classmethod
     def read(cls, text: object) -> Severity:
-        """Returns the severity a text names, in any case; HIGH for an unknown one."""
+        """Returns the severity a text names, in any case; the default for an unknown one."""
         try:
             return cls(str(text).strip().upper())
         except ValueError:
-            return cls.HIGH
+            return DEFAULT_SEVERITY
 
+
+class SeverityDefaults(NamedTuple):
+    """What happens to the issues of one severity."""
+
+    behavior: IssueBehavior
+    """What they do to the review that reported them."""
+    blocks: bool
+    """Whether they block approval."""
+    hide_unverified: bool
+    """Whether the judge does not see those whose quote is not in the artifact."""
+
+
+_DEFAULTS = {
+    Severity.CRITICAL: SeverityDefaults(IssueBehavior.HALT, blocks=True, hide_unverified=False),
+    Severity.HIGH: SeverityDefaults(IssueBehavior.HALT, blocks=True, hide_unverified=False),
+    Severity.MEDIUM: SeverityDefaults(IssueBehavior.CONTINUE, blocks=False, hide_unverified=True),
+    Severity.LOW: SeverityDefaults(IssueBehavior.IGNORE, blocks=False, hide_unverified=True),
+}
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+
+DEFAULT_SEVERITY = Severity.HIGH
+"""The severity of an issue that comes without a known one: high enough to block approval."""
 
 SEVERITIES = ", ".join(Severity)
 """The names, for messages."""

@@ -30,7 +30,7 @@ from signoff.flows.sections import (
     Word,
 )
 from signoff.review.constraint import DEFAULT_PRIORITY, Constraint, Rule, SourceBlock
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_SEVERITY
 
 ID = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 ID_WORDS = "letters, digits, _, . and -"
@@ -54,7 +54,7 @@ class RuleSection(FlowSection):
     """The rule's name."""
     text: Word = Field(description="a text")
     """What has to hold."""
-    default_severity: SeverityName = Severity.HIGH
+    default_severity: SeverityName = DEFAULT_SEVERITY
     """How severe a violation is, if the critic does not say."""
     examples: ExamplesSection = Field(
         default_factory=ExamplesSection, description="violation and compliant"
@@ -186,7 +186,7 @@ def constraint_from_dict(raw: Mapping[str, Any]) -> Constraint:
 
 def inline_constraint(name: str, sentence: str, priority: int) -> Constraint:
     """Returns the constraint of one line in a flow file."""
-    return Constraint(name, priority, sentence, (Rule(name, sentence, Severity.HIGH),))
+    return Constraint(name, priority, sentence, (Rule(name, sentence, DEFAULT_SEVERITY),))
 
 
 def is_id(name: str) -> bool:

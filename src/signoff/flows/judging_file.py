@@ -21,9 +21,9 @@ PolicyName = Literal[
     "no_critical", "no_critical_or_high", "no_critical_and_no_high", "all_resolved"
 ]
 POLICIES: Mapping[PolicyName, tuple[Severity, ...]] = {
-    "no_critical": (Severity.CRITICAL,),
-    "no_critical_or_high": (Severity.CRITICAL, Severity.HIGH),
-    "no_critical_and_no_high": (Severity.CRITICAL, Severity.HIGH),
+    "no_critical": Severity.CRITICAL.or_worse,
+    "no_critical_or_high": Severity.HIGH.or_worse,
+    "no_critical_and_no_high": Severity.HIGH.or_worse,
     "all_resolved": tuple(Severity),
 }
 """Names for the severities that block approval."""

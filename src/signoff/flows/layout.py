@@ -13,6 +13,7 @@ from typing import Any
 from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
 from signoff.flows.yaml_pages import as_yaml
+from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import fold_name
 from signoff.store.rundir.layout import (
@@ -193,8 +194,7 @@ def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
         "adjudicate",
         record.get("agent"),
         status=verdict.get("status"),
-        critical_pursuing=counts.get("critical_pursuing", 0),
-        high_pursuing=counts.get("high_pursuing", 0),
+        **{key: counts.get(key, 0) for key in PURSUED_COUNTS},
     )
     name = f"adjudication_{file_name_part(work.step)}.yaml"
     path = work.choose_path(f"iterations/{work.iteration}/{name}")

@@ -23,12 +23,14 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     Strict,
+    create_model,
     field_validator,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
+from signoff.core.severity import Severity
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
@@ -60,7 +62,8 @@ Paths = Annotated[Many[Word], Field(description="a list of paths")]
 AgentName = Annotated[str, Field(min_length=1, pattern=r"\S", description="an agent's name")]
 AGENTS = 'a list of agents, as in ["claude", "codex"]'
 Agents = Annotated[Some[AgentName], Field(description=AGENTS)]
-BEHAVIORS = "behaviors by severity, as in {critical: halt, low: ignore}"
+_WORST, *_, _MILDEST = Severity
+BEHAVIORS = f"behaviors by severity, as in {{{_WORST.key}: halt, {_MILDEST.key}: ignore}}"
 SOURCES = "files, globs, scripts or inline"
 
 
@@ -112,17 +115,15 @@ Behavior = Annotated[
 ]
 
 
-class BehaviorSection(FlowSection):
-    """What issues do, by severity; a missing severity is left to weaker levels."""
+class _BehaviorForm(FlowSection):
+    """Accepts keys and values in upper or lower case."""
 
-    critical: Behavior = None
-    """CRITICAL issues."""
-    high: Behavior = None
-    """HIGH issues."""
-    medium: Behavior = None
-    """MEDIUM issues."""
-    low: Behavior = None
-    """LOW issues."""
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Keeps the titles of the fields; a model made from a list has no docstrings to read."""
+        return handler(schema)
 
     @model_validator(mode="before")
     @classmethod
@@ -136,6 +137,17 @@ class BehaviorSection(FlowSection):
                 raise PydanticCustomError(ADVICE, "a severity appears twice")
             behaviors[name] = value.strip().lower() if isinstance(value, str) else value
         return behaviors
+
+
+_BEHAVIOR_FIELDS: dict[str, Any] = {
+    each.key: (Behavior, Field(None, title=f"{each} issues")) for each in Severity
+}
+BehaviorSection = create_model(
+    "BehaviorSection",
+    __base__=_BehaviorForm,
+    __doc__="What issues do, by severity; a missing severity is left to weaker levels.",
+    **_BEHAVIOR_FIELDS,
+)
 
 
 class FlowLimits(FlowSection, LimitsSection):

@@ -8,7 +8,10 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from signoff.review.record import Record
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
+
+PURSUED_COUNTS = {f"{severity.key}_pursuing": severity for severity in DEFAULT_BLOCK_ON}
+"""The severities that are counted in `termination`, by their keys there."""
 
 
 class Verdict(StrEnum):
@@ -32,7 +35,7 @@ class AdjudicationDecision(Record):
 
     issue_id: str
     constraint: str = ""
-    severity: Severity = Severity.HIGH
+    severity: Severity = DEFAULT_SEVERITY
     status: Pursuit = Pursuit.PURSUING
     flagged_by: tuple[str, ...] = ()
     competing_constraint: str | None = None
@@ -83,10 +86,7 @@ class Adjudication(Record):
     @property
     def termination(self) -> dict[str, int]:
         """The numbers of severe issues that are pursued; counted, never taken from the reply."""
-        return {
-            "critical_pursuing": len(self.pursued([Severity.CRITICAL])),
-            "high_pursuing": len(self.pursued([Severity.HIGH])),
-        }
+        return {key: len(self.pursued([severity])) for key, severity in PURSUED_COUNTS.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored and shown in the run directory."""

@@ -11,21 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.review.record import Record
-from signoff.review.severity import Severity
 
-
-class IssueBehavior(StrEnum):
-    """What an issue does to the review that reported it."""
-
-    HALT = "halt"
-    """Ends the critique step; the findings so far go to the judge."""
-    CONTINUE = "continue"
-    """Goes to the judge; the review continues."""
-    ESCALATE = "escalate"
-    """Goes to a human before anything else happens."""
-    IGNORE = "ignore"
-    """Is logged and not shown to the judge."""
+__all__ = [
+    "BUILT_IN",
+    "ConstraintBehavior",
+    "IssueBehavior",
+    "Level",
+    "ResolvedBehavior",
+    "resolve_behavior",
+]
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ class ConstraintBehavior(Record):
 
     def to_json(self) -> dict[str, str]:
         """Returns the mapping as it is written in files."""
-        return {s.value.lower(): behavior.value for s, behavior in self.by_severity.items()}
+        return {s.key: behavior.value for s, behavior in self.by_severity.items()}
 
 
 class Level(StrEnum):
@@ -62,14 +58,7 @@ class Level(StrEnum):
     BUILT_IN = "the built-in default"
 
 
-BUILT_IN = ConstraintBehavior(
-    {
-        Severity.CRITICAL: IssueBehavior.HALT,
-        Severity.HIGH: IssueBehavior.HALT,
-        Severity.MEDIUM: IssueBehavior.CONTINUE,
-        Severity.LOW: IssueBehavior.IGNORE,
-    }
-)
+BUILT_IN = ConstraintBehavior({each: each.defaults.behavior for each in Severity})
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.record import Record
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
 DEFAULT_PRIORITY = 10
 
@@ -19,7 +19,7 @@ class Rule(Record):
 
     id: str
     text: str
-    default_severity: Severity = Severity.HIGH
+    default_severity: Severity = DEFAULT_SEVERITY
     violation: str = ""
     """An example that violates the rule."""
     compliant: str = ""

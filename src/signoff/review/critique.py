@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from signoff.review.edit import Edit
 from signoff.review.record import Record
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
 OMISSION = "OMISSION"
 """The evidence of an issue about something that is missing."""
@@ -45,7 +45,7 @@ class CritiqueIssue(Record):
 
     id: str
     rule_id: str = ""
-    severity: Severity = Severity.HIGH
+    severity: Severity = DEFAULT_SEVERITY
     location: str = ""
     finding: str = ""
     evidence: str = ""

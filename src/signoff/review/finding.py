@@ -12,9 +12,6 @@ from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
 from signoff.review.severity import Severity
 
-HARMLESS = frozenset({Severity.MEDIUM, Severity.LOW})
-"""Severities that the judge does not see if the quote is not in the artifact."""
-
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
@@ -99,7 +96,7 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
     """Whether an issue is not shown to the judge."""
     if issue.behavior == IssueBehavior.IGNORE:
         return True
-    return issue.unverified and issue.severity in HARMLESS
+    return issue.unverified and issue.severity.defaults.hide_unverified
 
 
 def normalize(text: str) -> str:

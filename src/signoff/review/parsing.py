@@ -17,7 +17,7 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Purs
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
 from signoff.review.fields import Fields, Unreadable, clean
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
 __all__ = ["MOST_ISSUES", "Unreadable", "parse_adjudication", "parse_critique"]
 
@@ -137,7 +137,7 @@ def _issue(fields: Fields, rules: Mapping[str, Severity]) -> CritiqueIssue:
     return CritiqueIssue(
         id=fields.text("id"),
         rule_id=rule,
-        severity=Severity.read(severity) if severity else rules.get(rule, Severity.HIGH),
+        severity=Severity.read(severity) if severity else rules.get(rule, DEFAULT_SEVERITY),
         location=fields.text("location", most=500),
         finding=finding,
         evidence=fields.text("evidence"),

@@ -56,7 +56,7 @@ def policy_judge(
 
 def conflicting_criticals(adjudication: Adjudication) -> list[AdjudicationDecision]:
     """Returns the critical decisions if there are several and one names a competing constraint."""
-    critical = adjudication.pursued([Severity.CRITICAL])
+    critical = adjudication.pursued(Severity.CRITICAL.or_worse)
     conflict = any(decision.competing_constraint for decision in critical)
     return critical if len(critical) > 1 and conflict else []
 

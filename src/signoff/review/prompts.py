@@ -16,7 +16,7 @@ from signoff.core.digest import SHORT, text_digest
 from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule, compress_constraints
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue
-from signoff.review.severity import Severity
+from signoff.review.severity import SEVERITIES, Severity
 
 P = ParamSpec("P")
 
@@ -33,6 +33,8 @@ _WORK = (
     "you."
 )
 
+_ANY_SEVERITY = " or ".join(SEVERITIES.rsplit(", ", 1))
+
 _CRITIC = f"""You review an artifact against one constraint, which is at the end of this prompt.
 
 {_MATERIAL}
@@ -47,7 +49,7 @@ Answer with one JSON object and nothing else:
     {{
       "id": "<constraint id>-001",
       "rule_id": "the rule that is violated",
-      "severity": "CRITICAL, HIGH, MEDIUM or LOW",
+      "severity": "{_ANY_SEVERITY}",
       "location": "where in the artifact",
       "finding": "what is wrong, in one or two sentences",
       "evidence": "the passage, word for word",
@@ -78,25 +80,25 @@ duplicates another issue or asks for something that is not wanted, and say why. 
 (unverified) quotes words that were not found in the artifact; check it yourself before you pursue \
 it. Decide about every issue; an issue that you leave out counts as pursued."""
 
-_JUDGE_FORMAT = """Answer in two sections, each starting with its marker on a line of its own:
+_JUDGE_FORMAT = f"""Answer in two sections, each starting with its marker on a line of its own:
 
 === ADJUDICATION ===
-{
+{{
   "status": "APPROVED or REWRITE",
-  "tension_analysis": [{"axis": "", "current_position": "", "target": "", "guidance": ""}],
+  "tension_analysis": [{{"axis": "", "current_position": "", "target": "", "guidance": ""}}],
   "decisions": [
-    {
+    {{
       "issue_id": "the id as given",
       "constraint": "its constraint",
-      "severity": "CRITICAL, HIGH, MEDIUM or LOW",
+      "severity": "{_ANY_SEVERITY}",
       "status": "pursuing or dismissed",
       "flagged_by": ["who reported it"],
       "competing_constraint": "the constraint it conflicts with, or null",
       "rationale": "why it is dismissed, or null",
       "guidance": "how to fix it, or null"
-    }
+    }}
   ]
-}
+}}
 === BILL_OF_WORK ===
 ### Issue: the id (SEVERITY)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from signoff.core.severity import SEVERITIES, Severity
+from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 
-__all__ = ["DEFAULT_BLOCK_ON", "SEVERITIES", "Severity"]
+__all__ = ["DEFAULT_BLOCK_ON", "DEFAULT_SEVERITY", "SEVERITIES", "Severity"]
 
-DEFAULT_BLOCK_ON = (Severity.CRITICAL, Severity.HIGH)
+DEFAULT_BLOCK_ON = tuple(severity for severity in Severity if severity.defaults.blocks)
 """The severities that block approval unless the flow sets others."""

@@ -18,7 +18,7 @@ from signoff.core.edges import ERROR
 from signoff.core.effects import EffectKind
 from signoff.core.fold import charge, count_time, evolve
 from signoff.core.outcome import Outcome
-from signoff.core.requests import RequestKind
+from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 
@@ -26,8 +26,8 @@ _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
 _ORDINAL = re.compile(r"[#~]\d+(?=$|/|\[)")
 
-_WORK = RequestKind.RESPONSE.value
-"""The kind of a request for work in an agent's place."""
+_WORK = frozenset(kind.value for kind in RequestKind if kind.answer_form is AnswerForm.WORK)
+"""The kinds of requests for work in an agent's place."""
 
 ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepFinished)
 _COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
@@ -258,7 +258,7 @@ def _effect_finished(line: Timeline, event: ev.EffectFinished) -> None:
     line.unfinished.pop(event.id, None)
     ended = line.running.pop(event.id, None)
     # A human's work in an agent's place is an answer, but not a decision.
-    if ended is not None and ended.kind is EffectKind.WAIT and ended.label != _WORK:
+    if ended is not None and ended.kind is EffectKind.WAIT and ended.label not in _WORK:
         line.decisions.append(_decision(line, ended, event))
 
 

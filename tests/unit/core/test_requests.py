@@ -6,11 +6,13 @@ import pytest
 
 from signoff.core.requests import (
     Answer,
+    AnswerForm,
     Approval,
     Choice,
     Option,
     Question,
     Request,
+    RequestKind,
     Response,
     check_answer,
     default_answer,
@@ -257,3 +259,13 @@ def test_an_empty_answer_is_no_answer(make: Callable[..., Request], value: Any) 
 def test_only_true_is_an_approval(value: Any, approved: bool) -> None:
     """`if answer.approved` must not pass for the label "no"."""
     assert Answer(value).approved is approved
+
+
+def test_every_kind_of_request_has_a_form_of_answer() -> None:
+    """Surfaces know a kind only by this form."""
+    assert {kind: kind.answer_form for kind in RequestKind} == {
+        "question": AnswerForm.TEXT,
+        "approval": AnswerForm.DECISION,
+        "choice": AnswerForm.PICK,
+        "response": AnswerForm.WORK,
+    }

@@ -1,8 +1,10 @@
+import pytest
 from pydantic import TypeAdapter
 
 from signoff.agents.findings import Source, build_critique
 from signoff.core.severity import Severity
 from signoff.flows.judging_file import SeverityName
+from signoff.flows.sections import BehaviorSection
 
 
 def test_every_severity_has_a_letter_of_its_own() -> None:
@@ -22,3 +24,35 @@ def test_files_and_checks_know_every_severity() -> None:
     assert [TypeAdapter(SeverityName).validate_python(each.lower()) for each in Severity] == list(
         Severity
     )
+
+
+def test_every_severity_has_the_documented_defaults() -> None:
+    """Flows that set nothing rely on them; a severity without any would fail when reported."""
+    assert {each.value: tuple(each.defaults) for each in Severity} == {
+        "CRITICAL": ("halt", True, False),
+        "HIGH": ("halt", True, False),
+        "MEDIUM": ("continue", False, True),
+        "LOW": ("ignore", False, True),
+    }
+
+
+def test_worse_severities_are_named_by_the_mildest_of_them() -> None:
+    """A policy such as `no_critical` must not approve while something worse is open."""
+    worst, *_, mildest = Severity
+
+    assert worst.or_worse == (worst,)
+    assert mildest.or_worse == tuple(Severity)
+
+
+@pytest.mark.parametrize("each", Severity)
+def test_a_flow_can_set_the_behavior_of_every_severity(each: Severity) -> None:
+    """A severity that only reviews knew could not be configured."""
+    section = BehaviorSection.model_validate({each.value: "Escalate"})
+
+    assert section.model_dump(exclude_none=True) == {each.value.lower(): "escalate"}
+
+
+@pytest.mark.parametrize("text", ["urgent", "", None])
+def test_an_unknown_severity_blocks_approval(text: object) -> None:
+    """A typo of a critic must not let a text through."""
+    assert Severity.read(text).defaults.blocks

@@ -8,7 +8,7 @@ from signoff.errors import InvalidWorkflow
 from signoff.flows.model import AdjudicationConfig, GenflowConfig
 from signoff.flows.reading import read_policy
 from signoff.review.behaviors import ConstraintBehavior
-from signoff.review.severity import Severity
+from signoff.review.severity import SEVERITIES, Severity
 from tests.unit.flows.harness import MINIMAL, changed
 
 RUN = changed(
@@ -37,7 +37,7 @@ def test_what_a_policy_leaves_out_stays_as_in_the_run(tmp_path: Path) -> None:
     "text",
     [
         "adjudication: {approval: {policy: all_resolved}}\n",
-        "adjudication: {approval: {block_on: [CRITICAL, HIGH, MEDIUM, LOW]}}\n",
+        f"adjudication: {{approval: {{block_on: [{SEVERITIES}]}}}}\n",
         "termination: {approve_when: all_resolved}\n",
     ],
 )

@@ -16,9 +16,8 @@ from signoff.cli.driving import drive
 from signoff.cli.options import CliCommand, limit_settings, progress_options
 from signoff.cli.output import STYLES, DisplayOptions, Output
 from signoff.core.outcome import Status
+from signoff.core.severity import IssueBehavior, Severity
 from signoff.errors import UnknownName, UsageError
-
-_SEVERITIES = {"CRITICAL": "red", "HIGH": "red", "MEDIUM": "yellow", "LOW": "dim"}
 
 _NEXT = """
 Explore the result, change something, and run it again:
@@ -116,7 +115,13 @@ def _show_versions(report: RunDetails, approved: bool, out: Output) -> None:
             out.line(f"     {how}:", style="dim")
         out.prose(f"  {number}  {' '.join(version.text.split())}", hang="     ")
         for finding in version.findings:
-            severity = finding["severity"]
-            out.line(f"     {severity:<8} {finding['finding']}", style=_SEVERITIES[severity])
+            severity = Severity.read(finding["severity"])
+            out.line(f"     {severity:<8} {finding['finding']}", style=_style(severity))
     if approved:
         out.line("     approved: no open findings", STYLES["completed"])
+
+
+def _style(severity: Severity) -> str:
+    if severity.defaults.blocks:
+        return "red"
+    return "dim" if severity.defaults.behavior is IssueBehavior.IGNORE else "yellow"

@@ -14,9 +14,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
-from signoff.core.requests import ItemState, RequestKind
+from signoff.core.requests import AnswerForm, ItemState
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import Disk, read_regular_file
 from signoff.store.rundir.questions import PLACEHOLDER, decode_form
@@ -213,7 +213,7 @@ class _AnswerReader:
             raise _UnusableAnswerError(
                 f"was written before request {item.id} was opened; answer it again"
             )
-        value = _parse_value(item.kind, entry.answer)
+        value = _parse_value(item.kind.answer_form, entry.answer)
         if value is True and not entry.digest:
             raise _UnusableAnswerError(
                 f'to approve request {item.id}, copy its "digest" from questions.json as well'
@@ -283,17 +283,21 @@ def _parse_response(item: InboxItem, text: str) -> _AnswerEntry:
 
     An approval is followed by the digest of what it approves: `approve 1a2b3c4d`.
     """
-    if item.kind not in (RequestKind.APPROVAL, RequestKind.CHOICE):
-        return _AnswerEntry(str(item.id), text)
     decision, _, reason = text.strip().partition("\n")
-    digest = ""
-    if item.kind == RequestKind.APPROVAL:
-        decision, _, digest = decision.strip().partition(" ")
-    return _AnswerEntry(str(item.id), decision.strip(), reason.strip(), digest.strip())
+    match item.kind.answer_form:
+        case AnswerForm.TEXT | AnswerForm.WORK:
+            return _AnswerEntry(str(item.id), text)
+        case AnswerForm.PICK:
+            return _AnswerEntry(str(item.id), decision.strip(), reason.strip())
+        case AnswerForm.DECISION:
+            decision, _, digest = decision.strip().partition(" ")
+            return _AnswerEntry(str(item.id), decision.strip(), reason.strip(), digest.strip())
+        case other:
+            assert_never(other)
 
 
-def _parse_value(kind: str, answer: Any) -> Any:
-    if kind != RequestKind.APPROVAL:
+def _parse_value(form: AnswerForm, answer: Any) -> Any:
+    if form is not AnswerForm.DECISION:
         return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     if isinstance(answer, bool):
         return answer

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.core.codec import decode
-from signoff.core.requests import RequestKind, options_of
+from signoff.core.requests import AnswerForm, options_of
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.documents import json_bytes, timestamp
 
@@ -28,7 +28,7 @@ def question_files(
     forms = {item.id: decode_form(item, blob) for item in items}
     files = {QUESTIONS: json_bytes(_document(items, forms, iteration))}
     for item in items:
-        if item.kind == RequestKind.RESPONSE:
+        if item.kind.answer_form is AnswerForm.WORK:
             files[prompt_name(item.id)] = _prompt_bytes(item, forms[item.id])
     return files
 
@@ -73,11 +73,12 @@ def _document(
 def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     name = str(form.get("question_id") or "")
     # An approval counts only for exactly what was shown, and only the number identifies that.
-    use_name = name and item.kind != RequestKind.APPROVAL
+    is_decision = item.kind.answer_form is AnswerForm.DECISION
+    use_name = name and not is_decision
     question: dict[str, Any] = {
         "id": name if use_name else str(item.id),
         "question": item.prompt,
-        "priority": "critical" if item.kind == RequestKind.APPROVAL else "high",
+        "priority": "critical" if is_decision else "high",
         "required": item.deadline is None,
         "number": item.id,
         "kind": item.kind,
@@ -92,7 +93,7 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     if item.deadline is not None:
         question["deadline"] = timestamp(item.deadline)
         question["default"] = form.get("default")
-    if item.kind == RequestKind.RESPONSE:
+    if item.kind.answer_form is AnswerForm.WORK:
         question["prompt_file"] = prompt_name(item.id)
         question["response_file"] = response_name(item.id)
     if form.get("shown"):
@@ -102,7 +103,7 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
 
 def _example(question: Mapping[str, Any]) -> dict[str, Any]:
     example = {"question_id": question["id"], "answer": PLACEHOLDER}
-    if question["kind"] == RequestKind.APPROVAL:
+    if question["kind"].answer_form is AnswerForm.DECISION:
         # An approval by file counts only with the digest of what it approves.
         example["digest"] = question["digest"]
     return example

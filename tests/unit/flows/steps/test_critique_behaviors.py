@@ -8,7 +8,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.flows.flow import Flow
 from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Level
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
@@ -83,7 +83,7 @@ async def test_every_behavior_at_every_level(
     if behavior is IssueBehavior.ESCALATE:
         assert result.status is Status.WAITING
         result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "leave it")
-    blocks = severity in (Severity.CRITICAL, Severity.HIGH) and behavior is not IssueBehavior.IGNORE
+    blocks = severity in DEFAULT_BLOCK_ON and behavior is not IssueBehavior.IGNORE
     assert result.status is (Status.LIMIT if blocks else Status.COMPLETED), result.reason
     judged = result.state["last_adjudication"]
     assert bool(judged["decisions"]) is (behavior is not IssueBehavior.IGNORE)

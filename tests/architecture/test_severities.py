@@ -1,0 +1,86 @@
+"""Only `core/severity.py` lists the severities; all other modules derive what they need."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from signoff.core.severity import Severity
+from tests.architecture.tree import Module, parsed, planted, product
+
+LIST = "signoff/core/severity.py"
+
+ALLOWED = {
+    "signoff/agents/findings.py": "translates the words of compilers, such as `fatal`",
+    "signoff/demo/checks.py": "is a check like those that users write: it rates its own findings",
+    "signoff/flows/judging_file.py": "defines policies that are named after severities",
+    "signoff/review/policy.py": "implements the trigger `conflicting_criticals`",
+    "signoff/store/rundir/questions.py": "uses `critical` as the priority of a question",
+}
+"""Modules that mean one particular severity, or something else of the same name."""
+
+BOUNDS = {"high", "low"}
+"""Lower-case names that are mostly the ends of a range; a list of severities has others too."""
+
+_NAMES = {each.value for each in Severity}
+_KEYS = {each.key for each in Severity} - BOUNDS
+_IN_TEXT = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(_NAMES | _KEYS)})(?![A-Za-z])")
+
+
+def test_no_other_module_spells_out_severities() -> None:
+    """A new severity would be missing there: in a prompt, a file format or a color."""
+    found = [each for each in spelled_out(product()) if each.partition(":")[0] not in ALLOWED]
+
+    assert found == []
+
+
+def test_every_exception_is_needed() -> None:
+    """An exception that nothing needs would hide the next list."""
+    used = {each.partition(":")[0] for each in spelled_out(product())}
+
+    assert set(ALLOWED) <= used
+
+
+def test_severities_are_found_in_code_texts_and_fields() -> None:
+    """A check that finds nothing would let every list pass."""
+    modules = planted(
+        core__severity='HIGH = "HIGH"',
+        a__code="worst = Severity.CRITICAL",
+        a__text='prompt = f"CRITICAL, HIGH or {other}"',
+        a__key='counts = {"critical_pursuing": 1}',
+        a__field="class Section:\n    medium: str = ''",
+        a__argument="dict(critical=1)",
+        a__fine='"""HIGH."""\nbounds = {"low": 1, "high": 2}\nwhy = "critically LOWER"',
+    )
+
+    assert list(spelled_out(modules)) == [
+        "signoff/a/code.py:1: CRITICAL",
+        "signoff/a/text.py:1: CRITICAL",
+        "signoff/a/key.py:1: critical",
+        "signoff/a/field.py:2: medium",
+        "signoff/a/argument.py:1: critical",
+    ]
+
+
+def spelled_out(modules: Iterable[Module]) -> Iterator[str]:
+    """Yields where modules other than the list name a severity in code or in a literal."""
+    for module in modules:
+        if module.path == LIST:
+            continue
+        tree = parsed(module.text)
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            name = "" if id(node) in docstrings else _severity_in(node)
+            if name:
+                yield f"{module.path}:{getattr(node, 'lineno', 0)}: {name}"
+
+
+def _severity_in(node: ast.AST) -> str:
+    match node:
+        case ast.Attribute(value=ast.Name(id="Severity"), attr=name) if name in _NAMES:
+            return name
+        case ast.Constant(value=str(text)) if match := _IN_TEXT.search(text):
+            return match[0]
+        case ast.AnnAssign(target=ast.Name(id=name)) | ast.keyword(arg=str(name)):
+            return name if name in _KEYS else ""
+        case _:
+            return ""
