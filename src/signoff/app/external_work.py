@@ -164,7 +164,7 @@ def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
         if item.run != row.name:
             raise InvalidAnswer(f"request #{number} belongs to run {item.run!r}, not {row.name!r}")
         if not _is_work(item):
-            raise InvalidAnswer(f"request #{number} is a {item.kind}; only a human can answer it")
+            raise InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
         return item
     items = project.store.items(row.name)
     match [item for item in items if _is_work(item)]:
