@@ -213,7 +213,7 @@ def test_a_worker_cannot_answer_requests_to_humans(book_run: BookProject) -> Non
 
     assert at_gate.code == WAITING
     assert (by_number.code, unnamed.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
-    assert "only a human can answer it" in by_number.json["problem"]
+    assert "only a human can answer" in by_number.json["problem"]
     assert "waiting for a human" in unnamed.json["problem"]
     assert book_run.step == "gate"
 
