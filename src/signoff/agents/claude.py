@@ -16,6 +16,7 @@ from typing import Any
 from signoff.agents.answer import replace_lone_surrogates
 from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
+from signoff.agents.kinds import BUNDLED
 from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
 from signoff.agents.structured import with_schema
@@ -66,7 +67,7 @@ class ClaudeAgent(HeadlessAgent):
     key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     setting_variables = ("ANTHROPIC_BASE_URL", "CLAUDE_CONFIG_DIR")
     address_variable = "ANTHROPIC_BASE_URL"
-    bundled = ("claude_agent_sdk", "_bundled", "claude")
+    bundled = BUNDLED["claude"]
 
     def __init__(
         self, *, setting_sources: str = "user", allow: Sequence[str] = (), **common: Any

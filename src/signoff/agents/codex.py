@@ -15,6 +15,7 @@ from typing import Any
 
 from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
+from signoff.agents.kinds import BUNDLED
 from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
 from signoff.agents.structured import is_strict, with_schema
@@ -46,7 +47,7 @@ class CodexAgent(HeadlessAgent):
     minimum_version = (0, 60)
     key_variables = ("CODEX_API_KEY", "OPENAI_API_KEY")
     setting_variables = ("CODEX_HOME",)
-    bundled = ("codex_cli_bin", "bin", "codex")
+    bundled = BUNDLED["codex"]
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call; the schema is passed in a file."""

@@ -30,7 +30,6 @@ from signoff.agents.output_reader import OutputReader, ProgramReply
 from signoff.agents.program import (
     Job,
     ProgramOptions,
-    bundled_program,
     find_program,
     parse_version,
     probe,
@@ -81,11 +80,6 @@ class HeadlessAgent(ABC):
     def __init__(self, **options: Any) -> None:
         """Takes `ProgramOptions`; the program is searched on first use."""
         self._options = ProgramOptions(**options)
-
-    @classmethod
-    def is_bundled(cls) -> bool:
-        """Returns whether an installed package contains the program."""
-        return bundled_program(cls.bundled) is not None
 
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:

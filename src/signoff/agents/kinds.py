@@ -6,7 +6,10 @@ kind declares its `Capabilities`. Other packages add kinds by entry points (`sig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 PROGRAMS: Mapping[str, str] = {
     "claude": "signoff.agents.claude:ClaudeAgent",
@@ -14,6 +17,12 @@ PROGRAMS: Mapping[str, str] = {
     "gemini": "signoff.agents.gemini:GeminiAgent",
 }
 """Vendors' programs, which may be missing on a machine. They review when no agent is named."""
+
+BUNDLED: Mapping[str, tuple[str, ...]] = {
+    "claude": ("claude_agent_sdk", "_bundled", "claude"),
+    "codex": ("codex_cli_bin", "bin", "codex"),
+}
+"""Packages that bring such a program: the package, and the program's path in it."""
 
 MANUAL = "manual"
 AUTO = "auto"
@@ -39,3 +48,12 @@ BUILT_IN: Mapping[str, str] = {
     "scripted": "signoff.agents.file_script:FileScript",
 }
 """Every kind, by its name for `kind:` in the settings."""
+
+
+def bundled_program(bundled: Sequence[str]) -> str | None:
+    """Finds a program inside an installed package without importing that package."""
+    package, *parts = bundled or ("",)
+    spec = find_spec(package) if package else None
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    programs = (shutil.which(str(Path(folder, *parts))) for folder in folders)
+    return next(filter(None, programs), None)

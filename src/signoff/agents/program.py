@@ -13,10 +13,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
+from signoff.agents.kinds import bundled_program
 from signoff.agents.options import one_of, positive_seconds, whole_number
 from signoff.core.effects import CommandResult
 from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, CommandFailed, ConfigError
@@ -128,15 +128,6 @@ def find_program(name: str, path: str | None, bundled: Sequence[str], remedy: st
     if program is None:
         raise AgentBadRequest(f"{name} is not installed: {remedy}")
     return str(Path(program).absolute())
-
-
-def bundled_program(bundled: Sequence[str]) -> str | None:
-    """Finds a program inside an installed package without importing that package."""
-    package, *parts = bundled or ("",)
-    spec = find_spec(package) if package else None
-    folders = (spec.submodule_search_locations or ()) if spec else ()
-    programs = (shutil.which(str(Path(folder, *parts))) for folder in folders)
-    return next(filter(None, programs), None)
 
 
 async def probe(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:

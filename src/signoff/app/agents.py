@@ -19,7 +19,6 @@ from signoff.errors import AgentBadRequest, ConfigError, Problem
 from signoff.remedies import Resume
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
-from signoff.runtime.services import Backoff
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, LazyAgent]:
@@ -193,6 +192,7 @@ def _check_chain(name: str, configs: Mapping[str, AgentSettings]) -> None:
 
 def _attempts(settings: AgentSettings) -> int:
     # Imported here because it brings the engine along, which checking a flow does not need.
+    from signoff.runtime.services import Backoff
 
     return Backoff().attempts if settings.retries is None else settings.retries + 1
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.agents.base import KnownAgent
-from signoff.agents.kinds import AUTO, DEFAULT_AGENT, PROGRAMS
+from signoff.agents.kinds import AUTO, BUNDLED, DEFAULT_AGENT, PROGRAMS, bundled_program
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
@@ -174,7 +174,8 @@ def portable_path(path: Path, root: Path) -> str:
 
 def _is_installed(name: str) -> bool:
     """Tells whether an agent's program is on PATH or bundled with an installed package."""
-    return bool(shutil.which(name)) or plugins.load(PROGRAMS[name]).is_bundled()
+    # Asked of a table: loading the agents to ask them takes longer than reading a flow.
+    return bool(shutil.which(name) or bundled_program(BUNDLED.get(name, ())))
 
 
 def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgent]:

@@ -7,9 +7,12 @@ follows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
+from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
@@ -17,17 +20,46 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.serialize import config_to_json
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.steps.adjudicate import AdjudicateHandler
-from signoff.flows.steps.critique import Critics
-from signoff.flows.steps.generate import Generate
-from signoff.flows.steps.refine import Refine
 
-_HANDLERS: Mapping[StepKind, Callable[[Flow, WorkflowStep], Any]] = {
-    StepKind.GENERATE: Generate,
-    StepKind.CRITIQUE: Critics,
-    StepKind.ADJUDICATE: AdjudicateHandler,
-    StepKind.REFINE: Refine,
+_HANDLERS: Mapping[StepKind, tuple[str, str]] = {
+    StepKind.GENERATE: ("GenerateHandler", "Generate.__call__"),
+    StepKind.CRITIQUE: ("CritiqueHandler", "Critics.__call__"),
+    StepKind.ADJUDICATE: ("AdjudicateHandler", "Judge.__call__"),
+    StepKind.REFINE: ("RefineHandler", "Refine.__call__"),
 }
+"""For each kind its handler, in the module of that kind, and the name that runs record for it."""
+
+
+@dataclass(frozen=True)
+class StepHandler:
+    """Passes a step on to the handler of its kind.
+
+    That one is imported when the step runs. Checking, drawing and listing flows need none of the
+    code that prompts agents and reads what they answer.
+    """
+
+    flow: Flow
+    step: WorkflowStep
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run's digest covers of the handler; the flow itself is stored with the run."""
+        # The number is the version of the handlers' behavior. A change of it would make every
+        # run under way ask its user to adopt a changed definition.
+        return ["flows", self.step.step.value, 1]
+
+    @property
+    def recorded_name(self) -> str:
+        """The name in digests of runs; it never changes."""
+        return _HANDLERS[self.step.step][1]
+
+    async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        """Performs the step."""
+        kind = self.step.step
+        module = import_module(f"signoff.flows.steps.{kind.value}")
+        handler = getattr(module, _HANDLERS[kind][0])(self.flow, self.step)
+        outcome, update = await handler(ctx)
+        return outcome, update
 
 
 def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflow:
@@ -61,7 +93,7 @@ def _node(flow: Flow, index: int, step: WorkflowStep) -> StepDef:
     return StepDef(
         step.id,
         title=_title(flow, step),
-        handler=_HANDLERS[step.step](flow, step),
+        handler=StepHandler(flow, step),
         next=_edges(flow, index, step),
         phase=step.step.value,
     )

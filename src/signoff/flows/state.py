@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from signoff.core.delta import Append
+from signoff.flows.step import Scope
 from signoff.review.adjudication import Adjudication
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
-
-Scope = Literal["accumulated", "previous", "all"]
-"""Which critiques a judge sees."""
 
 MOST_GUIDANCE = 10
 """Answers of humans that prompts repeat, the latest ones."""

@@ -12,8 +12,10 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from signoff.flows.sections import AgentName, FlowSection, Many, Word
-from signoff.flows.state import Scope
 from signoff.review.constraint import Constraint
+
+Scope = Literal["accumulated", "previous", "all"]
+"""Which critiques a judge sees."""
 
 NAME = r"^[A-Za-z0-9_-]+$"
 NAME_WORDS = "letters, digits, _ and -"

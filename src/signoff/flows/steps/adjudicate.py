@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
@@ -54,7 +54,6 @@ CONTINUE, STOP = "continue", "stop"
 class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 
-    recorded_name: ClassVar[str] = "Judge.__call__"
     """The name of this handler in the digests of recorded runs."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:

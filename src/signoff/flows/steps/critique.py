@@ -31,7 +31,7 @@ from signoff.review.finding import is_set_aside
 
 
 @dataclass(frozen=True)
-class Critics(FlowHandler):
+class CritiqueHandler(FlowHandler):
     """The handler of a critique step."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:

@@ -23,7 +23,7 @@ MOST_CHARACTERS = 8_000_000
 
 
 @dataclass(frozen=True)
-class Generate(FlowHandler):
+class GenerateHandler(FlowHandler):
     """The handler of a generate step."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:

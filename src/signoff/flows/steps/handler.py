@@ -24,13 +24,6 @@ class FlowHandler:
     step: WorkflowStep
 
     @property
-    def definition(self) -> list[Any]:
-        """What a run's digest covers of the handler; the flow itself is stored with the run."""
-        # The number is the version of the handlers' behavior. A change of it would make every
-        # run under way ask its user to adopt a changed definition.
-        return ["flows", self.step.step.value, 1]
-
-    @property
     def agent(self) -> str:
         """The agent of the step."""
         return self.flow.agent(self.step)

@@ -32,7 +32,7 @@ BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
 @dataclass(frozen=True)
-class Refine(FlowHandler):
+class RefineHandler(FlowHandler):
     """The handler of a refine step."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:
