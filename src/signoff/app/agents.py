@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.auto import Candidate, check_health
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.app.loading import make_importable
@@ -17,8 +15,13 @@ from signoff.app.settings import AgentSettings, Settings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentBadRequest, ConfigError, Problem
 from signoff.remedies import Resume
-from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
+
+# What only asks agents is imported where it is used: checking a flow asks none, and need not
+# wait for asyncio.
+if TYPE_CHECKING:
+    from signoff.agents.auto import Candidate
+    from signoff.runtime.agent_limits import AgentLimits
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, LazyAgent]:
@@ -59,6 +62,8 @@ def build_agent(
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
     """Returns the concurrency, rate and attempt limits of agents that have some."""
+    from signoff.runtime.agent_limits import AgentLimits
+
     return {
         name: AgentLimits(
             each.concurrency,
@@ -131,6 +136,8 @@ def _factory(name: str, kind: str) -> plugins.AgentKind:
 def _candidates(
     name: str, configs: Mapping[str, AgentSettings], agents: Mapping[str, Agent]
 ) -> Iterator[tuple[str, Candidate]]:
+    from signoff.agents.auto import Candidate
+
     for other, agent in agents.items():
         settings = configs[other]
         if other != name:
@@ -212,10 +219,16 @@ def _attempts_in_all(name: str, settings: Mapping[str, AgentSettings]) -> int | 
 
 def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     """Returns the health of every agent, all checked at once and for a few seconds at most."""
+    import asyncio
+
     return asyncio.run(_check_all(settings))
 
 
 async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    import asyncio
+
+    from signoff.agents.auto import check_health
+
     agents = build_agents(settings)
     # Agents that forward requests report the health of the others, so those are checked first
     # and only once.
