@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 
-from signoff.errors import StoreError
 from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.verdict import Dialect
 
@@ -23,6 +22,8 @@ _TABLE = "signoff_database"
 READ_ID = "SELECT id FROM signoff_database"
 _CREATE = "CREATE TABLE signoff_database (id TEXT NOT NULL PRIMARY KEY)"
 _INSERT = "INSERT INTO signoff_database (id) VALUES (?)"
+_LOCK_NUMBER = 0x516100
+"""The server's lock that is held while the id is created."""
 
 NO_ID = ""
 
@@ -40,17 +41,17 @@ def ensure_id(db: Connection) -> str:
     existing = read_id(db)
     if existing:
         return existing
-    new = secrets.token_hex(16)
-    try:
-        with transaction(db, write=True):
-            if not db.has_table(_TABLE):
-                db.own(_CREATE)
-            db.own(_INSERT, [new])
-            db.commit()
-    except StoreError:
-        # Another process may have given it an id a moment ago.
+    with transaction(db, write=True):
+        if db.dialect == "postgres":
+            # Without it, two sessions could both create the table, or both insert an id.
+            db.own("SELECT pg_advisory_xact_lock(?)", [_LOCK_NUMBER])
         existing = read_id(db)
-        if not existing:
-            raise
-        return existing
+        if existing:
+            # Another process has given it an id a moment ago.
+            return existing
+        if not db.has_table(_TABLE):
+            db.own(_CREATE)
+        new = secrets.token_hex(16)
+        db.own(_INSERT, [new])
+        db.commit()
     return new
