@@ -93,6 +93,15 @@ def test_a_named_checklist_runs_without_a_file(project: Project) -> None:
     assert asked == "Please check, Bob: The passport is valid."
 
 
+def test_a_rejected_item_ends_the_checklist_as_rejected(project: Project) -> None:
+    """Only a checklist that is approved to its end may exit with 0."""
+    project.signoff("run", "checklist:travel", "--name", "trip")
+
+    rejected = project.signoff("reject", "trip", "--why", "it has expired", "--resume")
+
+    assert rejected.returncode == 14, rejected.stderr
+
+
 def test_the_command_of_the_plugin_is_listed_and_works(project: Project) -> None:
     """Users find commands in the help."""
     listed = project.signoff("--help")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from signoff import Approval, Outcome, StepDef, Workflow
+from signoff import Approval, End, Outcome, StepDef, Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName
 from signoff_checklist.settings import ChecklistSection
 
@@ -43,7 +43,7 @@ def workflow(name, items, context):
     steps = [
         StepDef(
             step, handler=Check(f"{greeting}, {owner}: {item}"),
-            next={Outcome.OK: following, Outcome.FAIL: None},
+            next={Outcome.OK: following, Outcome.FAIL: End.REJECTED},
         )
         for step, item, following in zip(ids, items, [*ids[1:], None], strict=True)
     ]  # fmt: skip
