@@ -67,7 +67,7 @@ class Person:
     capabilities = Capabilities(answered_by_human=True)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        raise AssertionError("a person is asked through the inbox")
+        raise AssertionError("a human is asked through the inbox")
 
 
 def test_an_agent_that_is_a_human_is_recognized() -> None:

@@ -27,12 +27,12 @@ def look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
         **named,
         "claude": Health(True, "2.1.0 at /bin/claude"),
         "codex": Health(False, "not installed", "install it"),
-        "manual": Health(True, "a person"),
+        "manual": Health(True, "a human"),
     }
 
 
 def no_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
-    return {"claude": Health(False, "not installed"), "manual": Health(True, "a person")}
+    return {"claude": Health(False, "not installed"), "manual": Health(True, "a human")}
 
 
 def looked_at(folder: Path, environment: dict[str, str]) -> dict[str, Check]:

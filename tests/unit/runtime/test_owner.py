@@ -234,7 +234,7 @@ async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
 
 
 async def test_stopping_lets_go(bed: Bed) -> None:
-    """Whoever comes next need not wait for the lease to run out."""
+    """The next process doesn't have to wait until the lease expires."""
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()

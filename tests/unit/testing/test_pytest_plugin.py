@@ -22,7 +22,7 @@ from flow import WORKFLOW
 
 
 class Dear:
-    """Stands for a real agent."""
+    """Simulates a real agent."""
 
     async def ask(self, request, call):
         from signoff import Reply

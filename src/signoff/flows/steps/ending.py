@@ -55,7 +55,7 @@ async def save_unapproved(
     if best and view.artifact != best["artifact"]:
         name = _unreviewed_name(flow)
         await ctx.write(f"{output.dir}/{name}", view.artifact, key="unreviewed")
-        lines.append(f"`{name}` is the last refinement, which nobody has reviewed.")
+        lines.append(f"`{name}` is the last refinement, which was not reviewed.")
     if findings := view.ledger.open():
         lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
     await _write_status(ctx, flow, [*lines, *_warning_lines(view)])

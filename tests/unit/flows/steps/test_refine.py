@@ -188,7 +188,7 @@ async def test_a_human_can_choose_another_way_to_get_the_text(choice: str, tmp_p
         max_iterations=1,
     )
     verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT), "Anew."])
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT), "Rewritten."])
     store = MemoryStore()
     await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
@@ -198,7 +198,7 @@ async def test_a_human_can_choose_another_way_to_get_the_text(choice: str, tmp_p
         result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "By hand.")
 
     assert result.status is Status.LIMIT
-    assert result.state["artifact"] == ("Anew.\n" if choice == "regenerate" else "By hand.\n")
+    assert result.state["artifact"] == ("Rewritten.\n" if choice == "regenerate" else "By hand.\n")
 
 
 async def test_a_flow_continues_with_an_unchanged_text_by_default(tmp_path: Path) -> None:

@@ -91,13 +91,13 @@ async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> 
 
 async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
     """Its approval was not valid, and only the run directory showed that."""
-    verdict = rules("APPROVED", {"issue_id": "nobody-1", "status": "dismissed"}, bill="Fix it.")
+    verdict = rules("APPROVED", {"issue_id": "unknown-1", "status": "dismissed"}, bill="Fix it.")
     claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
 
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert texts(result) == [
-        "nobody-1: decided by the judge but never reported; dropped",
+        "unknown-1: decided by the judge but never reported; dropped",
         "APPROVED is not valid while these issues are pursued: clear-001 (HIGH)",
     ]
 
