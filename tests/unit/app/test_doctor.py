@@ -204,14 +204,14 @@ def test_unusable_agents_of_the_settings_are_in_the_last_line(
     """`ready to run` would be wrong if a configured agent is missing."""
     home = init_home(tmp_path, {}).home
     home.config.write_text(
-        "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: nobody\n"
+        "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: missing\n"
     )
 
     found = check_setup(tmp_path, environment)
 
     checks = {check.name: check for check in found.checks}
     assert (found.can_run, found.unusable) == (True, ("mine", "roles"))
-    assert checks["roles"].detail == f"{home.config}:4: roles.developer: unknown agent 'nobody'"
+    assert checks["roles"].detail == f"{home.config}:4: roles.developer: unknown agent 'missing'"
     assert "mine" in checks["roles"].remedy
 
 

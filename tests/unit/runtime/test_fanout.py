@@ -271,7 +271,7 @@ async def test_an_item_that_swallows_its_wait_still_waits(bench: EngineFixture) 
 
 
 async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: EngineFixture) -> None:
-    """Returning the whole reply is the first thing everybody tries."""
+    """Returning the whole reply is the first thing most users try."""
 
     async def item(ctx: StepContext, topic: str) -> Any:
         return await ctx.ask("claude", topic)

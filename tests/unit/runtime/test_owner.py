@@ -23,7 +23,7 @@ SOON = PATIENCE_SECONDS
 
 
 def test_a_process_lives() -> None:
-    """Otherwise anybody could take its runs away."""
+    """Otherwise any process could take its runs away."""
     assert is_alive(this_process()) is True
 
 
@@ -108,7 +108,7 @@ async def bed() -> AsyncIterator[Bed]:
 
 
 async def test_a_heartbeat_announces_its_owner(bed: Bed) -> None:
-    """A run whose owner is unknown is anybody's."""
+    """Any process may take a run whose owner is unknown."""
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
 

@@ -108,7 +108,7 @@ async def test_an_unknown_replacement_is_refused_before_the_run_exists(
 async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(
     bench: EngineFixture,
 ) -> None:
-    """A question asked beside the switched agent must still be there to be answered."""
+    """A question that is open next to the switched agent's must stay open."""
     workflow = one_step(write)
 
     await bench.start(workflow)

@@ -799,7 +799,7 @@ async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Engine
 async def test_a_request_whose_answer_is_unused_is_withdrawn_with_the_run(
     bench: EngineFixture,
 ) -> None:
-    """A cancelled run leaves nothing in anybody's inbox."""
+    """A cancelled run leaves nothing in the inbox."""
 
     async def work(ctx: StepContext) -> Work:
         await ctx.wait(Question("Continue?"))

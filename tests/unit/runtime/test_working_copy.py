@@ -267,8 +267,8 @@ async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) 
     seen: list[tuple[str, list[str]]] = []
 
     def change(path: Path) -> None:
-        beside = sorted(each.name for each in path.parent.parent.iterdir())
-        seen.append((path.read_text(), beside))
+        siblings = sorted(each.name for each in path.parent.parent.iterdir())
+        seen.append((path.read_text(), siblings))
         path.write_text("new")
 
     bench.agent.on("Fix", edits(change))
@@ -282,7 +282,7 @@ async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) 
     assert result.status is Status.COMPLETED
     assert result.state["contents"] == {NAME: "new"}
     assert [text for text, _ in seen] == ["old\n", "old\n"]
-    assert [len(beside) for _, beside in seen] == [1, 1]
+    assert [len(siblings) for _, siblings in seen] == [1, 1]
     assert not (tmp_path / ".work").exists()
 
 

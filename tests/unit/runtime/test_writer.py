@@ -41,7 +41,7 @@ class ThreadWatch(WrappedStore):
         """Does nothing."""
 
     def take_long(self) -> None:
-        """Makes a commit count as slow, without anybody waiting for it."""
+        """Makes a commit count as slow without really waiting."""
         self.clock.advance(SLOW_SECONDS * 1.5)
 
 

@@ -21,7 +21,7 @@ TESTS = '''
 from flow import WORKFLOW
 
 
-class Dear:
+class Expensive:
     """Simulates a real agent."""
 
     async def ask(self, request, call):
@@ -44,7 +44,7 @@ def test_with_a_script(signoff_project, scripted_agent):
 
 
 def test_with_a_cassette(signoff_project, cassette):
-    waiting = signoff_project.run(WORKFLOW, writer=cassette.wrap("writer", Dear()))
+    waiting = signoff_project.run(WORKFLOW, writer=cassette.wrap("writer", Expensive()))
 
     assert waiting.status == "waiting", waiting.reason
     assert signoff_project.inbox[0].prompt == "Ship it?"
