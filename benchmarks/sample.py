@@ -2,7 +2,7 @@
 
 A contestant is a module with a table of works and this as its entry:
 `python -m benchmarks.floor W1 DIR` prints one JSON object of figures. Only the standard
-library is used, because neighbours run this in environments of their own.
+library is used, because other engines run this in their own environments.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def _ship(state: State) -> State:
     return state.update(text=text(1))
 
 
-class _Parallel(TaskBasedParallelAction):  # type: ignore[misc]  # Burr is not installed beside us
+class _Parallel(TaskBasedParallelAction):  # type: ignore[misc]  # Burr is not installed here
     """Runs one action over numbers, each as a recorded application."""
 
     def __init__(self, one: Any, count: int) -> None:
