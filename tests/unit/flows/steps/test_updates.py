@@ -164,7 +164,7 @@ async def test_a_verdict_without_a_bill_gets_the_one_that_is_used(tmp_path: Path
     assert "clear-001 (HIGH)" in bill
     assert bill.strip() in claude.prompts[-1]
     assert "Say it shorter." in bill
-    assert texts(result) == ["the judge wrote no bill of work; this one is made of what is pursued"]
+    assert texts(result) == ["the judge wrote no work order; one was built from pursued findings"]
 
 
 @pytest.mark.parametrize("length", [10, LONGEST, LONGEST + 1, 10_000])
