@@ -76,7 +76,7 @@ def _finding_line(finding: Finding) -> str:
 
 def _warning_lines(view: FlowState) -> list[str]:
     lines = [f"- iteration {w['iteration']}, {w['step']}: {w['text']}" for w in view.warnings]
-    return ["", "## Remarks", "", *lines] if lines else []
+    return ["", "## Warnings", "", *lines] if lines else []
 
 
 def _format_score(score: list[int]) -> str:
