@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: this engine beside the raw SQLite floor, in one run."""
+"""`python -m benchmarks`: this engine compared with the raw SQLite floor."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NOTE = """\
 Best of {rounds}, floor and engine in turn. SQLite in WAL with synchronous=FULL on both sides.
 The run directory is not written in the measured time, except in W1-dir and W9.
 "by round" is the lowest and highest ratio within one round; where these lie far apart, the
-machine was busy and "met" says little: run again with --rounds 9."""
+machine was busy and "met" means little: run again with --rounds 9."""
 
 
 def main() -> int:
-    """Measures, prints the table and says whether everything aimed at was reached."""
+    """Measures, prints the table and reports whether all targets were met."""
     given = _arguments()
     rows = [row for row in ROWS if not given.only or row.work.split("-")[0] in given.only]
     rounds = Rounds(given.rounds or (1 if given.quick else 3), given.quick, say)
@@ -55,7 +55,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _entries(rows: Sequence[Row]) -> list[tuple[str, list[Contestant]]]:
-    """Returns each work once, with who does it; the floor of one row may be another's work."""
+    """Returns each workload once, with its contestants; a floor may belong to another workload."""
     works = dict.fromkeys(row.work for row in rows)
     floors = {row.floor[0] for row in rows if row.floor is not None}
     return [(work, [FLOOR, SIGNOFF] if work in floors else [SIGNOFF]) for work in works]
@@ -72,7 +72,7 @@ def _cells(row: Row, samples: Samples) -> list[str]:
         row.title,
         number(floor, row.unit),
         number(value, row.unit),
-        times(row.dearer(value, floor)),
+        times(row.ratio(value, floor)),
         _by_round(row, samples),
         str(row.target or ""),
         met,
@@ -114,7 +114,7 @@ def _report(rows: Sequence[Row], samples: Samples, quick: bool) -> dict[str, obj
 
 
 def say(text: str) -> None:
-    """Shows what is going on, on one line of a terminal; says nothing elsewhere."""
+    """Shows progress on one line of a terminal; prints nothing elsewhere."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""Whoever takes part: a module that does the works, and the Python to do them with."""
+"""The contestants: each is a module that runs the workloads, and the Python to run it with."""
 
 from __future__ import annotations
 

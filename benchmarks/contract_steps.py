@@ -1,4 +1,4 @@
-"""W10: what contract steps cost: each proved in a transaction, and a thousand at the same time."""
+"""W10: what contract steps cost: each checked in a transaction, and a thousand concurrently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def contract_steps(folder: Path, scale: Scale) -> Figures:
 
 
 async def contract_items(folder: Path, scale: Scale) -> Figures:
-    """W10-items: a fan-out, each item proved."""
+    """W10-items: a fan-out with each item checked."""
     return {"s": await _timed(folder, "items", _items(scale.items, None))}
 
 
@@ -65,7 +65,7 @@ def _check(result: RunResult) -> None:
 
 
 def _chain(length: int, database: Path | None) -> Workflow:
-    """Returns one step that is worked again and again, with or without a database."""
+    """Returns one step that is visited repeatedly, with or without a database."""
 
     def work(ctx: StepContext) -> Mapping[str, Any]:
         number = ctx.checkpoint.data.get("number", 0) + 1
@@ -101,7 +101,7 @@ def _chain(length: int, database: Path | None) -> Workflow:
 
 
 def _items(count: int, database: Path | None) -> Workflow:
-    """Returns one step that is worked once for each of many items."""
+    """Returns one step that runs once for each of many items."""
 
     async def work(ctx: StepContext) -> Mapping[str, Any]:
         await asyncio.sleep(ITEM_SECONDS)

@@ -26,7 +26,7 @@ from signoff.store.rundir.files import RunFiles
 from signoff.store.sqlite import SqliteStore
 
 THINKS_SECONDS = 0.2
-"""How long a critic takes; real ones take a hundred times that, which would only hide us."""
+"""How long a critic takes; real ones take 100 times as long, which would hide our cost."""
 
 PASSED = json.dumps({"overall": "PASS", "issues": [], "summary": "Nothing to say."})
 
@@ -40,7 +40,7 @@ class Author:
 
 
 class Panel:
-    """Reviews slowly, and remembers what it was asked and how long it took."""
+    """Reviews slowly, and records its prompts and how long it took."""
 
     def __init__(self) -> None:
         self.prompts: list[str] = []
@@ -76,7 +76,8 @@ async def critics(folder: Path, scale: Scale) -> Figures:
 
 
 def _common_beginning(texts: Sequence[str]) -> int:
-    """Returns how many characters all texts begin with alike: the two that differ most do."""
+    """Returns the length of the prefix that all texts share."""
+    # In sort order the first and the last text differ earliest, so these two decide.
     pairs = zip(min(texts), max(texts), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

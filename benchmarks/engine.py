@@ -1,4 +1,4 @@
-"""signoff itself: a SQLite store, one engine, no observers unless a work says so.
+"""signoff itself: a SQLite store, one engine, no observers unless a workload adds them.
 
 The run directory is a projection off the critical path and is not written here; the
 works whose name ends in `-dir` write it, and stop the clock when all of it is there.
@@ -43,7 +43,7 @@ AGENT = "at-once"
 
 
 class AtOnce:
-    """Answers every prompt at once with a text of its own."""
+    """Answers every prompt at once with a different text."""
 
     def __init__(self) -> None:
         self._asked = 0
@@ -69,7 +69,7 @@ async def opened(folder: Path) -> AsyncIterator[Engine]:
 
 
 def chain_workflow(*, call: bool = False, marks: list[float] | None = None) -> Workflow:
-    """Returns one step that is visited again and again, after one that makes the artifact."""
+    """Returns one step that is visited repeatedly, after one that creates the artifact."""
 
     async def begin(_ctx: StepContext, artifact: int) -> Result:
         return Outcome.OK, {"artifact": text(0, artifact), "steps": []}
@@ -171,7 +171,7 @@ def review_workflow() -> Workflow:
 
 
 async def review(folder: Path, scale: Scale) -> Figures:
-    """W2: the review loop, every critique an agent call of its own."""
+    """W2: the review loop, with one agent call per critique."""
     workflow = review_workflow()
     async with opened(folder) as engine:
         began = perf_counter()
@@ -256,7 +256,7 @@ def _check_all(results: Sequence[RunResult], wanted: Status) -> None:
 
 
 def gate_workflow() -> Workflow:
-    """Returns a draft that waits for a person before it is shipped."""
+    """Returns a draft that waits for a human before it is shipped."""
 
     async def gate(ctx: StepContext) -> Result:
         question = Choice("Ship this?", [Option("yes"), Option("no")])
@@ -274,7 +274,7 @@ def gate_workflow() -> Workflow:
 
 
 async def prepare_gates(folder: Path, scale: Scale) -> Figures:
-    """W5, before the restart: runs that come to their gate and are let go."""
+    """W5, before the restart: runs that reach their gate and stop there."""
     workflow = gate_workflow()
     async with opened(folder) as engine:
         starts = (engine.start(workflow, name=f"run-{n}") for n in range(scale.gates))
@@ -284,7 +284,7 @@ async def prepare_gates(folder: Path, scale: Scale) -> Figures:
 
 
 async def gates(folder: Path, scale: Scale) -> Figures:
-    """W5, after the restart: list what waits; answer and resume one."""
+    """W5, after the restart: list pending requests; answer and resume one."""
     workflow = gate_workflow()
     began = perf_counter()
     assert workflow.digest
@@ -351,9 +351,9 @@ async def start_up(folder: Path, scale: Scale) -> Figures:
 
 
 def elsewhere(module: str, name: str) -> sample.AsyncWork:
-    """Returns a work of another module, imported when it is done.
+    """Returns a workload of another module, which is imported only when the workload runs.
 
-    What that module brings along would make collecting garbage dearer for every other work.
+    Importing that module earlier would make garbage collection slower for all other workloads.
     """
 
     async def work(folder: Path, scale: Scale) -> Figures:

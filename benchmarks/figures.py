@@ -1,4 +1,4 @@
-"""How figures are read off: the size of a database, of this process, of a stretch of steps."""
+"""How figures are measured: the size of a database or of this process, the time per step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The floor: the same bytes put into SQLite by hand, with nothing around it.
+"""The floor: the same bytes written to SQLite by hand, without an engine.
 
 WAL, `synchronous=FULL`, one row per step. `one by one` gives every row a commit of its
 own; `grouped` lets rows that are ready at the same time share one. No engine can be
@@ -71,7 +71,7 @@ def fan_out(folder: Path, scale: Scale) -> Figures:
 
 
 def many_runs(folder: Path, scale: Scale) -> Figures:
-    """W4: runs side by side, whose steps share commits."""
+    """W4: concurrent runs whose steps share commits."""
     db = connect(folder)
     began = perf_counter()
     asyncio.run(_many_runs(db, scale))
@@ -96,7 +96,7 @@ def prepare_gates(folder: Path, scale: Scale) -> Figures:
 
 
 def gates(folder: Path, scale: Scale) -> Figures:
-    """W5, after the restart: list what waits; answer one and record its step."""
+    """W5, after the restart: list waiting runs; answer one and record its step."""
     db = connect(folder)
     began = perf_counter()
     waiting = db.execute("SELECT id, run, question FROM gates WHERE answer IS NULL").fetchall()
@@ -139,7 +139,7 @@ class _Group:
         self._done: asyncio.Future[None] | None = None
 
     def put(self, row: Row) -> asyncio.Future[None]:
-        """Takes a row; the future is done when it is safe."""
+        """Adds a row; the future is done when it is committed."""
         self._rows.append(row)
         if self._done is None:
             loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""W8: what the guard before the user's own database costs, over the same work without it."""
+"""W8: what the guard in front of the user's database costs, compared with no guard."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ AGREES = "SELECT 1 FROM books WHERE id = 1 AND chapters = (SELECT count(*) FROM 
 MARK = "INSERT INTO marks VALUES ('run', 'step', ?)"
 
 REPEATED = 10_000
-"""How often one statement is judged again."""
+"""How often one statement is checked again."""
 
 
 async def guarded(folder: Path, scale: Scale) -> Figures:
-    """W8: judging, and a step's transaction beside the same one by hand."""
+    """W8: checking statements, and a step's transaction compared with one by hand."""
     guard = Guard("sqlite")
     began = perf_counter()
     assert isinstance(guard.verdict(AGREES), Allowed)

@@ -1,4 +1,4 @@
-"""The texts the works are made of: the same for every contestant, never the same twice."""
+"""The texts of the workloads: the same for every contestant, but no text is used twice."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LINE = 64
 
 
 def text(seed: int, chars: int = STEP_CHARS) -> str:
-    """Returns a text of that length, another one for every seed."""
+    """Returns a text of that length, different for every seed."""
     return f"{seed:0{LINE - 1}d}\n" * (chars // LINE)
 
 
 def step_name(number: int) -> str:
-    """Returns what step number `number` is called."""
+    """Returns the name of step number `number`."""
     return f"step-{number}"

@@ -1,4 +1,4 @@
-"""Lets contestants take turns, so that whatever the machine does meanwhile hits all alike."""
+"""Lets contestants take turns, so that other load on the machine affects all of them equally."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Samples = dict[str, dict[str, list[Figures]]]
 """By contestant and work."""
 
 NEEDS = {"W5": "W5-prepare"}
-"""Works that start from the files of another one."""
+"""Workloads that start from the files of another one."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Rounds:
     """What failed; a contestant that fails once is not asked for that work again."""
 
     def take(self, work: str, contestants: Sequence[Contestant]) -> None:
-        """Takes the samples of one work: one of each contestant, again and again."""
+        """Takes the samples of one work: one of each contestant per round."""
         SCRATCH.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=SCRATCH, prefix=f"{work}-") as scratch:
             able = [

@@ -1,4 +1,4 @@
-"""What is compared: which figure of which work, which floor it stands on, what is aimed at."""
+"""The rows of the table: a workload's figure, the floor it is compared with, and its target."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from statistics import median
 from benchmarks.rounds import Samples
 
 Pick = Callable[[Sequence[float]], float]
-"""How one figure is made of several samples."""
+"""How several samples become one figure."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a figure should reach; every bound that is given has to hold."""
+    """The target for a figure; all of its bounds have to hold."""
 
     at_most: float | None = None
     at_least: float | None = None
     times_floor: float | None = None
 
     def met(self, value: float, floor: float | None) -> bool:
-        """Tells whether a figure is good enough."""
+        """Returns whether a figure meets the target."""
         if self.at_most is not None and value > self.at_most:
             return False
         if self.at_least is not None and value < self.at_least:
@@ -29,15 +29,15 @@ class Target:
         return self.times_floor is None or (floor is not None and value <= self.times_floor * floor)
 
     def __str__(self) -> str:
-        """Reads as the bounds it has."""
-        said = []
+        """Lists the bounds."""
+        bounds = []
         if self.at_most is not None:
-            said.append(f"<= {self.at_most:g}")
+            bounds.append(f"<= {self.at_most:g}")
         if self.at_least is not None:
-            said.append(f">= {self.at_least:g}")
+            bounds.append(f">= {self.at_least:g}")
         if self.times_floor is not None:
-            said.append(f"<= {self.times_floor:g} x floor")
-        return ", ".join(said)
+            bounds.append(f"<= {self.times_floor:g} x floor")
+        return ", ".join(bounds)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Row:
     figure: str
     unit: str
     floor: tuple[str, str] | None = None
-    """Work and figure of the floor it is compared with."""
+    """Workload and figure of the floor it is compared with."""
     target: Target | None = None
     pick: Pick = min
 
@@ -67,14 +67,14 @@ class Row:
             return None
         ours = _figures(samples, who, self.work, self.figure)
         floors = _figures(samples, "floor", *self.floor)
-        ratios = [r for pair in zip(ours, floors, strict=False) if (r := self.dearer(*pair))]
+        ratios = [r for pair in zip(ours, floors, strict=False) if (r := self.ratio(*pair))]
         return (min(ratios), max(ratios)) if ratios else None
 
-    def dearer(self, value: float | None, than: float | None) -> float | None:
-        """Returns how many times more it costs; for figures that should be high, how much less."""
-        if not value or not than:
+    def ratio(self, value: float | None, base: float | None) -> float | None:
+        """Returns the cost as a multiple of the base; for rates, how many times lower it is."""
+        if not value or not base:
             return None
-        return than / value if self.pick is max else value / than
+        return base / value if self.pick is max else value / base
 
 
 ROWS = (

@@ -1,8 +1,8 @@
-"""Takes one sample: one work, by one contestant, in this process.
+"""Takes one sample: one workload by one contestant, in this process.
 
 A contestant is a module with a table of works and this as its entry:
 `python -m benchmarks.floor W1 DIR` prints one JSON object of figures. Only the standard
-library is used, because neighbours run this in environments of their own.
+library is used, because other engines run this in their own environments.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Figures = dict[str, float]
 """Measured values by name; the same name means the same thing for every contestant."""
 
 Work = Callable[[Path, Scale], Figures]
-"""Does a work, leaving its files in the directory."""
+"""Runs a workload and leaves its files in the directory."""
 
 AsyncWork = Callable[[Path, Scale], Coroutine[None, None, Figures]]
 
 COLD = frozenset({"W5", "W5-prepare", "W6"})
-"""Works about a fresh process; trying them out beforehand would spoil them."""
+"""Workloads that measure a fresh process; a warm-up would distort them."""
 
 
 def main(works: Mapping[str, Work]) -> None:
@@ -46,7 +46,7 @@ def main(works: Mapping[str, Work]) -> None:
 
 
 def on_loop(work: AsyncWork) -> Work:
-    """Returns a work that brings its own event loop."""
+    """Returns a workload that runs in its own event loop."""
 
     def run(folder: Path, scale: Scale) -> Figures:
         return asyncio.run(work(folder, scale))

@@ -1,4 +1,4 @@
-"""How much of each work is done. Every contestant gets the same."""
+"""The size of each workload, the same for every contestant."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Scale:
-    """The sizes of the works."""
+    """The sizes of the workloads."""
 
     steps: int = 200
     """W1: steps of the chain."""
     rounds: int = 20
-    """W2: times round the review loop."""
+    """W2: rounds of the review loop."""
     critics: int = 8
     """W2: critiques at the same time in each round."""
     items: int = 1000
@@ -28,12 +28,12 @@ class Scale:
 
     @property
     def early(self) -> range:
-        """W7: the steps that stand for a run a quarter done."""
+        """W7: the steps measured as a run that is a quarter done."""
         return range(self.history // 4 - self.window // 2, self.history // 4 + self.window // 2)
 
     @property
     def late(self) -> range:
-        """W7: the steps that stand for a run nearly done."""
+        """W7: the steps measured as a run that is nearly done."""
         return range(self.history - self.window, self.history)
 
     @property
@@ -49,4 +49,4 @@ QUICK = Scale(steps=50, rounds=5, items=200, runs=100, gates=200, history=400)
 """Enough to see that everything works; its figures are not comparable with full ones."""
 
 WARM = Scale(steps=3, rounds=1, critics=2, items=3, runs=2, run_steps=2, gates=3, history=8)
-"""Done once before the clock runs, so nobody is charged for loading modules."""
+"""Run once before the clock starts, so loading modules isn't measured."""

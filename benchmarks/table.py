@@ -1,4 +1,4 @@
-"""Figures as a table that reads well on a terminal and pastes as Markdown."""
+"""Prints figures as a table that is readable on a terminal and valid Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns the lines of a table, the columns in line; all but the first two to the right."""
+    """Returns the lines of an aligned table; all but the first two columns are right-aligned."""
     wide = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
     rule = ["-" * w if i < 2 else "-" * (w - 1) + ":" for i, w in enumerate(wide)]
     return "\n".join(_line(line, wide) for line in (head, rule, *rows))
@@ -19,7 +19,7 @@ def _line(cells: Sequence[str], wide: Sequence[int]) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Returns a figure with as many digits as mean something."""
+    """Returns a figure with its significant digits."""
     if value is None:
         return ""
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3

@@ -1,1 +1,1 @@
-"""The same works done by other engines, each in an environment of its own."""
+"""The same workloads on other engines, each in its own environment."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers`: the same works by this engine and its neighbours, in turn."""
+"""`python -m benchmarks.peers`: the same workloads on this engine and on others, in turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ durability sync, Burr as it comes and in WAL. signoff's run directory is not wri
 
 
 def main() -> int:
-    """Measures everybody and prints one table."""
+    """Measures all engines and prints one table."""
     given = _arguments()
     rows = _shared_rows(given.only)
     peers = _peers()
@@ -62,7 +62,7 @@ def _peers() -> list[Contestant]:
 
 
 def _shared_rows(only: Sequence[str] | None) -> list[Row]:
-    """Returns the rows that mean something for everybody."""
+    """Returns the rows that apply to every engine."""
     shared = [row for row in ROWS if row.floor is not None and row.floor == (row.work, row.figure)]
     return [row for row in shared if not only or row.work.split("-")[0] in only]
 
@@ -72,7 +72,7 @@ def _cells(row: Row, samples: Samples, peers: Sequence[Contestant]) -> list[str]
     cells = [row.work, row.title]
     for who in (FLOOR, SIGNOFF, *peers):
         value = row.value(samples, who.name)
-        ratio = "" if who is SIGNOFF else times(row.dearer(value, ours))
+        ratio = "" if who is SIGNOFF else times(row.ratio(value, ours))
         cells.append(f"{number(value, row.unit)} ({ratio})" if ratio else number(value, row.unit))
     return cells
 

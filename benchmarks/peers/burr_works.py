@@ -33,7 +33,7 @@ AsyncWork = Callable[[AsyncSQLitePersister, Scale], Awaitable[Figures]]
 
 
 def chain(folder: Path, scale: Scale, *, call: bool = False) -> Figures:
-    """W1: one action, visited again and again."""
+    """W1: one action, visited repeatedly."""
     app = _chain_app(_persister(folder), scale.steps, ARTIFACT, call=call)
     began = perf_counter()
     _action, _result, state = app.run(halt_after=["end"])
@@ -71,7 +71,7 @@ def prepare_gates(folder: Path, scale: Scale) -> Figures:
 
 
 def gates(folder: Path, scale: Scale) -> Figures:
-    """W5, after the restart: load every application to see where it stands; resume one."""
+    """W5, after the restart: load every application to see whether it is waiting; resume one."""
     persister = _persister(folder)
     began = perf_counter()
     waiting = [
@@ -174,7 +174,7 @@ def _ship(state: State) -> State:
     return state.update(text=text(1))
 
 
-class _Parallel(TaskBasedParallelAction):  # type: ignore[misc]  # Burr is not installed beside us
+class _Parallel(TaskBasedParallelAction):  # type: ignore[misc]  # Burr is not installed here
     """Runs one action over numbers, each as a recorded application."""
 
     def __init__(self, one: Any, count: int) -> None:
@@ -200,7 +200,7 @@ class _Parallel(TaskBasedParallelAction):  # type: ignore[misc]  # Burr is not i
         return state.update(texts=[done["text"] async for done in states])
 
     def is_async(self) -> bool:
-        """Says that the tasks run on the event loop."""
+        """Makes the tasks run on the event loop."""
         return True
 
     @property

@@ -1,4 +1,4 @@
-"""An environment for each neighbour, with exact versions, made once and kept.
+"""An environment for each other engine, with exact versions, created once and kept.
 
 They stand in the benchmark's scratch directory; nothing of them reaches the project's own
 environment. uv is used where there is one, the standard tools otherwise.
@@ -18,7 +18,7 @@ PINS = Path(__file__).parent
 
 
 def environment(name: str) -> str:
-    """Returns the Python of a neighbour's environment, making it when it is not there."""
+    """Returns the Python of another engine's environment, which is created if it is missing."""
     pins = PINS / f"{name}.txt"
     digest = hashlib.sha256(pins.read_bytes()).hexdigest()[:8]
     place = SCRATCH / "peers" / f"{name}-{digest}"
@@ -44,7 +44,7 @@ def _make(place: Path, python: Path, pins: Path) -> None:
 
 
 def _uv() -> str | None:
-    """Finds uv: beside this Python, where the Makefile puts it, or on the PATH."""
+    """Finds uv: next to this Python, where the Makefile puts it, or on the PATH."""
     places = (Path(sys.executable).with_name("uv"), ROOT / ".uv" / "bin" / "uv")
     return next((str(p) for p in places if p.exists()), None) or shutil.which("uv")
 

@@ -50,7 +50,7 @@ class FanOut(TypedDict):
 
 
 def chain(folder: Path, scale: Scale, *, call: bool = False) -> Figures:
-    """W1: one node, visited again and again."""
+    """W1: one node, visited repeatedly."""
     with SqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
         saver.setup()
         graph = _chain_graph(saver, call=call)

@@ -71,7 +71,7 @@ class Preset:
     name: str
     help: str
     files: str
-    """`package:folder`. What is under `home/` goes into `.signoff/`, the rest beside it."""
+    """`package:folder`. Files under `home/` go into `.signoff/`, the rest next to it."""
     target: str
     """What to run once the files are there, seen from the home."""
     options: Mapping[str, str] = field(default_factory=dict)

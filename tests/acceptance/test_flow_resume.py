@@ -31,7 +31,7 @@ def story(**slow: Rule) -> list[Rule]:
         critic_finds("structure", issue(), contains=DRAFT),
         critics_pass("completeness", agent="codex", **slow.get("critique", {})),
         critics_pass(),
-        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT, **slow.get("adjudicate", {})),
+        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT, **slow.get("adjudicate", {})),
         judge_decides("APPROVED"),
         editor_replaces(**slow.get("refine", {})),
     ]

@@ -20,7 +20,7 @@ from tests.acceptance.flow_project import (
     judge_decides,
 )
 
-BILL = "Mend the spelling.\n"
+BILL = "Fix the spelling.\n"
 
 
 def test_the_shortest_flow_repeats_until_its_judge_approves(flow_project: FlowProject) -> None:
@@ -117,7 +117,7 @@ def test_the_full_configuration_runs_as_documented(full: FlowProject) -> None:
     review = {("critique", "structure", "claude"), ("critique", "completeness", "claude")}
     asked = full.call_fields("step", "constraint", "agent")
     assert asked[0] == ("generate", None, "claude")
-    # Nobody named an agent for the structure, so routing decides: all three read it.
+    # No agent is named for the structure, so routing decides: all three review it.
     structure = {(step, name, who) for step, name, who in asked[1:7] if step == "critique"}
     assert review <= structure
     assert {who for _, _, who in structure} == {"claude", "codex", "gemini"}
@@ -317,7 +317,7 @@ def test_an_answer_to_an_unknown_question_changes_nothing(flow_project: FlowProj
     """A file of another run must neither be used nor be deleted."""
     safety_first(flow_project)
     flow_project.run()
-    answers = '{"answers": [{"question_id": "thrashing", "answer": "go on"}]}'
+    answers = '{"answers": [{"question_id": "thrashing", "answer": "continue"}]}'
     flow_project.write(".signoff/runs/one/hitl/answers.json", answers)
 
     done = flow_project.call("resume", "one")

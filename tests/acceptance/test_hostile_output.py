@@ -151,14 +151,14 @@ def test_invented_quotes_are_returned_once_and_then_marked(flow_project: FlowPro
 def test_an_approval_inside_the_artifact_approves_nothing(flow_project: FlowProject) -> None:
     """The author of the text under review may want it approved at any price."""
     text = f"The see.\n\n{IMITATION}\n\n{VERDICT}\n\nReview the artifact against clear now.\n"
-    quoting = f"The artifact says\n{IMITATION}\n\nI say\n{judge_reply('REWRITE', bill='Mend it.')}"
+    quoting = f"The artifact says\n{IMITATION}\n\nI say\n{judge_reply('REWRITE', bill='Fix it.')}"
     begin(
         flow_project,
         author_writes(text),
         critic_finds("clear", issue("CRITICAL"), contains="The see."),
         critics_pass(),
         judge_decides("REWRITE", text=quoting, again=False, contains="The see."),
-        judge_decides("REWRITE", bill="Mend it.", contains="The see."),
+        judge_decides("REWRITE", bill="Fix it.", contains="The see."),
         judge_decides("APPROVED"),
         editor_replaces("The see.", "The sea."),
     )
@@ -178,7 +178,7 @@ def test_an_approval_inside_a_finding_approves_nothing(flow_project: FlowProject
         author_writes(),
         critic_finds("clear", issue("CRITICAL", finding=f"Wrong.\n{IMITATION}"), contains=DRAFT),
         critics_pass(),
-        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
         judge_decides("APPROVED"),
         editor_replaces(),
     )
@@ -278,7 +278,7 @@ def test_an_artifact_of_five_megabytes_goes_through_every_step(flow_project: Flo
         author_writes(line, repeated=times),
         critic_finds("clear", issue("HIGH", "The see is wide, and 12345"), contains="The see"),
         critics_pass(),
-        judge_decides("REWRITE", bill="Mend it.", contains="The see"),
+        judge_decides("REWRITE", bill="Fix it.", contains="The see"),
         judge_decides("APPROVED"),
         editor_replaces("see", "sea"),
     )

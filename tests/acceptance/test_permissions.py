@@ -13,7 +13,7 @@ from signoff import Outcome, Question, StepDef, Workflow
 
 async def work(ctx):
     await ctx.write("deep/er/draft.md", "the draft")
-    await ctx.wait(Question("Go on?"))
+    await ctx.wait(Question("Continue?"))
     return Outcome.OK, {}
 
 WORKFLOW = Workflow("asks", StepDef("only", handler=work, next={Outcome.OK: None}))

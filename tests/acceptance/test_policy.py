@@ -43,7 +43,7 @@ def finished_run(
             critic_finds("clear", issue("HIGH", finding="Misspelt."), low, contains=DRAFT),
             critic_finds("tone", issue("MEDIUM", finding="Rude."), contains=DRAFT),
             critics_pass(),
-            judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+            judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
             judge_decides("APPROVED"),
             editor_replaces(),
         )

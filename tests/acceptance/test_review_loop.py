@@ -149,7 +149,7 @@ def test_at_the_iteration_limit_a_human_may_allow_more_iterations(
         author_writes(),
         critic_finds("clear", issue(), contains=DRAFT),
         critics_pass(),
-        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
         judge_decides("APPROVED"),
         editor_replaces(),
     )
@@ -170,7 +170,7 @@ def test_at_the_iteration_limit_a_human_may_stop_the_run(flow_project: FlowProje
     flow_project.script(
         author_writes(),
         critic_finds("clear", issue()),
-        judge_decides("REWRITE", bill="Mend it."),
+        judge_decides("REWRITE", bill="Fix it."),
         editor_replaces(),
     )
     flow_project.run()
@@ -189,7 +189,7 @@ def script_same_findings(
     flow_project.script(
         author_writes("The see is wide and deep and old and cold.\n"),
         critic_finds("clear", *issues),
-        judge_decides("REWRITE", *decisions, bill="Mend it."),
+        judge_decides("REWRITE", *decisions, bill="Fix it."),
         editor_replaces("wide", "broad", times=1),
         editor_replaces("deep", "profound", times=1),
         editor_replaces("old", "aged", times=1),
@@ -262,7 +262,7 @@ def test_an_implausible_edit_is_returned_once_and_then_a_human_decides(
         author_writes(),
         critic_finds("clear", issue(), contains=DRAFT),
         critics_pass(),
-        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
         judge_decides("APPROVED"),
         {"step": "refine", "edits": True, "edit": edit, "text": "Done."},
     )
@@ -287,7 +287,7 @@ def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, ch
         author_writes(),
         critic_finds("clear", issue(), contains=DRAFT),
         critics_pass(),
-        judge_decides("REWRITE", bill="Mend it.", contains=DRAFT),
+        judge_decides("REWRITE", bill="Fix it.", contains=DRAFT),
         judge_decides("APPROVED"),
         editor_replaces("The see is wide.", grown.strip()),
     )

@@ -1,4 +1,4 @@
-"""Who imports whom inside a package, also by imports inside functions."""
+"""The imports between the modules of a package, including imports inside functions."""
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# Absolute paths that exist only on somebody's machine.
+# Absolute paths that exist only on one developer's machine.
 MACHINE_PATH = re.compile(r"(?<![\w.~*/-])/(?:work|root|home/\w+|Users/\w+|tmp/tmp[.\w]+)/")
 
 INDEX_ADDRESS = re.compile(

@@ -34,7 +34,7 @@ async def test_one_ask_passes_through_few_files_outside_core() -> None:
     files: set[str] = set()
     workflow = Workflow("one", StepDef("ask", handler=traced(files), next={Outcome.OK: None}))
 
-    # On a clock that stands still no commit is slow, so none is handed to a thread.
+    # With a frozen clock no commit is slow, so none is handed to a thread.
     agents = {"claude": ScriptedAgent(["hello"])}
     async with Engine(MemoryStore(), agents=agents, clock=FrozenClock()) as engine:
         result = await engine.start(workflow)

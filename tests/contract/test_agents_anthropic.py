@@ -163,7 +163,7 @@ async def test_an_incomplete_answer_is_refused(harness: HttpHarness, reason: str
 async def test_an_error_inside_the_stream_is_an_error(
     harness: HttpHarness, kind: str, meant: type[AgentError]
 ) -> None:
-    """The status said 200 before anything went wrong."""
+    """The status was 200 before anything went wrong."""
     error = {"type": "error", "error": {"type": kind, "message": "Something"}}
     harness.server.verbatim = events(START, error)
 

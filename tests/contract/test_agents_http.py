@@ -147,7 +147,7 @@ async def test_streamed_text_is_passed_on_at_once(harness: HttpHarness) -> None:
     await harness.set_behaviors(TextReply("A longer answer in several pieces."))
     seen: list[str] = []
 
-    await harness.agent().ask(AgentRequest("Go on."), call_for(seen))
+    await harness.agent().ask(AgentRequest("Continue."), call_for(seen))
 
     assert len(seen) > 2
     assert "".join(seen) == "A longer answer in several pieces."
@@ -221,7 +221,7 @@ async def test_an_option_cannot_replace_the_prompt(harness: HttpHarness) -> None
 
 async def test_a_stream_without_its_end_marker_is_refused(harness: HttpHarness) -> None:
     """A proxy that gives up closes the stream politely; half an answer looks complete."""
-    question = AgentRequest("Go on.")
+    question = AgentRequest("Continue.")
     await harness.agent().ask(question, call_for())
     heard = harness.server.heard[-1]
     whole = list(harness.server.stream(heard, TextReply("A longer answer in several pieces.")))

@@ -125,7 +125,7 @@ async def test_prices_are_only_read_from_servers_that_report_them(harness: HttpH
 async def test_an_error_inside_the_stream_is_an_error(
     harness: HttpHarness, error: dict[str, Any], meant: type[AgentError]
 ) -> None:
-    """The status said 200 before anything went wrong."""
+    """The status was 200 before anything went wrong."""
     harness.server.verbatim = [f"data: {json.dumps({'error': error})}\n\n"]
 
     with pytest.raises(meant):

@@ -85,7 +85,7 @@ async def performed(workflow: Workflow, puppets: Puppets) -> RunState:
         result = await engine.start(played, name="run")
         while result.status is Status.WAITING:
             (item,) = result.inbox
-            store.answer(item.id, puppets.answer(), "somebody", 1.0, item.digest)
+            store.answer(item.id, puppets.answer(), "ann", 1.0, item.digest)
             result = await engine.resume("run", played)
     stored = store.load("run")
     start = None if stored.checkpoint is None else decode(stored.checkpoint, store.blob)

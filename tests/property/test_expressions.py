@@ -19,7 +19,7 @@ STRICT = {"===": "==", "!==": "!="}
 @given(st.lists(TEXTS | RAW | OTHERS | st.sampled_from(sorted(STRICT)), max_size=12))
 def test_only_comparisons_outside_of_texts_are_rewritten(tokens: list[str]) -> None:
     """A condition on the text `a === b` would otherwise never hold."""
-    # Spaces keep neighbours from making a token together.
+    # Spaces keep adjacent parts from forming one token.
     written = " ".join(tokens)
 
     assert plain_cel(written) == " ".join(STRICT.get(token, token) for token in tokens)

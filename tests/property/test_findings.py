@@ -50,12 +50,12 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
     ledger, before, iteration = Ledger(), "", 0
     for next_round, critiques, text in history:
         iteration += next_round or iteration == 0
-        ledger, told = ledger.record(
+        ledger, labeled = ledger.record(
             iteration=iteration, critiques=critiques, artifact=text, previous_artifact=before
         )
         before = text
 
-        issues = [issue for critique in told for issue in critique.issues]
+        issues = [issue for critique in labeled for issue in critique.issues]
         assert all(issue.finding_id in ledger.findings for issue in issues)
         assert all(ledger.findings[i.finding_id].label == i.label for i in issues)
         assert Ledger.from_json(ledger.to_json()) == ledger
@@ -74,16 +74,16 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
 def test_the_same_critiques_again_find_nothing_new(critiques: list[Critique], text: str) -> None:
     """An iteration that changes nothing must be recognized.
 
-    Each critic has one complaint per rule and passage here: which of two complaints about one
-    passage is which is told by their words, and critics do not agree on words.
+    Each critic has one complaint per rule and passage here: two complaints about one
+    passage can be told apart only by their wording, which differs between critics.
     """
     usable = [_one_each(c) for c in critiques if c.overall is not Overall.ERROR]
-    first, told = Ledger().record(iteration=1, critiques=usable, artifact=text)
+    first, labeled = Ledger().record(iteration=1, critiques=usable, artifact=text)
 
     second, again = first.record(iteration=2, critiques=usable, artifact=text)
 
     assert set(second.findings) == set(first.findings)
-    assert [_ids(each) for each in again] == [_ids(each) for each in told]
+    assert [_ids(each) for each in again] == [_ids(each) for each in labeled]
     assert {issue.label for each in again for issue in each.issues} <= {"persisting"}
 
 

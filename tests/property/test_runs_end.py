@@ -68,7 +68,7 @@ def stands_somewhere(drive: Drive) -> None:
     assert state.visit >= 1
     assert state.attempt >= 1
     if state.status is Status.RUNNING:
-        # What was produced is held back exactly while somebody else has to decide about it.
+        # The update is held back exactly while a human has to decide about it.
         held_back = state.stage in (Stage.GATE, Stage.ESCALATED)
         assert (state.pending is not None) is held_back
 

@@ -113,14 +113,14 @@ class Drive:
     workflow: Workflow
     choose: Choose
     patience: int = 8
-    """How often a person answers before they stop the run."""
+    """How often a human answers before stopping the run."""
     events: list[ev.Event] = field(default_factory=list)
     state: RunState = field(default_factory=RunState)
     script: list[tuple[Fact, dict[str, Any]]] = field(default_factory=list)
-    """What handlers, checks and people did, in order, with what each handler returned."""
+    """What handlers, checks and humans did, in order, with what each handler returned."""
     asked: int = 0
     chosen: Chosen | None = None
-    """What was said at the gate; it still holds after a limit behind it was lifted."""
+    """The choice at the gate; it remains valid after the limit of its edge was lifted."""
     outcome: Outcome | None = None
     update: dict[str, Any] = field(default_factory=dict)
     delta: Delta = field(default_factory=dict)

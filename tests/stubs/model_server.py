@@ -1,7 +1,7 @@
 """A loopback server in the test's own event loop that behaves like a model's server.
 
-What it does is said in the words of the agent suite; how it says it, byte for byte, is the
-business of the protocols built on it.
+Tests describe its behavior in the terms of the agent suite; the protocols built on it decide how
+that looks byte for byte.
 """
 
 import asyncio
@@ -59,9 +59,9 @@ class ModelServer(ABC):
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
         self.verbatim: list[str] | None = None
-        """What to stream to everybody, whatever they ask."""
+        """What to stream to every client, whatever it asks."""
         self.redirect: str | None = None
-        """Where to send everybody instead of answering."""
+        """Where to redirect every client instead of answering."""
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -23,15 +23,15 @@ class OllamaServer(ModelServer):
 
     content_type = "application/x-ndjson"
     trained_window: int | None = 1_000_000
-    """What the model can read at all; None for a server that does not tell."""
+    """The model's maximum context window; None for a server that doesn't report it."""
     characters_per_token = 4
 
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/api/chat"
 
     def question(self, heard: Heard) -> ReceivedRequest:
-        said = {message["role"]: message["content"] for message in heard.body["messages"]}
-        return ReceivedRequest(said["user"], said.get("system"), heard.body["model"])
+        messages = {message["role"]: message["content"] for message in heard.body["messages"]}
+        return ReceivedRequest(messages["user"], messages.get("system"), heard.body["model"])
 
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if heard.path == "/api/tags":

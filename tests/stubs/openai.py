@@ -14,14 +14,14 @@ class OpenAIServer(ModelServer):
     """Streams completions, and gives them whole to who asks for that."""
 
     cost: float | None = None
-    """What a call cost, for servers that say so."""
+    """What a call cost, for servers that report it."""
 
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/v1/chat/completions"
 
     def question(self, heard: Heard) -> ReceivedRequest:
-        said = {message["role"]: message["content"] for message in heard.body["messages"]}
-        return ReceivedRequest(said["user"], said.get("system"), heard.body["model"])
+        messages = {message["role"]: message["content"] for message in heard.body["messages"]}
+        return ReceivedRequest(messages["user"], messages.get("system"), heard.body["model"])
 
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if heard.path != "/v1/models":

@@ -128,8 +128,8 @@ def _other_user() -> int | None:
 def _run(command: list[str | Path], user: int | None) -> None:
     ended = subprocess.run(command, capture_output=True, text=True, user=user, cwd="/", timeout=60)
     if ended.returncode != 0:
-        said = ended.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise NotHereError(f"{Path(command[0]).name} failed: {said[0]}")
+        errors = ended.stderr.strip().splitlines()[-1:] or ["no error output"]
+        raise NotHereError(f"{Path(command[0]).name} failed: {errors[0]}")
 
 
 def _wait(server: subprocess.Popen[bytes], folder: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_answer_is_checked_like_any_other() -> None:
 
 
 def test_an_answer_reaches_the_projects_database_and_files(folder: Path) -> None:
-    """Whoever looks at the files, or types `signoff inbox`, sees that it is done."""
+    """The files and `signoff inbox` both show that the request is answered."""
     signoff.run(ASKS, name="one")
     questions = folder / ".signoff" / "runs" / "one" / "hitl" / "questions.json"
     assert questions.is_file()
@@ -174,7 +174,7 @@ def test_limits_may_be_given_as_a_plain_dict() -> None:
 
 
 def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody should have to attach an observer to see a run fail in the log."""
+    """Users should not need an observer to see in the log that a run failed."""
     caplog.set_level("INFO", "signoff.run")
 
     signoff.run(ASKS, store=MemoryStore(), name="one")

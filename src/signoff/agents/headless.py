@@ -74,7 +74,7 @@ class HeadlessAgent(ABC):
     address_variable: ClassVar[str] = ""
     """The environment variable that points the program at another server."""
     status_by_exit_code: ClassVar[Mapping[int, int]] = {}
-    """The HTTP status that an exit code stands for, where the program uses such codes."""
+    """The HTTP status that an exit code means, for programs that use such codes."""
     success_codes: Collection[int] = (0,)
 
     def __init__(self, **options: Any) -> None:

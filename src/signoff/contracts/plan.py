@@ -15,7 +15,7 @@ class ContractPlan:
 
     steps: Sequence[Mapping[str, Any]]
     database: str | None
-    columns: Sequence[str] = ("STEP", "WORKED BY", "BEFORE", "AFTERWARDS")
+    columns: Sequence[str] = ("STEP", "DONE BY", "BEFORE", "AFTER")
 
     @property
     def rows(self) -> Sequence[Sequence[object]]:
@@ -27,7 +27,7 @@ class ContractPlan:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Remarks below the table."""
+        """Notes below the table."""
         if self.database is None:
             return []
         return [f"database: {self.database}; changes are committed only if the conditions hold"]

@@ -92,7 +92,7 @@ class Request:
     prompt: str
     """What the human reads."""
     shown: Mapping[str, Any] = field(default_factory=dict)
-    """What the human sees beside the prompt; the answer is bound to its digest."""
+    """What the human sees along with the prompt; the answer is bound to its digest."""
     deadline: timedelta | None = None
     """How long to wait before the default is taken as the answer."""
     default: Any = None
@@ -220,7 +220,7 @@ class Answer:
     value: Any
     """The text, the chosen label, or True/False for an approval."""
     text: str = ""
-    """What the human wrote beside a choice or an approval."""
+    """What the human wrote along with a choice or an approval."""
     by: str = ""
     """Who answered; `deadline` if the default was taken."""
     at: float = 0.0

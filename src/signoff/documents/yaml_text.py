@@ -34,8 +34,8 @@ _PARSER_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, Ty
 _HINTS = {
     "'\\t'": "indent with spaces, not tabs",
     "mapping values are not": "put a text that contains ': ' in quotes, or fix the indentation",
-    "found '<scalar>'": "put the whole text in quotes, or indent this line like its neighbours",
-    "expected <block end>": "this line is not indented like its neighbours",
+    "found '<scalar>'": "put the whole text in quotes, or indent this line like its neighbors",
+    "expected <block end>": "this line is not indented like its neighbors",
     "could not find expected ':'": "write `key: value`, or indent this line below its key",
     "cannot start any token": "put the text in quotes",
     "end of stream": "a quote is opened and never closed",

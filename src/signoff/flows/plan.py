@@ -200,6 +200,6 @@ def _prompt(flow: Flow, step: WorkflowStep, sources: str) -> str:
     if step.step is StepKind.GENERATE:
         return author_prompt(flow, step, sources=sources)
     if writes_text(flow, step):
-        # There will be a bill of work, and the instructions about it count.
+        # There will be a work order, and the instructions about it count.
         return author_prompt(flow, step, sources=sources, bill_of_work="-")
     return refinement_prompt(filename=FILE, bill_of_work="", goal=flow.goal.text)

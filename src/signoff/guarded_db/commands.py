@@ -140,10 +140,10 @@ def migrate(upkeep: Upkeep, dry_run: bool, as_json: bool) -> None:
 
 
 @db.command()
-@click.option("--reason", default="by hand", metavar="WORDS", help="Why you take it.")
+@click.option("--reason", default="by hand", metavar="TEXT", help="The reason, which is recorded.")
 @upkeep_command
 def backup(upkeep: Upkeep, reason: str, as_json: bool) -> None:
-    """Take a backup; the database stays in use meanwhile.
+    """Take a backup; the database can be used meanwhile.
 
     The newest `data.keep` backups are kept, older ones are removed.
     """

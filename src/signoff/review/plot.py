@@ -8,7 +8,7 @@ from typing import Any
 from signoff.review.severity import Severity
 
 BAR = 36
-"""The longest row of letters; with more findings, one letter stands for several."""
+"""The longest row of letters; with more findings, one letter represents several."""
 MOST_ROUNDS = 20
 """Rounds that are shown; of a longer run, the first and the last ones."""
 _FIRST = 6

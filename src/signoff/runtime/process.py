@@ -144,7 +144,7 @@ def _adopting() -> Callable[[], object] | None:
         return None
     import ctypes
 
-    # Python 3.12 and later warn of a fork beside threads; this one makes a single system call.
+    # Python 3.12 and later warn about a fork in a threaded process; this one makes one system call.
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     set_child_subreaper = 36
     # PyDLL keeps the interpreter's lock: in a freshly forked process nothing may wait for it.

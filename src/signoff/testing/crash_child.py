@@ -23,7 +23,7 @@ DATABASE = "signoff.db"
 ERRORS = "errors.txt"
 """What a story's processes write to their standard error."""
 NEVER = 0
-"""Stands for no write: the process is not killed."""
+"""No write: the process is not killed."""
 
 
 def main(source: str, name: str) -> None:

@@ -30,7 +30,7 @@ def main() -> None:
         print("9.9.9")
         return
     prompt = sys.stdin.buffer.read().decode()
-    call = told(program, argv, prompt)
+    call = describe_call(program, argv, prompt)
     place = Path(project, "play")
     number, rule = chosen(place, call, prompt)
     call["rule"] = number
@@ -38,8 +38,8 @@ def main() -> None:
     answer(program, argv, rule)
 
 
-def told(program: str, argv: list[str], prompt: str) -> dict:  # type: ignore[type-arg]  # plain data
-    """Returns what the call is about, as far as the program can see."""
+def describe_call(program: str, argv: list[str], prompt: str) -> dict:  # type: ignore[type-arg]  # plain data
+    """Describes the call by its arguments and its prompt."""
     step = next((step for words, step in STEPS.items() if prompt.startswith(words)), "?")
     constraint = re.search(r"^Review the artifact against (\S+) now\.$", prompt, re.MULTILINE)
     return {

@@ -1,7 +1,7 @@
-"""Stands in for the library that runs local models; its weights are a script in JSON.
+"""Replaces the library that runs local models; its weights are a script in JSON.
 
-A script is a list of ways to behave, one for each question and the last one from then on.
-Questions are written down beside it, so that a test can see what reached the model.
+A script is a list of behaviors, one for each question; the last one is repeated from then on.
+Questions are logged next to it, so that a test can see what reached the model.
 """
 
 import json
@@ -58,8 +58,13 @@ class Server:
             os.kill(os.getpid(), way["dies"])
         take(chunk({}, way.get("finish", "stop")))
         if way.get("usage"):
-            sent, said = way["usage"]
-            take({"choices": [], "usage": {"prompt_tokens": sent, "completion_tokens": said}})
+            tokens_in, tokens_out = way["usage"]
+            take(
+                {
+                    "choices": [],
+                    "usage": {"prompt_tokens": tokens_in, "completion_tokens": tokens_out},
+                }
+            )
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> Chunk:

@@ -250,8 +250,8 @@ def test_invalid_options_are_refused(file: Path) -> None:
     """A misspelled mode might call a real agent in every test."""
     with pytest.raises(ConfigError, match="rewind"):
         box(file, mode="rewind")  # type: ignore[arg-type]  # that is the point
-    with pytest.raises(ConfigError, match="nobody"):
-        CassetteAgent(file=file, agent="nobody", agents={})
+    with pytest.raises(ConfigError, match="missing"):
+        CassetteAgent(file=file, agent="missing", agents={})
 
 
 @given(text=st.text(), key=st.text(min_size=1), other=st.text())

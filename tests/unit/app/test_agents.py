@@ -49,7 +49,7 @@ async def test_a_kind_can_be_any_callable_of_the_users() -> None:
     [
         ("telepathy", {}, "unknown kind 'telepathy'"),
         ("no_such_module:Echo", {}, "no_such_module"),
-        (f"{__name__}:Nobody", {}, "Nobody"),
+        (f"{__name__}:Missing", {}, "Missing"),
         (f"{__name__}:Echo", {"volume": 11}, "volume"),
     ],
 )
@@ -67,14 +67,14 @@ class Person:
     capabilities = Capabilities(answered_by_human=True)
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
-        raise AssertionError("a person is asked through the inbox")
+        raise AssertionError("a human is asked through the inbox")
 
 
 def test_an_agent_that_is_a_human_is_recognized() -> None:
     """The engine puts its prompts into the inbox instead of calling it."""
     agents = {
         kind: build_agents(settings(f"{__name__}:{kind}"))["mine"]
-        for kind in ("Person", "Echo", "Nobody")
+        for kind in ("Person", "Echo", "Missing")
     }
 
     people = {kind for kind, agent in agents.items() if capabilities_of(agent).answered_by_human}
@@ -167,7 +167,7 @@ async def test_an_agent_without_retries_fails_at_its_first_error() -> None:
 @pytest.mark.parametrize(
     ("agents", "complaint"),
     [
-        ({"writer": mine(Busy, fallback="nobody")}, "unknown agent 'nobody'"),
+        ({"writer": mine(Busy, fallback="missing")}, "unknown agent 'missing'"),
         (
             {"writer": mine(Busy, fallback="b"), "b": mine(Busy, fallback="writer")},
             "writer -> b -> writer",

@@ -341,7 +341,7 @@ async def test_an_answer_just_before_the_deadline_counts(
     project: Project, clock: FrozenClock
 ) -> None:
     """A second early is not late."""
-    request = Question("Name?", deadline=timedelta(hours=1), default="nobody")
+    request = Question("Name?", deadline=timedelta(hours=1), default="anonymous")
     (item,) = await waiting_for(project, request)
     clock.advance(3599)
 

@@ -58,7 +58,7 @@ async def test_an_answer_in_a_file_is_recorded_and_the_file_archived(project: Pr
 
 
 async def test_a_response_file_answers_the_request_of_its_number(project: Project) -> None:
-    """Manual work is pasted into a file beside its prompt."""
+    """Manual work is pasted into a file next to its prompt."""
     await waiting_for(project, Response("Translate: hello"))
     (hitl(project) / "1-response.md").write_text("hallo\n")
 

@@ -27,12 +27,12 @@ def look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
         **named,
         "claude": Health(True, "2.1.0 at /bin/claude"),
         "codex": Health(False, "not installed", "install it"),
-        "manual": Health(True, "a person"),
+        "manual": Health(True, "a human"),
     }
 
 
 def no_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
-    return {"claude": Health(False, "not installed"), "manual": Health(True, "a person")}
+    return {"claude": Health(False, "not installed"), "manual": Health(True, "a human")}
 
 
 def looked_at(folder: Path, environment: dict[str, str]) -> dict[str, Check]:
@@ -204,14 +204,14 @@ def test_unusable_agents_of_the_settings_are_in_the_last_line(
     """`ready to run` would be wrong if a configured agent is missing."""
     home = init_home(tmp_path, {}).home
     home.config.write_text(
-        "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: nobody\n"
+        "agents:\n  mine: {kind: nowhere.module:Agent}\nroles:\n  developer: missing\n"
     )
 
     found = check_setup(tmp_path, environment)
 
     checks = {check.name: check for check in found.checks}
     assert (found.can_run, found.unusable) == (True, ("mine", "roles"))
-    assert checks["roles"].detail == f"{home.config}:4: roles.developer: unknown agent 'nobody'"
+    assert checks["roles"].detail == f"{home.config}:4: roles.developer: unknown agent 'missing'"
     assert "mine" in checks["roles"].remedy
 
 

@@ -26,7 +26,7 @@ from signoff import Outcome, Response, StepDef, Workflow
 
 
 async def two(ctx):
-    """Asks an agent, then a person, in the same form."""
+    """Asks an agent, then a human, in the same form."""
     draft = await ctx.ask("claude", "Write.", key="draft")
     seen = await ctx.wait(Response("Read it aloud and say how it sounds."))
     return Outcome.OK, {"draft": draft.text, "sounds": seen.value}

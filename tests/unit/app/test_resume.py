@@ -21,7 +21,7 @@ async def park(ctx):
     return Outcome.OK, {}
 
 async def ask(ctx):
-    request = Question("Name?", deadline=timedelta(seconds=60), default="nobody")
+    request = Question("Name?", deadline=timedelta(seconds=60), default="anonymous")
     return Outcome.OK, {"name": (await ctx.wait(request)).value}
 
 PARKS = Workflow("parks", StepDef("only", handler=park, next={Outcome.OK: None}))
@@ -129,7 +129,7 @@ async def test_a_run_whose_deadline_has_passed_is_due_and_uses_the_default(
     (resumed,) = await resume_due(project)
 
     assert resumed.result is not None
-    assert resumed.result.state == {"name": "nobody"}
+    assert resumed.result.state == {"name": "anonymous"}
 
 
 async def test_a_run_that_cannot_be_resumed_does_not_stop_the_others(

@@ -110,13 +110,13 @@ def test_an_unknown_kind_of_agent_is_reported_with_its_line(project: Project) ->
 def test_a_role_without_an_agent_is_a_problem_with_its_line(project: Project) -> None:
     """Otherwise it is found when a step asks for it, an hour into a run."""
     config = project.home.config
-    config.write_text("roles:\n  architect: nobody\n")
+    config.write_text("roles:\n  architect: missing\n")
 
     (checked,) = validate([], project.cwd, isolated(project))
 
     (problem,) = checked.problems
     assert str(problem).startswith(
-        f"{config}:2: roles.architect: unknown agent 'nobody' (name one of: "
+        f"{config}:2: roles.architect: unknown agent 'missing' (name one of: "
     )
 
 

@@ -105,11 +105,11 @@ def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[s
     """It is the first thing users type, not a mistake."""
     code = main([])
 
-    said = capsys.readouterr()
+    output = capsys.readouterr()
     assert code == 0
-    assert said.err == ""
+    assert output.err == ""
     main(["--help"])
-    assert capsys.readouterr().out == said.out
+    assert capsys.readouterr().out == output.out
 
 
 def test_every_command_is_listed_once_in_the_help() -> None:

@@ -42,18 +42,18 @@ def test_a_long_prompt_for_a_response_names_the_file_that_holds_it_all(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "state", "said"),
+    ("seconds", "state", "expected"),
     [
         (60, "open", "deadline: {at}, then it counts as rejected"),
         (-60, "open", "the deadline passed at {at}, and it counts as rejected"),
         (60, "answered", ""),
     ],
 )
-def test_a_deadline_is_said_wherever_the_request_is_listed(
-    seconds: float, state: str, said: str
+def test_a_deadline_is_shown_wherever_the_request_is_listed(
+    seconds: float, state: str, expected: str
 ) -> None:
     """Users who read the output of a waiting `run` have to see the deadline."""
     at = time.time() + seconds
     asked = request("Ship?", deadline=at, state=state, at_deadline="it counts as rejected")
 
-    assert list(detail_lines(asked)) == ([said.format(at=moment(at))] if said else [])
+    assert list(detail_lines(asked)) == ([expected.format(at=moment(at))] if expected else [])

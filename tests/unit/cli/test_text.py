@@ -32,7 +32,7 @@ def test_a_line_is_cut_to_its_width() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(5, "5s ago"), (65, "1m ago"), (7300, "2h ago"), (200000, "2d ago")]
 )
-def test_the_past_is_told_roughly(seconds: float, words: str) -> None:
+def test_the_past_is_text_roughly(seconds: float, words: str) -> None:
     """What matters is whether it was just now or last week."""
     assert ago(1000.0, 1000.0 + seconds) == words
 
@@ -46,20 +46,20 @@ def test_the_past_is_told_roughly(seconds: float, words: str) -> None:
         ("XXX+3", "2001-09-08 22:46:40 -03:00"),
     ],
 )
-def test_a_time_says_where_its_clock_hangs(
+def test_a_time_includes_its_time_zone(
     zone: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The log of a server is read in another time zone."""
     with monkeypatch.context() as patch:
         patch.setenv("TZ", zone)
         time.tzset()
-        told = moment(1e9)
+        text = moment(1e9)
     time.tzset()
 
-    assert told == words
+    assert text == words
 
 
-def test_the_future_is_told_roughly_and_exactly() -> None:
+def test_the_future_is_text_roughly_and_exactly() -> None:
     """In a narrow table the end is cut off; how long it takes is what matters first."""
     assert ahead(10_000.0, 1000.0) == f"in 2h ({moment(10_000.0)})"
     assert ahead(1000.0, 1000.0) == f"due ({moment(1000.0)})"

@@ -13,7 +13,7 @@ STATE: dict[str, Any] = {
     ],
     "_items": {
         "0:a": {"status": "completed", "result": 1},
-        "1:b": {"status": "failed", "error": "left out by a person"},
+        "1:b": {"status": "failed", "error": "left out by a human"},
     },
     "_gate": {"step": "gate", "option": "More", "input": "shorter"},
     "_backup": "20260301",

@@ -63,12 +63,12 @@ def test_every_mistake_is_reported_with_its_line(tmp_path: Path) -> None:
             next:
               condition: 1 +
               onTrue: plan
-              onFalse: nobody
+              onFalse: missing
               maxIterations: 0
           - name: gate
             timeout: -1
             humanGate:
-              prompt: Go on?
+              prompt: Continue?
               options:
                 - {label: "no", nextStep: elsewhere}
         """,
@@ -84,7 +84,7 @@ def test_every_mistake_is_reported_with_its_line(tmp_path: Path) -> None:
         "contract.yaml:13: steps[1].parallel is 'sometimes' (true or false)",
         "contract.yaml:15: 'result.x ===' is not an expression",
         "contract.yaml:17: '1 +' is not an expression",
-        "contract.yaml:19: next.on_false is the unknown step 'nobody'",
+        "contract.yaml:19: next.on_false is the unknown step 'missing'",
         "contract.yaml:20: steps[1].next.max_iterations is 0 (a whole number from 1)",
         "contract.yaml:22: steps[2].timeout is -1 (a number of seconds above 0)",
         "contract.yaml:26: human_gate.options[0].next_step is the unknown step 'elsewhere'",

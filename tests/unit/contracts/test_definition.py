@@ -52,14 +52,14 @@ def test_every_mistake_of_a_definition_is_reported_at_once() -> None:
                 "next": {
                     "condition": "true",
                     "onTrue": "plan",
-                    "onFalse": "nobody",
+                    "onFalse": "missing",
                     "maxIterations": 0,
                 },
             },
             {
                 "name": "gate",
                 "humanGate": {
-                    "prompt": "Go on?",
+                    "prompt": "Continue?",
                     "options": [
                         {"label": "yes", "nextStep": "finsh"},
                         {"label": "no", "nextStep": None, "ends": "badly"},
@@ -81,7 +81,7 @@ def test_every_mistake_of_a_definition_is_reported_at_once() -> None:
         "step 'write'.command: the command 'w1:write' cannot be loaded: ModuleNotFoundError",
         "step 'write'.postconditions[0].check: 'result.x ==' is not an expression",
         "step 'write'.parallel_key: parallel_key without parallel: true",
-        "step 'review'.next.on_false: next.on_false is the unknown step 'nobody'",
+        "step 'review'.next.on_false: next.on_false is the unknown step 'missing'",
         "step 'review'.next.max_iterations: next.max_iterations is 0 (a whole number from 1)",
         "step 'gate'.human_gate.options[0].next_step: human_gate.options[0].next_step is the unkn",
         "step 'gate'.human_gate.options[1].ends: human_gate.options[1].ends is 'badly'",

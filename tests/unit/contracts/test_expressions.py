@@ -73,7 +73,7 @@ def test_an_invalid_expression_is_refused_when_it_is_parsed(text: str) -> None:
     ("text", "message"),
     [
         ("result.missing == 1", "missing"),
-        ("nobody.knows == 1", "nobody"),
+        ("unknown.knows == 1", "unknown"),
         ("result.x.y.z == 1", "x"),
         ("result.decision", "neither true nor false"),
         ("1", "neither true nor false"),

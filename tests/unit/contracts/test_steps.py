@@ -1,4 +1,4 @@
-"""Steps that are late, unclear about what follows, or give what nobody can keep."""
+"""Steps that time out, name unclear next steps, or return results that can't be stored."""
 
 import asyncio
 import sqlite3
@@ -31,7 +31,7 @@ def notes(tmp_path: Path) -> Path:
 
 def noted(path: Path) -> list[int]:
     with closing(sqlite3.connect(path)) as db:
-        # Comes to pass when nobody else is in the middle of a change.
+        # Waits until no other connection has an open write transaction.
         db.execute("BEGIN IMMEDIATE")
         return [attempt for (attempt,) in db.execute("SELECT attempt FROM notes")]
 
@@ -92,14 +92,14 @@ async def test_a_gate_waits_whatever_the_branch_condition_is() -> None:
         {
             "name": "check",
             "command": lambda _ctx: {"fine": False},
-            "humanGate": {"prompt": "Go on?", "options": [{"label": "Go", "nextStep": "end"}]},
+            "humanGate": {"prompt": "Continue?", "options": [{"label": "Go", "nextStep": "end"}]},
             "next": {"condition": "result.fine", "onTrue": "end", "onFalse": "check"},
         },
         {"name": "end", "command": lambda _ctx: {}},
     )
 
     assert result.status is Status.WAITING, result.reason
-    assert result.inbox[0].prompt == "Go on?"
+    assert result.inbox[0].prompt == "Continue?"
 
 
 @pytest.mark.parametrize("result_value", [{"ease": float("inf")}, {1: "one"}, {"text": b"..."}])

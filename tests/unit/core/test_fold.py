@@ -69,7 +69,7 @@ def test_a_stopped_run_says_how_why_and_until_when() -> None:
 def test_a_resumed_run_is_running_and_waits_count_for_nothing() -> None:
     """A run that waited a week for a human has not worked a week."""
     state = state_after(
-        ev.RunStopped(Status.WAITING, "a person", 500.0, at=110.0),
+        ev.RunStopped(Status.WAITING, "a human", 500.0, at=110.0),
         ev.RunResumed(at=10_000.0),
         ev.RunStopped(Status.WAITING, at=10_005.0),
     )
@@ -489,5 +489,5 @@ BUSY = [
     ev.ItemFinished("m#1[2]", {"deep": [1]}),
     ev.RunResumed(at=140.5),
     ev.Escalated("too long", "b/iterate", Outcome.FAIL, {"set": {"y": [1]}}),
-    ev.RunStopped(Status.WAITING, "a person", 600.25, at=150.125),
+    ev.RunStopped(Status.WAITING, "a human", 600.25, at=150.125),
 ]

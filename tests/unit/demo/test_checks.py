@@ -61,5 +61,5 @@ def test_the_edits_of_a_check_fix_its_findings(before: str, after: str) -> None:
 
 
 def _edit(found: Finding) -> Edit:
-    said = found["edit"]
-    return Edit(EditKind(said["kind"]), said["find"], said["text"], "one")
+    edit = found["edit"]
+    return Edit(EditKind(edit["kind"]), edit["find"], edit["text"], "one")

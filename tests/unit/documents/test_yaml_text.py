@@ -83,7 +83,7 @@ def test_a_missing_key_has_the_line_of_its_parent() -> None:
         ("- a\n", "file.yaml:1: is not a list of `key: value` settings"),
         ("just words\n", "file.yaml:1: is not a list of `key: value` settings"),
         ("# nothing\n", "file.yaml:1: is empty"),
-        ("a: *nobody\n", "file.yaml:1: found undefined alias"),
+        ("a: *missing\n", "file.yaml:1: found undefined alias"),
         ("a: 2024-99-99\n", "file.yaml: is not YAML: month must be in 1..12"),
         ("a: 1\n? - b: 1\n", "file.yaml: is not YAML: "),
         ("? {a: 1}\n: 2\n", "file.yaml: has a list or a mapping where a key"),

@@ -97,7 +97,7 @@ async def test_every_round_may_ask_a_human_even_if_the_review_is_the_last_step(
     asked = 0
     while result.status is Status.WAITING:
         asked += 1
-        result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "go on")
+        result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "carry on")
 
     assert (result.status, asked) == (Status.LIMIT, 3)
 

@@ -272,7 +272,7 @@ workflow:
 def test_unknown_agents_are_reported_with_everything_else(tmp_path: Path) -> None:
     """A mistake elsewhere in the file must not hide them."""
     file = tmp_path / "flow.yaml"
-    file.write_text("max_iterations: 0\nworkflow:\n  - {step: generate, agent: nobody}\n")
+    file.write_text("max_iterations: 0\nworkflow:\n  - {step: generate, agent: missing}\n")
 
     with pytest.raises(InvalidWorkflow) as raised:
         read_flow(SourceFile(file), root=tmp_path, known={"claude"})
@@ -281,7 +281,7 @@ def test_unknown_agents_are_reported_with_everything_else(tmp_path: Path) -> Non
         str(problem).split(" (")[0].partition(": ")[2] for problem in raised.value.problems
     ] == [
         "max_iterations is 0",
-        "workflow[0].agent is 'nobody', an unknown agent",
+        "workflow[0].agent is 'missing', an unknown agent",
     ]
 
 

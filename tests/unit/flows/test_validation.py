@@ -40,7 +40,7 @@ def test_a_flow_starts_with_a_generate_step() -> None:
 
 
 def test_a_refine_step_needs_a_judge_before_it() -> None:
-    """A refine step works from a judge's bill of work."""
+    """A refine step works from a judge's work order."""
     early = complaint(GENERATE, CRITIQUE, REFINE, ADJUDICATE)
 
     assert early == (

@@ -13,14 +13,14 @@ def read(page: bytes) -> object:
 
 
 def test_a_text_of_several_lines_is_a_block() -> None:
-    """A bill of work on one line, with escapes, cannot be read."""
+    """A work order on one line, with escapes, cannot be read."""
     page = as_yaml({"bill_of_work": "## Issue\n\n- fix it\n"}).decode()
 
     assert page == "bill_of_work: |\n  ## Issue\n\n  - fix it\n"
 
 
 def test_a_blank_at_the_end_of_a_line_leaves_the_block_readable() -> None:
-    """One blank turned a bill of work into a single line of escapes."""
+    """One blank turned a work order into a single line of escapes."""
     page = as_yaml({"bill_of_work": "- fix it \n- and this\n"}).decode()
 
     assert page == "bill_of_work: |\n  - fix it \n  - and this\n"

@@ -35,7 +35,7 @@ def test_no_attack_changes_anything_even_if_the_guard_takes_it_for_a_read(
 ) -> None:
     """A single mistake of the parser must not be enough."""
     before = content(path)
-    beside = sorted(path.parent.iterdir())
+    files_before = sorted(path.parent.iterdir())
 
     for sql in ATTACKS["sqlite"]:
         connection.begin(write=True)
@@ -44,7 +44,7 @@ def test_no_attack_changes_anything_even_if_the_guard_takes_it_for_a_read(
         connection.commit()
 
     assert content(path) == before
-    assert sorted(path.parent.iterdir()) == beside
+    assert sorted(path.parent.iterdir()) == files_before
 
 
 @pytest.mark.parametrize(

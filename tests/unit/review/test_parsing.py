@@ -295,7 +295,7 @@ def test_a_decisions_reasons_are_kept() -> None:
         "severity": "low",
         "flagged_by": ["ann"],
         "competing_constraint": "law",
-        "rationale": "Said already.",
+        "rationale": "Reported before.",
     }
     tension = {"axis": "short or complete", "target": "short", "weight": 3}
     text = json.dumps({"decisions": [decision], "tension_analysis": [tension, "odd"]})

@@ -392,7 +392,7 @@ async def test_a_wait_that_is_swallowed_is_waited_for_all_the_same(bench: Engine
     async def handler(ctx: StepContext) -> Work:
         waits = [ctx.wait(Question(f"{key}?"), key=key) for key in ("one", "two")]
         found = await asyncio.gather(*waits, return_exceptions=True)
-        return OK, {"texts": [getattr(each, "value", "nobody") for each in found]}
+        return OK, {"texts": [getattr(each, "value", "no answer") for each in found]}
 
     workflow = one_step(handler)
     result = await bench.start(workflow)

@@ -53,6 +53,6 @@ def test_what_a_failure_cost_is_unknown_unless_it_says() -> None:
 
 @pytest.mark.parametrize("kind", [errors.AgentQuota, errors.AgentAuth, errors.AgentBadRequest])
 def test_what_was_refused_before_any_work_cost_nothing(kind: type[SignoffError]) -> None:
-    """Nobody is charged for not being logged in."""
+    """A call that fails because there is no login costs nothing."""
     assert usage_of(kind("no")) == FREE
     assert FREE.usd == 0.0

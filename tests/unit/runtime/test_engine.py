@@ -203,7 +203,7 @@ async def test_a_run_driven_by_this_very_engine_is_refused_too(bench: EngineFixt
 
 
 async def test_a_dead_owners_run_is_taken_over(bench: EngineFixture, other: Engine) -> None:
-    """Nobody has to wait for a lease to run out after a crash."""
+    """After a crash, users don't have to wait until the lease expires."""
     bench.agent.on("Write.", "lost", "hello")
     workflow = one_step(ask)
     await bench.start_and_die(workflow, at=3)
@@ -317,7 +317,7 @@ def asking(prompt: str, *items: str) -> Workflow:
 
 
 async def test_a_step_that_makes_another_request_now_starts_over(bench: EngineFixture) -> None:
-    """Whoever improves the rules of a waiting run must not find it stuck for ever."""
+    """Changing the rules of a waiting run must not leave it stuck forever."""
     bench.agent.on("", lambda request: request.prompt)
     await bench.start(asking("old"))
 
@@ -561,7 +561,7 @@ async def test_an_interrupt_stops_every_run_and_each_can_be_resumed(bench: Engin
 
 
 async def test_a_program_that_is_stopped_leaves_its_runs_interrupted(bench: EngineFixture) -> None:
-    """Whoever cancels the task that drives a run gets a run that can be resumed."""
+    """Cancelling the task that drives a run leaves a run that can be resumed."""
     hanging = Hanging(bench)
     await hanging.has_started()
 
@@ -620,7 +620,7 @@ async def test_who_is_asked_to_stop_while_a_handler_blocks_begins_no_further_ste
 async def test_a_program_asked_for_just_before_the_stop_is_never_started(
     bench: EngineFixture, tmp_path: Path
 ) -> None:
-    """It did its work after the stop, and a person was then asked whether it had."""
+    """It used to run after the stop, and a human was then asked whether it had."""
     file = tmp_path / "file"
 
     async def work(ctx: StepContext) -> Work:

@@ -211,7 +211,7 @@ async def test_a_returned_failure_is_the_same_on_every_replay(bench: EngineFixtu
     async def work(ctx: StepContext) -> Work:
         found = await ctx.map(TOPICS, write, key="topics", on_failure="keep")
         failures = [each for each in found if isinstance(each, Failure)]
-        answer = await ctx.wait(Question(f"{failures} failed. Go on?"))
+        answer = await ctx.wait(Question(f"{failures} failed. Continue?"))
         return OK, {"reply": answer.value, "failed": [f.index for f in failures]}
 
     bench.agent.on("dogs", AgentAuth("not logged in"), "on dogs").on("Write", "fine")
@@ -271,7 +271,7 @@ async def test_an_item_that_swallows_its_wait_still_waits(bench: EngineFixture) 
 
 
 async def test_a_result_that_cannot_be_stored_says_what_to_return(bench: EngineFixture) -> None:
-    """Returning the whole reply is the first thing everybody tries."""
+    """Returning the whole reply is the first thing most users try."""
 
     async def item(ctx: StepContext, topic: str) -> Any:
         return await ctx.ask("claude", topic)

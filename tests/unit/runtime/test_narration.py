@@ -106,7 +106,7 @@ def test_an_answer_says_who_gave_it_and_why() -> None:
 
 
 def test_an_item_is_named_without_the_engines_numbers() -> None:
-    """`critics#1[3]~2` means nothing to a person."""
+    """`critics#1[3]~2` means nothing to a user."""
     lines = described(STARTED, ev.ItemFailed("critics#1[3]", "bad JSON", at=1))
 
     assert lines[-1] == "draft critics[3]: failed: bad JSON"

@@ -46,7 +46,7 @@ async def test_a_daemon_is_found_by_its_mark_and_ended() -> None:
 
 
 async def test_what_a_dead_runner_recorded_is_enough_to_end_its_daemons() -> None:
-    """Resumed after a crash, the run would otherwise work beside the agent of its former self."""
+    """Otherwise a run resumed after a crash would work while its old agent still does."""
     pid = await daemon("test-mark-2")
 
     await end_process({"pid": 2**22 + 1, "born": "1", "mark": "test-mark-2"})

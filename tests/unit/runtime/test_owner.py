@@ -23,7 +23,7 @@ SOON = PATIENCE_SECONDS
 
 
 def test_a_process_lives() -> None:
-    """Otherwise anybody could take its runs away."""
+    """Otherwise any process could take its runs away."""
     assert is_alive(this_process()) is True
 
 
@@ -108,7 +108,7 @@ async def bed() -> AsyncIterator[Bed]:
 
 
 async def test_a_heartbeat_announces_its_owner(bed: Bed) -> None:
-    """A run whose owner is unknown is anybody's."""
+    """Any process may take a run whose owner is unknown."""
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
 
@@ -234,7 +234,7 @@ async def test_a_lease_is_renewed_while_the_loop_is_blocked(bed: Bed) -> None:
 
 
 async def test_stopping_lets_go(bed: Bed) -> None:
-    """Whoever comes next need not wait for the lease to run out."""
+    """The next process doesn't have to wait until the lease expires."""
     run = JournalWriter(bed.inner, owner=bed.owner)
     run.begin()
     bed.heartbeat.start()

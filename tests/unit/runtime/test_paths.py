@@ -158,7 +158,7 @@ WHERE = [sys.executable, "-c", "import os; print(os.getcwd(), end='')"]
 
 
 async def looks_around(ctx: StepContext) -> Work:
-    await ctx.wait(Question("Go on?"))
+    await ctx.wait(Question("Continue?"))
     here = await ctx.command(WHERE, key="here")
     below = await ctx.command(WHERE, cwd="sub", key="below")
     reply = await ctx.ask("claude", "Write.", workspace="sub")
@@ -195,7 +195,7 @@ async def test_programs_run_where_their_run_was_started(
 async def test_a_project_that_was_moved_runs_its_programs_where_it_is_resumed(
     started: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody can bring the old folder back just to end a run."""
+    """Users must not need to restore the old folder just to finish a run."""
     bench = EngineFixture()
     bench.agent.on("Write", "text")
     flow = one_step(looks_around)

@@ -37,7 +37,7 @@ def bench() -> EngineFixture:
 
 
 async def test_a_manual_agent_is_answered_through_the_inbox(bench: EngineFixture) -> None:
-    """Somebody with only a chat window must be able to take part in any run."""
+    """A user with only a chat window must be able to take part in any run."""
     workflow = one_step(write)
 
     waiting = await bench.start(workflow)
@@ -52,7 +52,7 @@ async def test_a_manual_agent_is_answered_through_the_inbox(bench: EngineFixture
 
 
 async def test_a_manual_agent_does_not_hold_up_others(bench: EngineFixture) -> None:
-    """A fan-out with one item for a person must not wait for that person with the others."""
+    """If a human does one item of a fan-out, the other items must not wait for it."""
     bench.agent.on("claude", "From claude.")
     workflow = one_step(write_twice)
 
@@ -98,8 +98,8 @@ async def test_an_unknown_replacement_is_refused_before_the_run_exists(
     bench: EngineFixture,
 ) -> None:
     """A slip of the pen must leave no run behind."""
-    with pytest.raises(UnknownName, match="nobody"):
-        await bench.engine.start(one_step(write), name="run", switch={"writer": "nobody"})
+    with pytest.raises(UnknownName, match="unknown"):
+        await bench.engine.start(one_step(write), name="run", switch={"writer": "unknown"})
 
     assert bench.store.rows() == []
     await bench.close()
@@ -108,7 +108,7 @@ async def test_an_unknown_replacement_is_refused_before_the_run_exists(
 async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(
     bench: EngineFixture,
 ) -> None:
-    """A question asked beside the switched agent must still be there to be answered."""
+    """A question that is open next to the switched agent's must stay open."""
     workflow = one_step(write)
 
     await bench.start(workflow)
@@ -122,7 +122,7 @@ async def test_a_switch_keeps_requests_that_have_nothing_to_do_with_it(
 
 
 async def test_a_humans_answer_is_not_used_for_the_next_step(bench: EngineFixture) -> None:
-    """Both steps ask under the same name; only one of them asks a person."""
+    """Both steps ask under the same name; only one of them asks a human."""
     bench.agent.on("Write a line", "By machine.")
 
     async def ask_claude(ctx: StepContext) -> Work:
@@ -139,7 +139,7 @@ async def test_a_humans_answer_is_not_used_for_the_next_step(bench: EngineFixtur
 
 
 async def test_a_switch_loses_no_answer(bench: EngineFixture) -> None:
-    """Somebody has done the work already, and must not be asked to do it again."""
+    """A human has done the work already and must not be asked to do it again."""
     workflow = one_step(write)
 
     await bench.start(workflow)
@@ -180,6 +180,6 @@ async def test_a_switch_to_an_unknown_agent_is_refused(bench: EngineFixture) -> 
     workflow = one_step(write)
     await bench.start(workflow)
 
-    with pytest.raises(UnknownName, match="nobody"):
-        await bench.resume(workflow, switch={"writer": "nobody"})
+    with pytest.raises(UnknownName, match="unknown"):
+        await bench.resume(workflow, switch={"writer": "unknown"})
     await bench.close()

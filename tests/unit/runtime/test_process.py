@@ -223,7 +223,7 @@ print("done")
 
 @pytest.mark.slow
 async def test_a_program_that_will_not_end_is_killed(tmp_path: Path) -> None:
-    """Asking politely is not enough for everybody."""
+    """Some programs ignore SIGTERM."""
     running = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path))))
     (pid,) = await numbers(tmp_path, "parent")
 
@@ -295,7 +295,7 @@ async def test_a_daemon_of_a_cancelled_program_is_gone_too(tmp_path: Path) -> No
 
 @linux
 async def test_a_daemon_of_a_program_that_a_dead_runner_left_is_gone_too(tmp_path: Path) -> None:
-    """The resumed run would work beside it."""
+    """The resumed run would work at the same time."""
     recorded: list[dict[str, Any]] = []
     argv = python(DETACHED, str(tmp_path))
     running = asyncio.create_task(run_process(argv, started=recorded.append))

@@ -79,7 +79,7 @@ async def test_a_resume_without_an_answer_waits_on(bench: EngineFixture) -> None
 
 
 async def test_an_answer_says_who_when_and_what_else(bench: EngineFixture) -> None:
-    """Handlers pass on what a person wrote beside their choice."""
+    """Handlers can use the text that a human wrote along with a choice."""
     answers: list[Answer] = []
     workflow = asking(Choice("Which?", ["a", "b"]), answers)
     await bench.start(workflow)
@@ -224,7 +224,7 @@ async def test_the_first_of_several_deadlines_is_when_the_run_is_due(bench: Engi
 
 
 class RacingStore(WrappedStore):
-    """Lets a person answer between the deadline's passing and its being taken."""
+    """Adds an answer after the deadline has passed but before the default is used."""
 
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         if by == "deadline":

@@ -92,7 +92,7 @@ async def test_a_precondition_that_held_is_not_checked_again_after_a_wait(
     checks: list[int] = []
 
     async def work(ctx: StepContext) -> Work:
-        await ctx.wait(Question("Go on?"))
+        await ctx.wait(Question("Continue?"))
         return OK, {}
 
     def counted(_ctx: StepContext) -> bool:
@@ -173,7 +173,7 @@ async def test_a_postcondition_sees_what_the_handler_returned(bench: EngineFixtu
     assert seen == [("same", "same", [1]), ("same", "same", [1, 2])]
 
 
-# Retry with feedback, then a person
+# Retry with feedback, then a human
 
 
 def too_short(ctx: StepContext) -> bool:
@@ -777,7 +777,7 @@ async def test_a_step_that_returns_without_the_answer_it_asked_for_waits_for_it(
 
 
 async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: EngineFixture) -> None:
-    """Nobody should answer a question that no longer matters."""
+    """Users should not have to answer a question that no longer matters."""
 
     async def work(ctx: StepContext) -> Work:
         asked = asyncio.ensure_future(ctx.wait(Question("Any wishes?")))
@@ -799,10 +799,10 @@ async def test_a_wait_left_open_by_a_step_that_failed_is_withdrawn(bench: Engine
 async def test_a_request_whose_answer_is_unused_is_withdrawn_with_the_run(
     bench: EngineFixture,
 ) -> None:
-    """A cancelled run leaves nothing in anybody's inbox."""
+    """A cancelled run leaves nothing in the inbox."""
 
     async def work(ctx: StepContext) -> Work:
-        await ctx.wait(Question("Go on?"))
+        await ctx.wait(Question("Continue?"))
         return OK, {}
 
     await bench.start(one_step(work))

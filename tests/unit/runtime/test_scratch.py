@@ -54,6 +54,6 @@ def test_folders_of_living_processes_and_of_others_are_left_alone(temporary: Pat
 
 
 def test_a_scratch_folder_is_for_its_owner_alone() -> None:
-    """Prompts are private, and everybody may look into the folder for temporary files."""
+    """Prompts are private, and every user can read the folder for temporary files."""
     with scratch_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700

@@ -173,7 +173,7 @@ async def test_a_price_that_does_not_divide_the_limit_is_overshot_by_one_call_at
 
 PRICES = {
     "a cheap first one": [0.01] + [1.0] * 49,
-    "dearer and dearer": [0.1 * n for n in range(1, 51)],
+    "more and more expensive": [0.1 * n for n in range(1, 51)],
     "cheaper and cheaper": [0.1 * n for n in range(50, 0, -1)],
     "now and then an expensive one": [2.0 if n % 7 == 6 else 0.1 for n in range(50)],
 }

@@ -30,7 +30,7 @@ def editing(text: str = "old\n", name: str = NAME) -> Workflow:
     """Asks for an edit of one text and keeps what became of it."""
 
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
-        reply = await ctx.ask("claude", "Mend it.", files={name: text}, edit=True)
+        reply = await ctx.ask("claude", "Fix it.", files={name: text}, edit=True)
         return Outcome.OK, {"contents": reply.contents, "text": reply.text}
 
     return one_step(work)
@@ -63,7 +63,7 @@ async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path)
         seen.append(path.read_text())
         path.write_text("new\n")
 
-    bench.agent.on("Mend", edits(change))
+    bench.agent.on("Fix", edits(change))
 
     result = await bench.start(editing())
     await bench.close()
@@ -75,7 +75,7 @@ async def test_an_agent_edits_a_copy_and_the_new_text_comes_back(tmp_path: Path)
 async def test_a_copy_lies_outside_the_run_and_is_gone_afterwards(tmp_path: Path) -> None:
     """From inside the run's folder an agent could write an answer with a short relative path."""
     bench = EngineFixture(files=RunFiles(tmp_path))
-    bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
+    bench.agent.on("Fix", edits(lambda path: path.write_text("new")))
 
     await bench.start(editing())
     await bench.close()
@@ -104,7 +104,7 @@ async def test_every_folder_above_a_copy_is_readable_by_the_owner_only(tmp_path:
 
 async def test_the_agent_gets_a_workspace_and_not_the_texts(bench: EngineFixture) -> None:
     """Every kind of agent knows workspaces; none has to learn anything for this."""
-    bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
+    bench.agent.on("Fix", edits(lambda path: path.write_text("new")))
 
     await bench.start(editing())
 
@@ -116,7 +116,7 @@ async def test_the_agent_gets_a_workspace_and_not_the_texts(bench: EngineFixture
 
 async def test_a_deleted_file_is_simply_not_there(bench: EngineFixture) -> None:
     """The handler can tell that nothing came back."""
-    bench.agent.on("Mend", edits(Path.unlink))
+    bench.agent.on("Fix", edits(Path.unlink))
 
     result = await bench.start(editing())
 
@@ -149,7 +149,7 @@ async def test_a_working_copy_replaced_by_a_link_is_refused(
     secret.write_text("secret")
     target = secret if change is link_to else secret.parent
     bench = EngineFixture(files=RunFiles(tmp_path / "runs"))
-    bench.agent.on("Mend", edits(partial(change, target)))
+    bench.agent.on("Fix", edits(partial(change, target)))
 
     result = await bench.start(editing())
     await bench.close()
@@ -162,7 +162,7 @@ async def test_a_working_copy_replaced_by_a_link_is_refused(
 
 async def test_a_working_copy_replaced_by_a_pipe_is_refused(bench: EngineFixture) -> None:
     """Opened as a file, it would stop the run for good."""
-    bench.agent.on("Mend", edits(make_pipe))
+    bench.agent.on("Fix", edits(make_pipe))
 
     result = await bench.start(editing())
 
@@ -177,7 +177,7 @@ async def test_a_folder_instead_of_the_file_is_not_returned_as_text(bench: Engin
         path.unlink()
         path.mkdir()
 
-    bench.agent.on("Mend", edits(change))
+    bench.agent.on("Fix", edits(change))
 
     result = await bench.start(editing())
 
@@ -195,7 +195,7 @@ async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_
         folder.symlink_to(tmp_path)
         return "Done."
 
-    bench.agent.on("Mend", answer)
+    bench.agent.on("Fix", answer)
 
     result = await bench.start(editing(name=f"docs/{NAME}"))
 
@@ -206,7 +206,7 @@ async def test_a_folder_turned_into_a_link_is_refused(bench: EngineFixture, tmp_
 async def test_a_binary_file_is_a_bad_answer_that_was_paid_for(bench: EngineFixture) -> None:
     """Bytes cannot be reviewed, and the bill stays known."""
     agent = ScriptedAgent(usage=Usage(1, 1, 0.5))
-    agent.on("Mend", edits(lambda path: path.write_bytes(b"\xff\xfe\x00")))
+    agent.on("Fix", edits(lambda path: path.write_bytes(b"\xff\xfe\x00")))
     await bench.restart(agents={"claude": agent})
 
     result = await bench.start(editing())
@@ -233,7 +233,7 @@ async def test_files_and_a_workspace_exclude_each_other(bench: EngineFixture) ->
 
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         with pytest.raises(UsageError, match="not both"):
-            await ctx.ask("claude", "Mend it.", files={NAME: ""}, workspace="here")
+            await ctx.ask("claude", "Fix it.", files={NAME: ""}, workspace="here")
         return Outcome.OK, {}
 
     result = await bench.start(one_step(work))
@@ -252,7 +252,7 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> Non
         if len(seen) == 1:
             raise AgentTransient("busy")
 
-    bench.agent.on("Mend", edits(change))
+    bench.agent.on("Fix", edits(change))
 
     result = await bench.start(editing())
     await bench.close()
@@ -262,16 +262,16 @@ async def test_another_try_begins_with_the_text_as_it_was(tmp_path: Path) -> Non
 
 
 async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) -> None:
-    """Nobody is asked what to do about a half-edited copy: nothing else was touched."""
+    """No human has to decide about a half-edited copy: nothing else was touched."""
     bench = EngineFixture(files=RunFiles(tmp_path))
     seen: list[tuple[str, list[str]]] = []
 
     def change(path: Path) -> None:
-        beside = sorted(each.name for each in path.parent.parent.iterdir())
-        seen.append((path.read_text(), beside))
+        siblings = sorted(each.name for each in path.parent.parent.iterdir())
+        seen.append((path.read_text(), siblings))
         path.write_text("new")
 
-    bench.agent.on("Mend", edits(change))
+    bench.agent.on("Fix", edits(change))
     await bench.start_and_die(editing(), at=3)
     (first,) = bench.agent.requests
     leave_behind(first)
@@ -282,7 +282,7 @@ async def test_after_a_crash_the_call_is_repeated_on_a_new_copy(tmp_path: Path) 
     assert result.status is Status.COMPLETED
     assert result.state["contents"] == {NAME: "new"}
     assert [text for text, _ in seen] == ["old\n", "old\n"]
-    assert [len(beside) for _, beside in seen] == [1, 1]
+    assert [len(siblings) for _, siblings in seen] == [1, 1]
     assert not (tmp_path / ".work").exists()
 
 
@@ -290,12 +290,12 @@ async def test_a_replayed_call_gives_the_recorded_text(tmp_path: Path) -> None:
     """A finished edit is not paid for twice."""
 
     async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
-        reply = await ctx.ask("claude", "Mend it.", files={NAME: "old"}, edit=True)
-        await ctx.wait(Question("Go on?"))
+        reply = await ctx.ask("claude", "Fix it.", files={NAME: "old"}, edit=True)
+        await ctx.wait(Question("Continue?"))
         return Outcome.OK, {"contents": reply.contents}
 
     bench = EngineFixture(files=RunFiles(tmp_path))
-    bench.agent.on("Mend", edits(lambda path: path.write_text("new")))
+    bench.agent.on("Fix", edits(lambda path: path.write_text("new")))
     await bench.start(one_step(work))
     bench.answer("yes")
 

@@ -41,7 +41,7 @@ class ThreadWatch(WrappedStore):
         """Does nothing."""
 
     def take_long(self) -> None:
-        """Makes a commit count as slow, without anybody waiting for it."""
+        """Makes a commit count as slow without really waiting."""
         self.clock.advance(SLOW_SECONDS * 1.5)
 
 
@@ -82,7 +82,7 @@ async def test_what_several_runs_do_in_one_turn_is_one_transaction() -> None:
 
 
 async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
-    """Its start has had a turn to find company in; another one makes every call dearer."""
+    """One tick is enough to share a commit with other starts; two would slow every call down."""
     bench = EngineFixture()
     turns = 0
 
@@ -108,7 +108,7 @@ async def test_a_call_goes_out_in_the_turn_after_it_was_asked_for() -> None:
 
 @pytest.mark.usefixtures("fast_disk")
 async def test_calls_of_many_runs_go_out_after_one_commit() -> None:
-    """Whoever is first must not commit for itself alone and leave the others to do the same."""
+    """The first run must not commit alone and make every other run commit alone too."""
     store = CountingStore()
     bench = EngineFixture(store=store)
     bench.agent.on("Write", "text")
@@ -289,7 +289,7 @@ async def test_closing_waits_for_a_commit_in_progress() -> None:
 
 
 def test_a_program_that_ends_while_a_thread_commits_does_end() -> None:
-    """Whoever waits for that commit has to be let go, or `asyncio.run` never comes back."""
+    """Tasks that wait for that commit must be released, or `asyncio.run` never returns."""
     store = SlowAlways()
 
     async def ask(ctx: StepContext) -> Work:

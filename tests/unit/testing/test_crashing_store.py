@@ -6,7 +6,7 @@ from signoff.testing.store_suite.journal_writer import ANN, JournalWriter
 
 
 class Died(BaseException):
-    """Stands for the end of the process, which a test of its own could not survive."""
+    """Simulates the end of the process, which the test itself could not survive."""
 
 
 def die() -> None:

@@ -19,6 +19,6 @@ def test_doubles_need_no_pytest() -> None:
         "print('pytest' in sys.modules)"
     )
 
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 
-    assert said.stdout == "False\n", said.stderr
+    assert result.stdout == "False\n", result.stderr

@@ -21,8 +21,8 @@ TESTS = '''
 from flow import WORKFLOW
 
 
-class Dear:
-    """Stands for a real agent."""
+class Expensive:
+    """Simulates a real agent."""
 
     async def ask(self, request, call):
         from signoff import Reply
@@ -44,7 +44,7 @@ def test_with_a_script(signoff_project, scripted_agent):
 
 
 def test_with_a_cassette(signoff_project, cassette):
-    waiting = signoff_project.run(WORKFLOW, writer=cassette.wrap("writer", Dear()))
+    waiting = signoff_project.run(WORKFLOW, writer=cassette.wrap("writer", Expensive()))
 
     assert waiting.status == "waiting", waiting.reason
     assert signoff_project.inbox[0].prompt == "Ship it?"

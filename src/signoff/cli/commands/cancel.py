@@ -22,7 +22,7 @@ def command(run: str | None, why: str, out: Output) -> int:
     """Cancel RUN (default: the latest run).
 
     If another process drives the run, this command waits for it to stop: when it returns,
-    nothing of the run is active any more.
+    no program or call of the run is active.
 
     Examples:
       signoff cancel first-try --why "wrong input"

@@ -51,8 +51,8 @@ def command(
     """Start a run of TARGET and drive it to its end or its next wait.
 
     TARGET is a flow file (flow.yaml), a Python file (flow.py, flow.py:NAME), a module
-    (package.module:NAME) or the name of a workflow in .signoff/flows/ or in a place listed in
-    the settings.
+    (package.module:NAME) or the name of a workflow in .signoff/flows/ or in a folder or module
+    listed in the settings.
 
     Examples:
       signoff run flow.yaml --goal goal.yaml --name first-draft

@@ -207,13 +207,13 @@ def _format_findings(findings: Sequence[Finding]) -> str:
 
 
 def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
-    """Returns a verdict with a bill of work composed from it, if the judge wrote none."""
+    """Returns a verdict with a work order built from it, if the judge wrote none."""
     if judged.status is not Verdict.REWRITE or judged.bill_of_work.strip() or not judged.pursued():
         return judged
     now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
     composed = replace(judged, bill_of_work=bill_of(now))
     # Notes appear in status.md, whose text must be the same on a replay by a later release.
-    return _noted(composed, "the judge wrote no bill of work; this one is made of what is pursued")
+    return _noted(composed, "the judge wrote no work order; one was built from pursued findings")
 
 
 def _noted(judged: Adjudication, note: str) -> Adjudication:

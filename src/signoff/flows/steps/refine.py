@@ -1,4 +1,4 @@
-"""Improves the artifact according to the judge's bill of work.
+"""Improves the artifact according to the judge's work order.
 
 `apply` makes its literal edits exactly and asks an agent only for the rest; `edit` lets
 an agent change a working copy; `rewrite` has the whole text written again. What changed
@@ -36,7 +36,7 @@ class RefineHandler(FlowHandler):
     """The handler of a refine step."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:
-        """Returns the artifact with as much of the bill of work done as possible."""
+        """Returns the artifact with as much of the work order done as possible."""
         state = FlowState(ctx.step_state)
         bill = bill_of(state)
         edits = wanted_edits(state, bill)
@@ -112,7 +112,7 @@ class RefineHandler(FlowHandler):
             prompt = self._rewrite_prompt(ctx, state, text, bill, problem)
             reply = await ctx.ask(self.agent, prompt, key="refine", **self.call_options)
             return checked_artifact(reply.text), "", update
-        form = f"Write the whole revised text. The bill of work:\n\n{bill}\n\n{text}"
+        form = f"Write the whole revised text. The work order:\n\n{bill}\n\n{text}"
         by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
         return checked_artifact(str(by_hand.value)), "", update
 

@@ -1,4 +1,4 @@
-"""What the last judge wants changed in the artifact: its bill of work, or what is left of it."""
+"""What the last judge wants changed in the artifact: its work order, or what is left of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from signoff.review.work_order import (
 
 
 def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
-    """Returns the bill of work, or what is left of it after some edits were applied."""
+    """Returns the work order, or what is left of it after some edits were applied."""
     judged = state.adjudication
     if judged is None:
         return ""
@@ -51,7 +51,7 @@ def _answered(judged: Adjudication, applied: EditResult) -> set[str]:
 def _unmentioned(
     state: FlowState, judged: Adjudication, mentioned: set[str]
 ) -> list[tuple[str, str, str]]:
-    """Returns what the judge pursues without mentioning it in the bill of work."""
+    """Returns what the judge pursues without mentioning it in the work order."""
     findings = {finding.id: finding for finding in state.ledger.open()}
     return [
         (d.issue_id, d.severity.value, d.guidance or _instruction(findings.get(d.finding_id)))

@@ -7,7 +7,7 @@ BROKEN = Check("disk", ready=False, detail="full")
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "expected"),
     [
         (SetupReport(()), "ready to run"),
         (SetupReport((), advice=("install one",)), "the engine is ready, but no model is: "),
@@ -15,6 +15,6 @@ BROKEN = Check("disk", ready=False, detail="full")
         (SetupReport((BROKEN,), advice=("install one",)), "not ready: fix what is marked FAIL"),
     ],
 )
-def test_the_last_line_promises_no_more_than_there_is(found: SetupReport, said: str) -> None:
+def test_the_last_line_promises_no_more_than_there_is(found: SetupReport, expected: str) -> None:
     """`ready to run` without any agent is followed by a run that fails."""
-    assert verdict(found).startswith(said)
+    assert verdict(found).startswith(expected)

@@ -19,10 +19,10 @@ def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
     """A beginner continues by copying two lines."""
     assert main(["init", "--preset", "docs"]) == 0
 
-    said = capsys.readouterr()
-    assert "created .signoff/flows/docs.yaml\n" in said.out
-    assert "created goal.yaml\n" in said.out
-    assert said.err.splitlines() == [
+    output = capsys.readouterr()
+    assert "created .signoff/flows/docs.yaml\n" in output.out
+    assert "created goal.yaml\n" in output.out
+    assert output.err.splitlines() == [
         "next: signoff validate .signoff/flows/docs.yaml --goal goal.yaml",
         "next: signoff run .signoff/flows/docs.yaml --goal goal.yaml",
     ]
@@ -61,10 +61,10 @@ def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
 
     assert main(["init", "--preset", "docs"]) == 0
 
-    said = capsys.readouterr()
-    assert f"created {elsewhere}/reviews/flows/docs.yaml\n" in said.out
-    assert f"created {elsewhere}/goal.yaml\n" in said.out
-    assert said.err.startswith(f"next: cd {elsewhere}\n")
+    output = capsys.readouterr()
+    assert f"created {elsewhere}/reviews/flows/docs.yaml\n" in output.out
+    assert f"created {elsewhere}/goal.yaml\n" in output.out
+    assert output.err.startswith(f"next: cd {elsewhere}\n")
 
 
 def test_json_names_every_file_and_the_next_commands(
@@ -73,11 +73,11 @@ def test_json_names_every_file_and_the_next_commands(
     """Scripts that set up projects continue from there."""
     assert main(["init", "--preset", "docs", "--json"]) == 0
 
-    said = json.loads(capsys.readouterr().out)
-    assert said["preset"] == "docs"
-    assert str(folder / ".signoff" / "flows" / "docs.yaml") in said["created"]
-    assert said["kept"] == []
-    assert [line.split()[1] for line in said["next"]] == ["validate", "run"]
+    output = json.loads(capsys.readouterr().out)
+    assert output["preset"] == "docs"
+    assert str(folder / ".signoff" / "flows" / "docs.yaml") in output["created"]
+    assert output["kept"] == []
+    assert [line.split()[1] for line in output["next"]] == ["validate", "run"]
 
 
 def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_model_that_cannot_be_fetched_is_one_line(
 
     assert main(["models", "pull"]) == 1
 
-    told = capsys.readouterr().err.splitlines()
-    assert told[0] == "downloading smollm2-135m, 93 MB"
-    assert told[1].startswith("signoff: smollm2-135m could not be downloaded: ")
-    assert len(told) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "downloading smollm2-135m, 93 MB"
+    assert lines[1].startswith("signoff: smollm2-135m could not be downloaded: ")
+    assert len(lines) == 2

@@ -20,9 +20,9 @@ def test_a_number_that_is_none_of_runs_is_refused(
     """`no runs` was the answer to `-n 0`, however many there were."""
     assert main(["runs", "-n", number]) == 2
 
-    said = capsys.readouterr()
-    assert "give 1 or more, or -1 for all" in said.err
-    assert said.out == ""
+    output = capsys.readouterr()
+    assert "give 1 or more, or -1 for all" in output.err
+    assert output.out == ""
 
 
 @pytest.mark.parametrize("number", ["1", "-1"])

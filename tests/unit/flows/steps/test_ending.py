@@ -38,7 +38,7 @@ async def test_an_approval_that_does_not_end_the_run_still_saves_the_artifact(
 async def test_an_approval_after_more_rounds_replaces_the_earlier_status(
     tmp_path: Path,
 ) -> None:
-    """The state of an approved run still said that it was not approved."""
+    """The state of an approved run used to remain marked as not approved."""
     adjudication = AdjudicationConfig(triggers=("max_iterations",))
     played = flow(JUDGED_BY_RULES, max_iterations=1, adjudication=adjudication)
     claude = ScriptedAgent(["The see.", "The sea."]).on(

@@ -79,7 +79,7 @@ async def test_literal_edits_are_applied_exactly_and_cost_nothing(
 
 
 async def test_edits_for_dismissed_issues_are_not_applied(tmp_path: Path) -> None:
-    """The bill of work may still list them; the decision counts."""
+    """The work order may still list them; the decision counts."""
     bill = format_work_order([SPELLING, LESS], [])
     decisions = [
         {"issue_id": "clear-001", "status": "pursuing"},
@@ -161,7 +161,7 @@ async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_p
 async def test_an_edit_that_changes_nothing_or_too_much_is_sent_back_then_a_human_decides(
     text: str, problem: str, tmp_path: Path
 ) -> None:
-    """An agent that rewrites everything, or nothing, has not followed the bill of work."""
+    """An agent that rewrites everything, or nothing, has not followed the work order."""
     the_flow = flow(
         loop("edit", validation_retries=2, max_size_change_pct=20.0, on_invalid="escalate"),
         max_iterations=1,
@@ -188,7 +188,7 @@ async def test_a_human_can_choose_another_way_to_get_the_text(choice: str, tmp_p
         max_iterations=1,
     )
     verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
-    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT), "Anew."])
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, edited(TEXT), "Rewritten."])
     store = MemoryStore()
     await play(the_flow, {"claude": claude}, tmp_path, store=store)
 
@@ -198,7 +198,7 @@ async def test_a_human_can_choose_another_way_to_get_the_text(choice: str, tmp_p
         result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "By hand.")
 
     assert result.status is Status.LIMIT
-    assert result.state["artifact"] == ("Anew.\n" if choice == "regenerate" else "By hand.\n")
+    assert result.state["artifact"] == ("Rewritten.\n" if choice == "regenerate" else "By hand.\n")
 
 
 async def test_a_flow_continues_with_an_unchanged_text_by_default(tmp_path: Path) -> None:

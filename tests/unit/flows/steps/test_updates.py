@@ -86,18 +86,18 @@ async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> 
     assert "1 review: clear by claude: not found" in flow_report.details
     assert flow_report.facts["remarks"] == list(result.state["remarks"])
     status = (tmp_path / "run/final/status.md").read_text()
-    assert "(clear, unverified): too long\n\n## Remarks\n\n- iteration 1, review: clear" in status
+    assert "(clear, unverified): too long\n\n## Warnings\n\n- iteration 1, review: clear" in status
 
 
 async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
     """Its approval was not valid, and only the run directory showed that."""
-    verdict = rules("APPROVED", {"issue_id": "nobody-1", "status": "dismissed"}, bill="Fix it.")
+    verdict = rules("APPROVED", {"issue_id": "unknown-1", "status": "dismissed"}, bill="Fix it.")
     claude = ScriptedAgent(["Text.", fails(issue("bad")), verdict, "Text!"])
 
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert texts(result) == [
-        "nobody-1: decided by the judge but never reported; dropped",
+        "unknown-1: decided by the judge but never reported; dropped",
         "APPROVED is not valid while these issues are pursued: clear-001 (HIGH)",
     ]
 
@@ -164,7 +164,7 @@ async def test_a_verdict_without_a_bill_gets_the_one_that_is_used(tmp_path: Path
     assert "clear-001 (HIGH)" in bill
     assert bill.strip() in claude.prompts[-1]
     assert "Say it shorter." in bill
-    assert texts(result) == ["the judge wrote no bill of work; this one is made of what is pursued"]
+    assert texts(result) == ["the judge wrote no work order; one was built from pursued findings"]
 
 
 @pytest.mark.parametrize("length", [10, LONGEST, LONGEST + 1, 10_000])

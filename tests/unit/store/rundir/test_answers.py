@@ -312,7 +312,7 @@ def test_a_crash_before_archiving_does_not_let_the_file_answer_the_next_question
     tmp_path: Path,
 ) -> None:
     """A loop asks `escalate` again in the next round; the old file must not answer that."""
-    desk = Desk(tmp_path, Question("Go on?", question_id="escalate"))
+    desk = Desk(tmp_path, Question("Continue?", question_id="escalate"))
     desk.put("answers.json", {"escalate": "yes"})
     (answer,) = desk.take().answers
     desk.story.answer(desk.items[0], answer.value, by=f"ann ({answer.by})")
@@ -328,7 +328,7 @@ def test_a_crash_before_archiving_does_not_let_the_file_answer_the_next_question
 
 def test_the_same_text_given_again_is_a_new_answer(tmp_path: Path) -> None:
     """`yes` to the second question is as good as to the first."""
-    desk = Desk(tmp_path, Question("Go on?", question_id="escalate"))
+    desk = Desk(tmp_path, Question("Continue?", question_id="escalate"))
     path = desk.put("answers.json", {"escalate": "yes"})
     (answer,) = desk.take().answers
     desk.story.answer(desk.items[0], answer.value, by=answer.by)

@@ -670,7 +670,7 @@ def test_a_question_is_shown_while_the_rest_of_a_fan_out_runs(
 ) -> None:
     """Users can answer early, before the run waits."""
     story.begin().wait(Question("ok?"), "map#1[0]/wait#1")
-    story.commit(ev.RunResumed(), asked("map#1[1]/ask#1", "go on"))
+    story.commit(ev.RunResumed(), asked("map#1[1]/ask#1", "continue"))
 
     directory.catch_up("demo")
 
