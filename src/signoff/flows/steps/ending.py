@@ -55,7 +55,7 @@ async def save_unapproved(
     if best and view.artifact != best["artifact"]:
         name = _unreviewed_name(flow)
         await ctx.write(f"{output.dir}/{name}", view.artifact, key="unreviewed")
-        lines.append(f"`{name}` is the last refinement, which was not reviewed.")
+        lines.append(f"`{name}` is the last refinement, which nobody has reviewed.")
     if findings := view.ledger.open():
         lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
     await _write_status(ctx, flow, [*lines, *_warning_lines(view)])
@@ -76,7 +76,7 @@ def _finding_line(finding: Finding) -> str:
 
 def _warning_lines(view: FlowState) -> list[str]:
     lines = [f"- iteration {w['iteration']}, {w['step']}: {w['text']}" for w in view.warnings]
-    return ["", "## Warnings", "", *lines] if lines else []
+    return ["", "## Remarks", "", *lines] if lines else []
 
 
 def _format_score(score: list[int]) -> str:
