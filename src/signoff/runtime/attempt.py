@@ -110,6 +110,7 @@ class Attempt:
                 lambda timed: work(self._bound_handler, ctx, timed)
             )
             self.effects.check_awaited("", self.step.id)
+            self._inbox.close("")
             if REASON in update:
                 update, self.reason = _without_reason(self.step.id, update)
             self._journal.refuse_secrets(update, self.step.id)

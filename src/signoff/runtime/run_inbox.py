@@ -82,8 +82,8 @@ class RunInbox:
     def close(self, scope: str) -> None:
         """Closes the requests of a scope that has ended without asking for their answers.
 
-        An item that was killed after its work was done, but before the journal recorded it, finds
-        the work done and asks no one. Its answer would stay unused and keep waking the run.
+        Work that was killed after it was done, but before the journal recorded it, is found done
+        and asks no one. Its answer counts as used; unused, it would keep waking the run.
         """
         for identity, record in self.journal.state.effects.get(scope, {}).items():
             item = self.live.get(identity)

@@ -145,6 +145,26 @@ async def test_a_death_after_the_answer_was_used_does_not_lose_it(bench: EngineF
     assert result.state == {"reply": "cats"}
 
 
+async def test_the_answer_to_work_that_is_found_done_counts_as_used(bench: EngineFixture) -> None:
+    """Work can be done and its process killed before the journal records it."""
+    done: list[str] = []
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        if not done:
+            await ctx.wait(Question("Is it done?"))
+        return Outcome.OK, {}
+
+    workflow = one_step(work)
+    await bench.start(workflow)
+    done.append("the work")
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+
+    assert result.status is Status.COMPLETED
+    items = bench.store.items("run", state=tuple(ItemState))
+    assert [item.state for item in items] == [ItemState.USED]
+
+
 async def test_an_answer_bound_to_other_content_is_refused(bench: EngineFixture) -> None:
     """The draft changed between looking and approving."""
     await bench.start(asking(Approval("Good?", "draft 2")))
