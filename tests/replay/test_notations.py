@@ -99,15 +99,25 @@ async def _wait_and_resume(first: Any, second: Any, store: Any) -> tuple[Any, Sc
         return await engine.resume("run", workflow(second)), agent
 
 
+FORMATTED = ProductPrompt("Fix it.", ["a.md"], system="You edit.", schema={"type": "object"})
+
+
 @pytest.mark.parametrize(
     ("first", "second", "same"),
     [
         (ProductPrompt("Mend it.", ["a.md"]), ProductPrompt("Fix it.", ["a.md"]), True),
         (ProductPrompt("Fix it.", ["a.md"]), ProductPrompt("Fix it.", ["b.md"]), False),
-        ("Mend it.", ProductPrompt("Fix it.", ["a.md"]), True),
+        (ProductPrompt("Mend it.", ["a.md"]), FORMATTED, True),
+        ("Mend it.", FORMATTED, True),
         ("Mend it.", "Fix it.", False),
     ],
-    ids=["reworded", "about something else", "recorded by an older version", "a user's prompt"],
+    ids=[
+        "reworded",
+        "about something else",
+        "with a system prompt and a schema",
+        "recorded by an older version",
+        "a user's prompt",
+    ],
 )
 async def test_a_recorded_reply_is_reused_when_only_the_product_changed_its_words(
     tmp_path: Path, first: Any, second: Any, same: bool

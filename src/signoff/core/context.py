@@ -175,10 +175,14 @@ class StepContext:
 
         `files` are texts the agent works on in a fresh folder of their own, in place of a
         `workspace`; with `edit`, the reply's `contents` are the edited texts. `about` has in
-        plain values what the prompt says in words, for an outside worker.
+        plain values what the prompt says in words, for an outside worker. A `ProductPrompt`
+        may carry a system prompt and a schema of its own.
         """
         if files and workspace is not None:
             raise UsageError("ask() takes files= or workspace=, not both")
+        own_schema = schema is None and isinstance(prompt, ProductPrompt)
+        if isinstance(prompt, ProductPrompt):
+            system, schema = system or prompt.system, schema or prompt.schema
         # Each call gets a fresh working copy, so working on it twice does no harm.
         risky = edit and not files
         crash = OnCrash(on_crash) if on_crash else (OnCrash.ASK if risky else OnCrash.RERUN)
@@ -196,7 +200,7 @@ class StepContext:
         # parameter that is added later must not change the identity of recorded calls.
         options_set = {name: value for name, value in request.items() if value}
         payload = {"agent": str(agent), "prompt": str(prompt), **options_set}
-        effect = Effect(EffectKind.ASK, key, payload, crash, timeout, _material(prompt))
+        effect = Effect(EffectKind.ASK, key, payload, crash, timeout, _material(prompt), own_schema)
         if read is None:
             return self._perform(effect)
         call = CheckedCall(effect, read, retries, _otherwise(otherwise), show_previous)

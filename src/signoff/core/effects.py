@@ -47,17 +47,26 @@ class OnCrash(StrEnum):
 class ProductPrompt(str):
     """A prompt that signoff words itself, with its material: the JSON values it is about.
 
-    The material identifies the request, so a later version may word the prompt differently and
-    still find the recorded answer.
+    The material identifies the request, so a later version may word the prompt, its system prompt
+    and its schema differently and still find the recorded answer.
     """
 
-    __slots__ = ("material",)
+    __slots__ = ("material", "schema", "system")
     material: Any
+    system: str | None
+    schema: dict[str, Any] | None
 
-    def __new__(cls, text: str, material: Any = ()) -> ProductPrompt:
+    def __new__(
+        cls,
+        text: str,
+        material: Any = (),
+        *,
+        system: str | None = None,
+        schema: dict[str, Any] | None = None,
+    ) -> ProductPrompt:
         """Returns the text with its material; none if the key alone identifies the request."""
         prompt = super().__new__(cls, text)
-        prompt.material = material
+        prompt.material, prompt.system, prompt.schema = material, system, schema
         return prompt
 
 
@@ -73,6 +82,8 @@ class Effect(NamedTuple):
     """Seconds after which it is stopped, if the performer has no limit of its own."""
     material: Any = None
     """What it is about, if signoff words the prompt; with None every character of it counts."""
+    own_schema: bool = False
+    """Whether the schema is signoff's wording as well, not the user's."""
 
 
 @dataclass(frozen=True, slots=True)

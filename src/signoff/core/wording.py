@@ -31,8 +31,15 @@ def request_digest(effect: Effect) -> str:
     """Returns the digest that identifies a request on replay."""
     if effect.material is None:
         return digest(effect.payload)
-    rest = {name: value for name, value in effect.payload.items() if name not in _WORDING}
+    rest = {name: value for name, value in _payload(effect).items() if name not in _WORDING}
     return MATERIAL + digest({**rest, "material": effect.material})
+
+
+def _payload(effect: Effect) -> dict[str, Any]:
+    """Returns what identifies a request: everything but a schema that signoff wrote."""
+    if not effect.own_schema:
+        return effect.payload
+    return {name: value for name, value in effect.payload.items() if name != "schema"}
 
 
 def without_wording(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,5 +72,5 @@ def replay_digest(
     if record.agent not in agents:
         return expected
     # A checkpoint written by an older version has no shape to compare.
-    same_shape = recorded_shape(record) in ("", digest(without_wording(effect.payload)))
+    same_shape = recorded_shape(record) in ("", digest(without_wording(_payload(effect))))
     return record.digest if same_shape else expected
