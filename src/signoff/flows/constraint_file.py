@@ -16,7 +16,6 @@ from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.sections import FileSection
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
-from signoff.flows.judging_file import SeverityName
 from signoff.flows.sections import (
     AGENTS,
     BEHAVIORS,
@@ -25,6 +24,7 @@ from signoff.flows.sections import (
     BehaviorField,
     FlowSection,
     Many,
+    SeverityName,
     SourceField,
     Text,
     Word,

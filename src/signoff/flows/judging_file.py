@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import Field
 
 from signoff.documents.mistakes import Mistake
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
-from signoff.flows.sections import FlowSection, Many, Text
+from signoff.flows.sections import FlowSection, Many, SeverityName, Text
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
 PolicyName = Literal[
@@ -29,14 +29,6 @@ POLICIES: Mapping[PolicyName, tuple[Severity, ...]] = {
 """Names for the severities that block approval."""
 
 
-def _upper(value: Any) -> Any:
-    return value.strip().upper() if isinstance(value, str) else value
-
-
-SeverityName = Annotated[
-    Severity, Strict(False), BeforeValidator(_upper), Field(description=f"one of: {SEVERITIES}")
-]
-"""A severity in upper or lower case."""
 TRIGGERS = ", ".join(get_args(Trigger))
 TriggerName = Annotated[Trigger, Field(description=f"one of: {TRIGGERS}")]
 Triggers = Annotated[Many[TriggerName] | None, Field(description=f"a list of: {TRIGGERS}")]

@@ -37,7 +37,7 @@ FIELDS: Mapping[str, Any] = {
 }
 """A flow's own fields of `state.json`, and their values before any step has run."""
 
-INTERNAL = frozenset({"read"})
+INTERNAL = frozenset({"read", "readings", "answered", "escalated", "judged_versions"})
 """Fields that only the steps need; with a long artifact they would be long, too."""
 
 LAST_STEP = "last_step"
@@ -182,8 +182,11 @@ def _critique_name(critique: Mapping[str, Any]) -> str:
     return f"{file_name_part(critique['constraint_id'])}-{file_name_part(critique['reviewer'])}"
 
 
+_NOT_SHOWN = frozenset({"step", "request", "reused"})
+
+
 def _critique_json(critique: Mapping[str, Any]) -> bytes:
-    return _json({key: value for key, value in critique.items() if key != "step"})
+    return _json({key: value for key, value in critique.items() if key not in _NOT_SHOWN})
 
 
 def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:

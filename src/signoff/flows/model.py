@@ -16,6 +16,7 @@ from signoff.documents.sections import FileSection
 from signoff.errors import UnsafePath
 from signoff.flows.sections import (
     BEHAVIORS,
+    AgentName,
     BehaviorField,
     ConstraintConfig,
     FlowSection,
@@ -24,6 +25,7 @@ from signoff.flows.sections import (
     IndependenceField,
     LimitsField,
     Many,
+    SeverityName,
     Text,
     Word,
 )
@@ -36,11 +38,12 @@ from signoff.review.behaviors import (
 )
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique
-from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
 
 MOST_ITERATIONS = 1000
+MOST_FINDINGS = 500
 STATUS = "status.md"
 """The file next to the artifact that explains why it was not approved."""
 
@@ -113,6 +116,12 @@ class ConvergenceConfig(FlowSection):
     action: Literal["stop", "escalate"] = Field("stop", description="one of: stop, escalate")
     """Whether the run ends or a human decides."""
 
+    @property
+    def active(self) -> bool:
+        """Whether any rule is on."""
+        rules = (self.plateau, self.oscillation, self.thrashing, self.only_new)
+        return any(rule is not None for rule in rules)
+
 
 class Tension(FlowSection):
     """Two goals that conflict, and which one to favor."""
@@ -137,6 +146,15 @@ class AdjudicationConfig:
     thrash_threshold: int = 2
     tensions: tuple[Tension, ...] = ()
     instructions: str = ""
+
+
+class VerifyConfig(FlowSection):
+    """Has severe findings confirmed by another agent before they block."""
+
+    agent: AgentName = Field(description="an agent's name")
+    """The agent that confirms findings; best one of another model family than the critics."""
+    min_severity: SeverityName = Field(Severity.HIGH, description=f"one of: {SEVERITIES}")
+    """The least severity that needs a confirmation."""
 
 
 class FlowSettings(FileSection, FlowSection):
@@ -177,6 +195,15 @@ class FlowSettings(FileSection, FlowSection):
         description="one of: none, different_family; or a mapping with rule and otherwise",
     )
     """Whether critics may share the author's model family."""
+    rereview: Literal["all", "changed"] = Field("all", description="one of: all, changed")
+    """From the second round on, which constraints are read again: all, or those with open findings
+    or a changed passage. Before an approval, everything is read in its final form."""
+    max_findings: int = Field(
+        10, ge=1, le=MOST_FINDINGS, description=f"a whole number from 1 to {MOST_FINDINGS}"
+    )
+    """How many findings one critique may have; blocking ones are never cut."""
+    verify: VerifyConfig | None = Field(None, description="agent and min_severity")
+    """Has severe findings confirmed by another agent before they block."""
     default_behavior: BehaviorField = Field(
         default_factory=ConstraintBehavior, description=BEHAVIORS
     )

@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from signoff.core.severity import Severity
+from signoff.core.severity import SEVERITIES, Severity
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
@@ -59,6 +59,16 @@ Some = Annotated[
 Text = Annotated[str, Field(description="a text")]
 Word = Annotated[str, Field(min_length=1, pattern=r"\S", description="a text that is not empty")]
 Paths = Annotated[Many[Word], Field(description="a list of paths")]
+
+
+def _upper(value: Any) -> Any:
+    return value.strip().upper() if isinstance(value, str) else value
+
+
+SeverityName = Annotated[
+    Severity, Strict(False), BeforeValidator(_upper), Field(description=f"one of: {SEVERITIES}")
+]
+"""A severity in upper or lower case."""
 AgentName = Annotated[str, Field(min_length=1, pattern=r"\S", description="an agent's name")]
 AGENTS = 'a list of agents, as in ["claude", "codex"]'
 Agents = Annotated[Some[AgentName], Field(description=AGENTS)]

@@ -16,10 +16,16 @@ from typing import Any
 from signoff.flows.model import GenflowConfig
 from signoff.review.behaviors import ConstraintBehavior
 
+_NEWER = ("rereview", "max_findings", "verify")
+"""Keys that came later; without a value of their own they are left out, as they were before."""
+
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
     stored = config.model_dump(mode="json")
+    for name in _NEWER:
+        if stored[name] == GenflowConfig.model_fields[name].default:
+            del stored[name]
     constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"
     constraints["inline"] = _pairs(constraints["inline"])
     constraints["routing"]["priority_routing"] = [

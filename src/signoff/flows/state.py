@@ -13,7 +13,7 @@ from signoff.core.delta import Append
 from signoff.flows.step import Scope
 from signoff.review.adjudication import Adjudication
 from signoff.review.critique import Critique
-from signoff.review.findings import Ledger
+from signoff.review.findings import Ledger, version_digest
 
 MOST_GUIDANCE = 10
 """Answers of humans that prompts repeat, the latest ones."""
@@ -35,6 +35,11 @@ class FlowState:
     def artifact(self) -> str:
         """The current text."""
         return str(self.raw.get("artifact", ""))
+
+    @property
+    def version(self) -> str:
+        """The digest that names the current text."""
+        return version_digest(self.artifact)
 
     @property
     def adjudication(self) -> Adjudication | None:
@@ -92,18 +97,40 @@ class FlowState:
         return dict(self.raw.get("critiques_by_step", {}))
 
     @property
+    def readings(self) -> dict[str, str]:
+        """The version that each critic last read against each constraint, by `reading_key`."""
+        return dict(self.raw.get("readings") or {})
+
+    @property
+    def answered(self) -> dict[str, Mapping[str, Any]]:
+        """The answers of critics and judges in this run, by what they were asked."""
+        return {each["request"]: each["answer"] for each in self.raw.get("answered", ())}
+
+    @property
+    def previously_reviewed(self) -> str:
+        """The version that was reviewed before the current one; empty for the first."""
+        read = self.raw.get("read")
+        if read is None:
+            return ""
+        return str(read["before"] if read["artifact"] == self.artifact else read["artifact"])
+
+    @property
     def unadjudicated(self) -> list[Mapping[str, Any]]:
         """The stored critiques that no judge has seen."""
         return list(self.raw.get("unadjudicated_critiques", ()))
 
 
 def critiques_in_scope(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:
-    """Returns the critiques a judge gets: all that no judge has seen, the last step's, or all."""
+    """Returns the critiques a judge gets.
+
+    They are all that no judge has seen, those of the last critique step, or all of this artifact.
+    """
     view = FlowState(state)
     if scope == "all":
         return [each for critiques in view.critiques_by_step.values() for each in critiques]
-    last = state.get("last_critique_step")
-    return [each for each in view.unadjudicated if scope == "accumulated" or each["step"] == last]
+    if scope == "previous":
+        return [*view.critiques_by_step.get(str(state.get("last_critique_step")), ())]
+    return view.unadjudicated
 
 
 def left_unadjudicated(state: Mapping[str, Any], scope: Scope) -> list[Mapping[str, Any]]:
@@ -126,12 +153,27 @@ def after(state: Mapping[str, Any], update: Mapping[str, Any]) -> dict[str, Any]
     return {**state, **update, **grown}
 
 
+def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns two updates as one; what both append is appended."""
+    both = {
+        key: Append([*first[key], *new])
+        for key, new in second.items()
+        if isinstance(new, Append) and isinstance(first.get(key), Append)
+    }
+    return {**first, **second, **both}
+
+
 NOTHING_REVIEWED: Mapping[str, Any] = {
     "critiques_by_step": {},
     "unadjudicated_critiques": [],
     "last_critique_step": None,
 }
 """The update that discards all critiques, when a new artifact has to be reviewed from scratch."""
+
+
+def reading_key(constraint: str, agent: str) -> str:
+    """Returns the name of one critic's readings against one constraint."""
+    return f"{constraint}/{agent}"
 
 
 def stored(critique: Critique, step: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
+from typing import ClassVar
 
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
@@ -20,6 +21,10 @@ _PLAIN = str.maketrans(
         **dict.fromkeys("*_`~#>|\\\u00ad\u200b\u2060\ufeff", None),
     }
 )
+
+
+LEAST_CONFIDENCE = 0.5
+"""A critic that is less sure than this reports a doubt, not a finding."""
 
 
 class Label(StrEnum):
@@ -42,7 +47,7 @@ class FindingStatus(StrEnum):
     DISMISSED = "dismissed"
     """The judge decided not to fix it."""
     IGNORED = "ignored"
-    """Not shown to the judge, because of its behavior or because its quote was not found."""
+    """Not shown to the judge: see `is_set_aside`."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,12 @@ class Finding(Record):
     """The digest of the text in which it was last reported, or found to be fixed."""
     unverified: bool = False
     """Whether none of its reports has a quote that is in the artifact."""
+    reason: str = ""
+    """Why it was dismissed."""
+    decision: str = ""
+    """What a human decided about it; it holds as long as its passage does not change."""
+
+    omit_empty: ClassVar = frozenset({"reason", "decision"})
 
     @property
     def omission(self) -> bool:
@@ -93,10 +104,14 @@ class Finding(Record):
 
 
 def is_set_aside(issue: CritiqueIssue) -> bool:
-    """Whether an issue is not shown to the judge."""
-    if issue.behavior == IssueBehavior.IGNORE:
+    """Whether an issue is not shown to the judge.
+
+    A minor issue is set aside if its quote was not found or its critic is not sure about it.
+    """
+    if issue.set_aside or issue.behavior == IssueBehavior.IGNORE:
         return True
-    return issue.unverified and issue.severity.defaults.hide_unverified
+    doubtful = issue.unverified or issue.confidence < LEAST_CONFIDENCE
+    return doubtful and issue.severity.defaults.hide_unverified
 
 
 def normalize(text: str) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from signoff.core.digest import SHORT, text_digest
-from signoff.review.adjudication import Adjudication, Pursuit
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
@@ -73,10 +73,19 @@ class Ledger:
         """Returns the ledger after a judge's decisions; dismissed findings are not open."""
         decided = {
             decision.finding_id: _apply_decision(
-                self.findings[decision.finding_id], decision.status, adjudication.iteration
+                self.findings[decision.finding_id], decision, adjudication.iteration
             )
             for decision in adjudication.decisions
             if decision.finding_id in self.findings
+        }
+        return replace(self, findings={**self.findings, **decided})
+
+    def decide(self, ids: Iterable[str], decision: str) -> Ledger:
+        """Returns the ledger after a human's decision about some findings."""
+        decided = {
+            each: replace(self.findings[each], decision=decision)
+            for each in ids
+            if each in self.findings
         }
         return replace(self, findings={**self.findings, **decided})
 
@@ -126,6 +135,21 @@ def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
     }
 
 
+def version_digest(artifact: str) -> str:
+    """Returns the digest that names a version of the artifact."""
+    return text_digest(artifact)[:SHORT]
+
+
+def is_unchanged(finding: Finding, artifact: ArtifactText, digest: str) -> bool:
+    """Whether the passage of a finding is as it was when the finding was last reported.
+
+    The passage of a finding about something missing is the whole artifact.
+    """
+    if finding.artifact == digest:
+        return True
+    return not finding.omission and artifact.contains(finding.quote)
+
+
 _Report = tuple[str, str, CritiqueIssue]
 """A constraint, the reviewer and the issue."""
 
@@ -159,6 +183,10 @@ class _LedgerUpdate:
             unverified=all(issue.unverified for _, _, issue in reports),
         )
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
+        if previous is not None and self.is_unchanged(previous):
+            now = replace(now, decision=previous.decision)
+            if _stays_dismissed(previous, now):
+                return replace(previous, last=self.iteration, artifact=self._digest)
         if previous is not None and self.already_reported(previous):
             return _merge(previous, now, ignored=ignored, iteration=self.iteration)
         previous = self.undo_fixed(previous)
@@ -204,6 +232,10 @@ class _LedgerUpdate:
             return previous
         return replace(previous, status=FindingStatus.OPEN, history=previous.history[:-1])
 
+    def is_unchanged(self, finding: Finding) -> bool:
+        """Whether the passage of a finding is as it was when the finding was last reported."""
+        return is_unchanged(finding, self._text, self._digest)
+
     def already_reported(self, previous: Finding) -> bool:
         """Whether a review of this same text in this iteration reported it."""
         same = (previous.last, previous.artifact) == (self.iteration, self._digest)
@@ -211,7 +243,7 @@ class _LedgerUpdate:
 
     @cached_property
     def _digest(self) -> str:
-        return text_digest(self.artifact)[:SHORT]
+        return version_digest(self.artifact)
 
     @cached_property
     def _text(self) -> ArtifactText:
@@ -237,12 +269,20 @@ def _merge(previous: Finding, now: Finding, *, ignored: bool, iteration: int) ->
     return replace(merged, status=FindingStatus.OPEN).with_history(iteration, previous.label.value)
 
 
-def _apply_decision(finding: Finding, pursuit: Pursuit, iteration: int) -> Finding:
+def _stays_dismissed(previous: Finding, now: Finding) -> bool:
+    """Whether a report of a dismissed finding adds nothing; one of a higher severity does."""
+    dismissed = previous.status is FindingStatus.DISMISSED
+    return dismissed and now.severity.rank >= previous.severity.rank
+
+
+def _apply_decision(finding: Finding, decision: AdjudicationDecision, iteration: int) -> Finding:
+    pursuit = decision.status
     if pursuit is Pursuit.DISMISSED and finding.status is FindingStatus.OPEN:
-        dismissed = replace(finding, status=FindingStatus.DISMISSED)
+        reason = decision.rationale or ""
+        dismissed = replace(finding, status=FindingStatus.DISMISSED, reason=reason)
         return dismissed.with_history(iteration, FindingStatus.DISMISSED.value)
     if pursuit is Pursuit.PURSUING and finding.status is FindingStatus.DISMISSED:
-        reopened = replace(finding, status=FindingStatus.OPEN)
+        reopened = replace(finding, status=FindingStatus.OPEN, reason="")
         return reopened.with_history(iteration, finding.label.value)
     return finding
 
@@ -278,10 +318,17 @@ def _with_labels(
     critique: Critique, ids: Sequence[str], findings: Mapping[str, Finding]
 ) -> Critique:
     issues = (
-        replace(issue, finding_id=finding_id, label=findings[finding_id].label.value)
+        _with_label(issue, findings[finding_id])
         for issue, finding_id in zip(critique.issues, ids, strict=True)
     )
     return replace(critique, issues=tuple(issues))
+
+
+def _with_label(issue: CritiqueIssue, finding: Finding) -> CritiqueIssue:
+    labeled = replace(issue, finding_id=finding.id, label=finding.label.value)
+    if finding.status is not FindingStatus.DISMISSED:
+        return labeled
+    return replace(labeled, set_aside=f"dismissed before: {finding.reason or 'no reason given'}")
 
 
 def _fixed_in(finding: Finding, iteration: int) -> bool:

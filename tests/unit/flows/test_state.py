@@ -45,9 +45,10 @@ class Expected:
     def judge(self, scope: str) -> list[int]:
         if scope == "all":
             return [number for numbers in self.of_step.values() for number in numbers]
-        seen = [(n, k) for n, k in self.unseen if scope == "accumulated" or n == self.last]
-        self.unseen = [each for each in self.unseen if each not in seen]
-        return [number for _, number in seen]
+        seen = [number for _, number in self.unseen]
+        kept = [(n, k) for n, k in self.unseen if scope == "previous" and n != self.last]
+        self.unseen = kept
+        return seen if scope == "accumulated" else self.of_step.get(self.last or "", [])
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
+from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
@@ -388,8 +388,8 @@ def decided(finding: Finding, status: Pursuit, iteration: int) -> Adjudication:
     return Adjudication(iteration, Verdict.REWRITE, (decision, stray))
 
 
-def test_a_dismissed_finding_is_not_open_until_it_is_reported_again() -> None:
-    """The judge decides each round; an old decision does not bind it."""
+def test_a_dismissed_finding_stays_dismissed_while_its_passage_is_unchanged() -> None:
+    """A critic repeats itself; the judge has already answered."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
@@ -398,9 +398,49 @@ def test_a_dismissed_finding_is_not_open_until_it_is_reported_again() -> None:
 
     assert only(dismissed).status is FindingStatus.DISMISSED
     assert summarize_round(dismissed, 1)["open"]["HIGH"] == 0
-    assert only(again).status is FindingStatus.OPEN
-    assert labeled[0].label == "persisting"
+    assert only(again).status is FindingStatus.DISMISSED
+    assert summarize_round(again, 2)["open"]["HIGH"] == 0
+    assert is_set_aside(labeled[0])
     assert only(gone).status is FindingStatus.DISMISSED
+
+
+def test_a_dismissed_finding_comes_back_if_it_is_now_more_severe() -> None:
+    """The judge dismissed something minor, not this."""
+    ledger, _ = take(Ledger(), 1, read(issue(severity=Severity.MEDIUM)))
+    dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
+
+    again, labeled = take(dismissed, 2, read(issue(severity=Severity.CRITICAL)))
+
+    assert only(again).status is FindingStatus.OPEN
+    assert not is_set_aside(labeled[0])
+
+
+def test_a_dismissed_omission_comes_back_when_the_artifact_changes() -> None:
+    """The passage of something missing is the whole artifact."""
+    missing = issue(OMISSION)
+    ledger, _ = take(Ledger(), 1, read(missing))
+    dismissed = ledger.apply(decided(only(ledger), Pursuit.DISMISSED, 1))
+
+    same, _ = take(dismissed, 2, read(missing))
+    other, _ = take(dismissed, 2, read(missing), text=f"{TEXT} And more.")
+
+    assert only(same).status is FindingStatus.DISMISSED
+    assert only(other).status is FindingStatus.OPEN
+
+
+def test_a_humans_decision_holds_until_the_passage_changes() -> None:
+    """Nobody is asked twice about the same words."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    settled = ledger.decide([only(ledger).id, "unknown"], "keep it")
+
+    same, _ = take(settled, 2, read(issue()))
+    missing, _ = take(Ledger(), 1, read(issue(OMISSION)))
+    changed, _ = take(
+        missing.decide([only(missing).id], "leave it out"), 2, read(issue(OMISSION)), text="new"
+    )
+
+    assert only(same).decision == "keep it"
+    assert only(changed).decision == ""
 
 
 def test_a_judge_may_pursue_a_finding_that_an_earlier_one_dismissed() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
+from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import RETRY, Choice, Request
@@ -24,14 +25,17 @@ from signoff.flows.state import (
     FlowState,
     after,
     critiques_in_scope,
+    joined,
     left_unadjudicated,
     read,
 )
-from signoff.flows.step import POLICY_JUDGE
+from signoff.flows.step import POLICY_JUDGE, StepKind
 from signoff.flows.steps.ending import at_limit, save_approved, save_unapproved
 from signoff.flows.steps.handler import FlowHandler, StepResult
+from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.updates import (
     ask_for_guidance,
+    decided_by_human,
     keep_answer,
     keep_warnings,
     with_best,
@@ -39,7 +43,8 @@ from signoff.flows.steps.updates import (
 )
 from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.convergence import find_stop_reason, pursued_in_a_row
+from signoff.review.approval import check_approval
+from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding
 from signoff.review.parsing import parse_adjudication
@@ -54,33 +59,76 @@ CONTINUE, STOP = "continue", "stop"
 class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 
-    """The name of this handler in the digests of recorded runs."""
-
     async def __call__(self, ctx: StepContext) -> StepResult:
         """Decides on the critiques in scope, and whether there is anything left to do."""
         state = FlowState(ctx.step_state)
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
-        judged = await self._judge(ctx, state, critiques)
+        judged, update = await self._judge(ctx, state, critiques)
         if not critiques:
             reviewed = any(state.critiques_by_step.values())
             judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
+        if self._ends_run(judged):
+            judged, rest = await self._read_rest(ctx, judged, after(ctx.step_state, update))
+            update = joined(update, rest)
+            state = FlowState(after(ctx.step_state, update))
+        warnings: list[str] = []
+        if self._ends_run(judged):
+            block_on = self.flow.config.adjudication.block_on
+            ledger = state.ledger.apply(judged)
+            checked = check_approval(judged, ledger, state.artifact, block_on)
+            judged, warnings = checked.verdict, _not_read_again(checked.unread)
         judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = state.ledger.apply(judged)
-        update: dict[str, Any] = {
-            "last_adjudication": judged.to_json(),
-            "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
-            "pursued": Append([{"iteration": ctx.iteration, "findings": pursued}]),
-            "findings": ledger.to_json(),
-            "rounds": with_round(state, ledger, ctx.iteration),
-            **self.record(agent=self.agent),
-            **keep_warnings(ctx, judged.notes),
-        }
+        update = joined(
+            update,
+            {
+                "last_adjudication": judged.to_json(),
+                "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
+                "pursued": Append([{"iteration": ctx.iteration, "findings": pursued}]),
+                "findings": ledger.to_json(),
+                "rounds": with_round(state, ledger, ctx.iteration),
+                **self.record(agent=self.agent),
+                **keep_warnings(ctx, [*judged.notes, *warnings]),
+            },
+        )
         # A version is ranked after the verdict, so dismissed findings do not count against it.
         update |= with_best(ctx, after(ctx.step_state, update))
         if judged.status is Verdict.APPROVED:
             return Outcome.OK, update | await self._approve(ctx, after(ctx.step_state, update))
         return await self._continue(ctx, judged, update)
+
+    def _ends_run(self, judged: Adjudication) -> bool:
+        return judged.status is Verdict.APPROVED and self.flow.finishes(self.step)
+
+    async def _read_rest(
+        self, ctx: StepContext, approval: Adjudication, raw: dict[str, Any]
+    ) -> tuple[Adjudication, dict[str, Any]]:
+        """Has everything read that was not read in its current form, and judges what is found.
+
+        Only flows that skip readings need this; others read everything in every round.
+        """
+        update: dict[str, Any] = {}
+        if self.flow.config.rereview == "all":
+            return approval, update
+        found: list[Critique] = []
+        for step in self.flow.of_kind(StepKind.CRITIQUE):
+            reading = Reading(self.flow, step, FlowState(after(raw, update)))
+            if unread := reading.unread():
+                results = await reading.read_all(ctx, unread, key=f"unread {step.id}")
+                more, critiques = reading.update(ctx, results)
+                update = joined(update, more)
+                found += critiques
+        found = for_judge(found)
+        if not any(critique.issues for critique in found):
+            return approval, update
+        judged, more = await self._judge(ctx, FlowState(after(raw, update)), found)
+        both = replace(
+            judged,
+            decisions=(*approval.decisions, *judged.decisions),
+            notes=(*approval.notes, *judged.notes),
+        )
+        return both, joined(update, more)
 
     async def _approve(self, ctx: StepContext, state: dict[str, Any]) -> dict[str, Any]:
         """Saves the artifact if the run ends with this approval; returns the update."""
@@ -93,22 +141,31 @@ class AdjudicateHandler(FlowHandler):
 
     async def _judge(
         self, ctx: StepContext, state: FlowState, critiques: Sequence[Critique]
-    ) -> Adjudication:
+    ) -> tuple[Adjudication, dict[str, Any]]:
+        """Returns the verdict on some critiques, and the update that keeps the judge's answer."""
         block_on = self.flow.config.adjudication.block_on
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
-            return by_rules()
+            return by_rules(), {}
+        prompt = judge_prompt(self.flow, state.artifact, critiques, state.guidance)
+        request = digest([self.agent, self.step.model, prompt.material])
+        if answered := state.answered.get(request):
+            ctx.progress(f"unchanged since {self.agent} judged it")
+            verdict = replace(Adjudication.from_json(answered), iteration=ctx.iteration)
+            return check_verdict(verdict, critiques, block_on), {}
         judged = await ctx.ask(
             self.agent,
-            judge_prompt(self.flow, state.artifact, critiques, state.guidance),
+            prompt,
             key="verdict",
             read=lambda reply: parse_adjudication(reply.text, iteration=ctx.iteration),
             otherwise=Otherwise(self._unreadable, key="unreadable"),
             **self.call_options,
         )
-        if judged.value is not None:
-            return check_verdict(judged.value, critiques, block_on)
-        return _noted(by_rules(), f"{self.agent}'s answers could not be read; the rules decided")
+        if judged.value is None:
+            note = f"{self.agent}'s answers could not be read; the rules decided"
+            return _noted(by_rules(), note), {}
+        answer = {"request": request, "answer": judged.value.to_json()}
+        return check_verdict(judged.value, critiques, block_on), {"answered": Append([answer])}
 
     def _unreadable(self, last: Checked[Adjudication]) -> Request:
         prompt = (
@@ -125,9 +182,10 @@ class AdjudicateHandler(FlowHandler):
         """Continues with the next round, unless a rule or a human ends the run here."""
         state = FlowState(after(ctx.step_state, update))
         update |= await self._escalate(ctx, judged, state)
-        stop = find_stop_reason(
+        stop = self._unchanged(ctx, state) or find_stop_reason(
             state.rounds, state.ledger, state.pursued, self.flow.config.convergence
         )
+        update["judged_versions"] = {**_judged_versions(state), self.step.id: state.version}
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, state.ledger.open(), update):
@@ -136,20 +194,33 @@ class AdjudicateHandler(FlowHandler):
                 return Outcome.FAIL, update | ended | {"_reason": reason}
         return await self.leave(ctx, update, Outcome.ITERATE)
 
+    def _unchanged(self, ctx: StepContext, state: FlowState) -> Stop | None:
+        """Returns the reason to stop if nothing has changed since this judge asked for changes."""
+        if _judged_versions(state).get(self.step.id) != state.version:
+            return None
+        if not self.flow.config.convergence.active:
+            return None
+        return Stop("unchanged", f"the text is the same as before round {ctx.iteration}")
+
     async def _escalate(
         self, ctx: StepContext, judged: Adjudication, state: FlowState
     ) -> dict[str, Any]:
         config, findings = self.flow.config.adjudication, state.ledger.findings
-        stuck = pursued_in_a_row(state.pursued, config.thrash_threshold)
+        in_a_row = pursued_in_a_row(state.pursued, config.thrash_threshold)
+        stuck = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
         if "thrashing" in config.triggers and stuck:
             prompt = (
                 "The same findings come back round after round. How should they be dealt with? "
                 "Your answer goes to the judge and the author.\n"
-                f"{_format_findings([findings[each] for each in stuck if each in findings])}"
+                f"{_format_findings(stuck)}"
             )
+            update = await ask_for_guidance(ctx, "thrashing", prompt)
+            update |= decided_by_human(state, [each.id for each in stuck], update)
             # The count starts again, or every later round would ask the same question.
-            return {**await ask_for_guidance(ctx, "thrashing", prompt), "pursued": []}
+            return {**update, "pursued": []}
         conflicts = conflicting_criticals(judged)
+        if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
+            return {}
         if "conflicting_criticals" in config.triggers and conflicts:
             sides = [filter(None, (d.constraint, d.competing_constraint)) for d in conflicts]
             lines = [
@@ -157,7 +228,8 @@ class AdjudicateHandler(FlowHandler):
                 for d, constraints in zip(conflicts, sides, strict=True)
             ]
             question = "Critical findings contradict each other. Which should win?"
-            return await ask_for_guidance(ctx, "conflict", "\n".join([question, *lines]))
+            update = await ask_for_guidance(ctx, "conflict", "\n".join([question, *lines]))
+            return update | decided_by_human(state, [d.finding_id for d in conflicts], update)
         return {}
 
     async def _ends_here(
@@ -183,7 +255,7 @@ def judge_prompt(
     artifact: str = "",
     critiques: Sequence[Critique] = (),
     guidance: Sequence[str] = (),
-) -> str:
+) -> ProductPrompt:
     """Returns the prompt for the judge of a flow."""
     config = flow.config.adjudication
     return adjudicator_prompt(
@@ -214,6 +286,19 @@ def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
     composed = replace(judged, bill_of_work=bill_of(now))
     # Notes appear in status.md, whose text must be the same on a replay by a later release.
     return _noted(composed, "the judge wrote no work order; one was built from pursued findings")
+
+
+def _not_read_again(findings: Sequence[Finding]) -> list[str]:
+    """Returns the warning about findings whose passage changed after the last reading."""
+    if not findings:
+        return []
+    names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
+    return [f"approved although no critic has read these changed passages again: {names}"]
+
+
+def _judged_versions(state: FlowState) -> dict[str, str]:
+    """Returns the version in which each judge last asked for changes."""
+    return dict(state.raw.get("judged_versions") or {})
 
 
 def _noted(judged: Adjudication, note: str) -> Adjudication:

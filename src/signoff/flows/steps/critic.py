@@ -14,6 +14,7 @@ from typing import Any
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
+from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.requests import RETRY, Choice, Option, Request
 from signoff.errors import AgentBadOutput
@@ -39,9 +40,26 @@ class CriticHandler(FlowHandler):
     text: ArtifactText
 
     async def __call__(self, ctx: StepContext, item: Mapping[str, str]) -> dict[str, Any]:
-        """Returns a critique that can be relied on, with the behavior of each finding."""
+        """Returns a critique that can be relied on, with the behavior of each finding.
+
+        A critic that has answered the same question in this run is not asked again. Programs
+        are: they cost nothing, and may look at more than the artifact.
+        """
         agent, constraint = item["agent"], self.flow.by_id[item["constraint"]]
-        prompt = critic_prompt(
+        # A check gets the bare artifact, and its findings quote its own output.
+        exact = self.flow.capabilities(agent).deterministic
+        prompt = await self._prompt(ctx, constraint)
+        request = digest([agent, self.step.model, prompt.material])
+        answered = self.state.answered.get(request) if not exact else None
+        if answered is not None:
+            ctx.progress(f"{constraint.id}: unchanged since {agent} reviewed it")
+            return {**answered, "iteration": ctx.iteration, "request": request, "reused": True}
+        critique = await self._ask(ctx, prompt, constraint, agent, exact=exact)
+        critique = self.flow.config.with_behaviors(critique, constraint)
+        return {**critique.to_json(), "request": request}
+
+    async def _prompt(self, ctx: StepContext, constraint: Constraint) -> ProductPrompt:
+        return critic_prompt(
             goal=self.flow.goal.text,
             artifact=self.state.artifact,
             constraint=constraint,
@@ -49,9 +67,17 @@ class CriticHandler(FlowHandler):
             analysis=await analysis(ctx, self.flow, constraint, self.state.artifact),
             guidance=self.state.guidance,
         )
+
+    async def _ask(
+        self,
+        ctx: StepContext,
+        prompt: ProductPrompt,
+        constraint: Constraint,
+        agent: str,
+        *,
+        exact: bool,
+    ) -> Critique:
         unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
-        # A check gets the bare artifact, and its findings quote its own output.
-        exact = self.flow.capabilities(agent).deterministic
         options: dict[str, Any] = (
             {"artifact": self.state.artifact, "constraint": constraint.id} if exact else {}
         )
@@ -65,8 +91,7 @@ class CriticHandler(FlowHandler):
             **self.call_options,
             **options,
         )
-        critique = _decided(checked, constraint, unread)
-        return self.flow.config.with_behaviors(critique, constraint).to_json()
+        return _decided(checked, constraint, unread)
 
     def _read(
         self, unread: Critique, constraint: Constraint, reply: Reply, *, quotes_artifact: bool

@@ -46,6 +46,15 @@ def keep_answer(
     return {"human": Append([entry])}
 
 
+def decided_by_human(
+    state: FlowState, ids: Iterable[str], answers: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the update that ties a human's answer to the findings it is about."""
+    (entry,) = answers["human"]
+    ledger = state.ledger.decide(ids, str(entry["answer"]))
+    return {"findings": ledger.to_json()}
+
+
 def keep_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
     """Returns the update that stores warnings of this step; without any, no update."""
     entries = [

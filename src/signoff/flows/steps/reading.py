@@ -1,0 +1,154 @@
+"""One reading of the artifact by critics: who reads, what they found, what the state keeps of it.
+
+A critique step reads, and a judge whose approval would end the run has the rest read first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.delta import Append
+from signoff.flows.flow import Flow
+from signoff.flows.state import FlowState, reading_key, stored
+from signoff.flows.step import WorkflowStep
+from signoff.flows.steps.critic import CriticHandler
+from signoff.flows.steps.updates import critique_warnings, keep_warnings, with_round
+from signoff.review.behaviors import IssueBehavior
+from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.evidence import ArtifactText
+from signoff.review.finding import FindingStatus, is_set_aside
+from signoff.review.findings import Ledger
+
+Item = Mapping[str, str]
+"""A constraint and the agent that reads the artifact against it."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The critics of one critique step and the artifact they read."""
+
+    flow: Flow
+    step: WorkflowStep
+    state: FlowState
+
+    @cached_property
+    def text(self) -> ArtifactText:
+        """The artifact, prepared for looking up quotes."""
+        return ArtifactText(self.state.artifact)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """All findings so far."""
+        return self.state.ledger
+
+    def items(self) -> list[list[Item]]:
+        """Returns all reviews of the step, grouped by constraint."""
+        return [
+            [{"constraint": c.id, "agent": agent} for agent in self.flow.reviewers(self.step, c)]
+            for c in self.flow.selected(self.step)
+        ]
+
+    def due(self) -> list[list[Item]]:
+        """Returns the reviews that are needed now, grouped by constraint."""
+        groups = self.items()
+        if self.flow.config.rereview == "all":
+            return groups
+        due = [[item for item in group if self._is_due(item)] for group in groups]
+        return [group for group in due if group]
+
+    def unread(self) -> list[Item]:
+        """Returns the reviews of which no answer is about the current version."""
+        version, readings = self.state.version, self.state.readings
+        return [
+            item
+            for group in self.items()
+            for item in group
+            if readings.get(reading_key(**item)) != version
+        ]
+
+    def _is_due(self, item: Item) -> bool:
+        """Whether a critic can have something new to say: see `rereview` in the flow's settings."""
+        if reading_key(**item) not in self.state.readings:
+            return True
+        if self.flow.capabilities(item["agent"]).deterministic:
+            return True  # A program costs nothing and may look at more than the artifact.
+        known = [f for f in self.ledger.findings.values() if f.constraint == item["constraint"]]
+        if any(finding.status is FindingStatus.OPEN for finding in known):
+            return True
+        cited = [finding.quote for finding in known if not finding.omission]
+        return any(self._before.contains(q) and not self.text.contains(q) for q in cited)
+
+    @cached_property
+    def _before(self) -> ArtifactText:
+        return ArtifactText(self.state.previously_reviewed)
+
+    async def read(self, ctx: StepContext, groups: Sequence[Sequence[Item]]) -> list[Any]:
+        """Has the critics review the artifact; returns their critiques as stored values."""
+        if self.step.execution == "parallel":
+            items = [item for group in groups for item in group]
+            return await self.read_all(ctx, items, key="critics")
+        results: list[Any] = []
+        for group in groups:
+            results += await self.read_all(ctx, group, key=group[0]["constraint"])
+            if issues_that(_critiques(results), IssueBehavior.HALT, IssueBehavior.ESCALATE):
+                break
+        return results
+
+    async def read_all(self, ctx: StepContext, items: Sequence[Item], *, key: str) -> list[Any]:
+        """Has these critics review the artifact at the same time."""
+        critic = CriticHandler(self.flow, self.step, self.state, self.text)
+        return await ctx.map(items, critic, key=key)
+
+    def update(
+        self, ctx: StepContext, results: Sequence[Mapping[str, Any]]
+    ) -> tuple[dict[str, Any], list[Critique]]:
+        """Returns the update of the state, and the critiques with the ids of their findings."""
+        state, before = self.state, self.state.previously_reviewed
+        ledger, critiques = self.ledger.record(
+            iteration=ctx.iteration,
+            critiques=_critiques(results),
+            artifact=state.artifact,
+            previous_artifact=before,
+        )
+        readings = {reading_key(c.constraint_id, c.reviewer): state.version for c in critiques}
+        entries = [stored(critique, self.step.id) for critique in critiques]
+        update: dict[str, Any] = {
+            "critiques_by_step": {**state.critiques_by_step, self.step.id: entries},
+            "findings": ledger.to_json(),
+            "rounds": with_round(state, ledger, ctx.iteration),
+            # The next review compares with this version: a finding whose quote is new was
+            # introduced by a fix, the others were overlooked.
+            "read": {"artifact": state.artifact, "before": before},
+            "readings": {**state.readings, **readings},
+            **keep_warnings(ctx, critique_warnings(critiques)),
+            **_answers(results),
+        }
+        return update, critiques
+
+
+def issues_that(critiques: Sequence[Critique], *behaviors: IssueBehavior) -> list[CritiqueIssue]:
+    """Returns the issues with a behavior; one that is set aside has no effect."""
+    issues = [issue for critique in critiques for issue in critique.issues]
+    return [each for each in issues if each.behavior in behaviors and not is_set_aside(each)]
+
+
+def _critiques(results: Sequence[Any]) -> list[Critique]:
+    return [Critique.from_json(each) for each in results]
+
+
+def _answers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns the update that keeps new answers, so that the same is not asked twice."""
+    answers = [
+        {"request": each["request"], "answer": _answer(each)}
+        for each in results
+        if each.get("request") and not each.get("reused")
+    ]
+    return {"answered": Append(answers)} if answers else {}
+
+
+def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in result.items() if key != "request"}

@@ -1,0 +1,55 @@
+"""Holds a final approval to all findings, not only to those that the judge had to decide about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
+from signoff.review.evidence import ArtifactText
+from signoff.review.finding import Finding
+from signoff.review.findings import Ledger, is_unchanged, version_digest
+from signoff.review.severity import Severity
+
+
+@dataclass(frozen=True)
+class CheckedApproval:
+    """An approval after it was compared with the ledger."""
+
+    verdict: Adjudication
+    """The approval, or a rewrite if a blocking finding is still there."""
+    unread: tuple[Finding, ...] = ()
+    """Blocking findings whose passage has changed, but which no critic has checked since."""
+
+
+def check_approval(
+    approval: Adjudication, ledger: Ledger, artifact: str, block_on: Sequence[Severity]
+) -> CheckedApproval:
+    """Returns an approval that holds, or a rewrite that pursues what still blocks it."""
+    text, digest = ArtifactText(artifact), version_digest(artifact)
+    still_open = ledger.open(block_on)
+    unchanged = [finding for finding in still_open if is_unchanged(finding, text, digest)]
+    if not unchanged:
+        return CheckedApproval(approval, tuple(still_open))
+    names = ", ".join(f"{each.id} ({each.severity.value})" for each in unchanged)
+    note = f"APPROVED is not valid while these findings are open and nothing was changed: {names}"
+    decided = {decision.finding_id for decision in approval.decisions}
+    pursued = tuple(_pursue(each) for each in unchanged if each.id not in decided)
+    overruled = replace(
+        approval,
+        status=Verdict.REWRITE,
+        stated=Verdict.APPROVED,
+        decisions=(*approval.decisions, *pursued),
+        notes=(*approval.notes, note),
+    )
+    return CheckedApproval(overruled)
+
+
+def _pursue(finding: Finding) -> AdjudicationDecision:
+    return AdjudicationDecision(
+        finding.id,
+        constraint=finding.constraint,
+        severity=finding.severity,
+        flagged_by=finding.flagged_by,
+        finding_id=finding.id,
+    )

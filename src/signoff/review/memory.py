@@ -1,0 +1,77 @@
+"""What is known about findings from earlier rounds, in one line each, for critics and judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from signoff.review.finding import Finding, FindingStatus
+from signoff.review.findings import Ledger
+
+MOST_KNOWN = 30
+"""Findings that are listed: open ones first, the most severe of them first."""
+LONGEST_QUOTE = 160
+LONGEST_TEXT = 240
+
+_ORDER = (FindingStatus.OPEN, FindingStatus.DISMISSED, FindingStatus.FIXED)
+
+
+def known_findings(ledger: Ledger, constraint: str | None = None) -> list[str]:
+    """Returns what earlier rounds know about a constraint, or about all of them.
+
+    Findings that were never shown to a judge are left out: critics report them or do not.
+    """
+    findings = [
+        finding
+        for finding in ledger.findings.values()
+        if finding.status in _ORDER and constraint in (None, finding.constraint)
+    ]
+    return list(_lines(sorted(findings, key=_importance)))
+
+
+def earlier_findings(ledger: Ledger, iteration: int) -> list[str]:
+    """Returns what a judge should know: findings of earlier rounds, and what came of each."""
+    earlier = {
+        finding.id: finding for finding in ledger.findings.values() if finding.first < iteration
+    }
+    return known_findings(Ledger(earlier, ledger.iteration))
+
+
+def _importance(finding: Finding) -> tuple[int, int, int]:
+    return _ORDER.index(finding.status), finding.severity.rank, -finding.last
+
+
+def _lines(findings: Iterable[Finding]) -> Iterable[str]:
+    for number, finding in enumerate(findings):
+        if number == MOST_KNOWN:
+            yield "and more, which are older or less severe"
+            return
+        yield _line(finding)
+
+
+def _line(finding: Finding) -> str:
+    passage = "something missing" if finding.omission else f'"{_cut(finding.quote, LONGEST_QUOTE)}"'
+    rule = f", {_cut(finding.rule, 80)}" if finding.rule else ""
+    line = (
+        f"{finding.id} ({finding.constraint}{rule}, {finding.severity.value}), {_status(finding)}: "
+        f"{passage}: {_cut(finding.finding, LONGEST_TEXT)}"
+    )
+    if not finding.decision:
+        return line
+    return f"{line} A human decided: {_cut(finding.decision, LONGEST_TEXT)}"
+
+
+def _status(finding: Finding) -> str:
+    match finding.status:
+        case FindingStatus.OPEN:
+            return f"open since round {finding.first}"
+        case FindingStatus.DISMISSED:
+            reason = _cut(finding.reason, LONGEST_TEXT)
+            return f"dismissed because {reason}" if reason else "dismissed"
+        case _:
+            return "fixed"
+
+
+def _cut(text: str, most: int) -> str:
+    """Returns a text on one line, so that it cannot pass for another entry."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
