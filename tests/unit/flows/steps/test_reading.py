@@ -1,0 +1,239 @@
+"""Which critics read again, and what is not asked twice."""
+
+from pathlib import Path
+from typing import Any
+
+from signoff.core.outcome import Status
+from signoff.flows.model import ConvergenceConfig
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import (
+    answer_and_resume,
+    constraint,
+    fails,
+    flow,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
+
+CONSTRAINTS = [constraint("clear"), constraint("short"), constraint("true")]
+LOOP = [
+    step("generate"),
+    step("critique", "review"),
+    step("adjudicate", "judge", agent="policy"),
+    step("refine", "fix", mode="rewrite", loop_to="review"),
+]
+
+
+def critics(**replies: list[str]) -> ScriptedAgent:
+    """Returns an agent that answers as the critic of each constraint, and as the author."""
+    agent = ScriptedAgent()
+    for name, answers in replies.items():
+        agent.on(f"Review the artifact against {name} now", *answers)
+    return agent
+
+
+def reviews(agent: ScriptedAgent) -> list[str]:
+    """Returns the constraints of all reviews, in order."""
+    names = [each.id for each in CONSTRAINTS]
+    return [n for p in agent.prompts for n in names if f"Review the artifact against {n} now" in p]
+
+
+async def test_only_constraints_with_findings_are_read_again_until_approval(
+    tmp_path: Path,
+) -> None:
+    """Before the approval, everything is read once in its final form."""
+    agent = critics(
+        clear=[fails(issue("vague", evidence="The see")), passes()],
+        short=[passes(), passes()],
+        true=[passes(), passes()],
+    )
+    agent.on("Write the artifact", "The see is wide.", "The sea is wide.")
+
+    result = await play(flow(LOOP, CONSTRAINTS, rereview="changed"), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert reviews(agent) == ["clear", "short", "true", "clear", "short", "true"]
+    assert result.state["readings"].keys() == {"clear/claude", "short/claude", "true/claude"}
+
+
+async def test_a_round_that_is_not_approved_reads_only_what_can_have_changed(
+    tmp_path: Path,
+) -> None:
+    """That is where the money goes: most rounds are not the last."""
+    agent = critics(
+        clear=[fails(issue("vague", evidence=f"the {n} see")) for n in ("one", "two", "red")],
+        short=[passes()],
+        true=[passes()],
+    )
+    agent.on("Write the artifact", *(f"It is the {n} see." for n in ("one", "two", "red", "new")))
+
+    result = await play(
+        flow(LOOP, CONSTRAINTS, rereview="changed", max_iterations=3), {"claude": agent}, tmp_path
+    )
+
+    assert result.status is Status.LIMIT
+    assert reviews(agent) == ["clear", "short", "true", "clear", "clear"]
+
+
+async def test_a_constraint_is_read_again_if_a_passage_it_cited_has_changed(
+    tmp_path: Path,
+) -> None:
+    """Its minor finding was set aside, but the words it was about are other words now."""
+    minor = issue("long", "LOW", evidence="very wide")
+    agent = critics(
+        clear=[fails(issue("vague", evidence="see")), fails(issue("vague", evidence="sae"))],
+        short=[fails(minor), passes()],
+        true=[passes()],
+    )
+    agent.on("Write the artifact", "The see is very wide.", "The sae is wide.", "The end.")
+
+    await play(
+        flow(LOOP, CONSTRAINTS, rereview="changed", max_iterations=2), {"claude": agent}, tmp_path
+    )
+
+    assert reviews(agent) == ["clear", "short", "true", "clear", "short"]
+
+
+async def test_findings_of_the_last_reading_are_judged_before_the_approval(
+    tmp_path: Path,
+) -> None:
+    """A fix of one rule broke another one."""
+    agent = critics(
+        clear=[fails(issue("vague", evidence="see")), passes(), passes()],
+        short=[passes(), fails(issue("long", evidence="very, very")), passes()],
+        true=[passes(), passes(), passes()],
+    )
+    agent.on("Write the artifact", "The see.", "The very, very wide sea.", "The sea.")
+
+    result = await play(flow(LOOP, CONSTRAINTS, rereview="changed"), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert result.state["artifact"] == "The sea.\n"
+    assert agent.remaining == 0
+
+
+async def test_a_round_over_the_same_text_is_free(tmp_path: Path) -> None:
+    """Neither critics nor the judge are asked what they have answered."""
+    loop = [*LOOP[:2], step("adjudicate", "judge"), LOOP[3]]
+    agent = critics(clear=[fails(issue("vague", evidence="see"))])
+    agent.on("Write the artifact", "The see.", "The see.", "The see.")
+    agent.on("You are the judge", rules("REWRITE", {"issue_id": "clear-001"}))
+
+    result = await play(flow(loop, CONSTRAINTS[:1], max_iterations=3), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert agent.remaining == 0
+    assert result.spend.calls == 6, "one review, one verdict, one draft, three revisions"
+
+
+async def test_a_text_that_does_not_change_does_not_converge(tmp_path: Path) -> None:
+    """Where a stop rule is configured; plain flows continue to their limit."""
+    agent = critics(clear=[fails(issue("vague", evidence="see"))])
+    agent.on("Write the artifact", "The see.", "The see.")
+    rule = ConvergenceConfig(plateau=5)
+
+    result = await play(
+        flow(LOOP, CONSTRAINTS[:1], max_iterations=9, convergence=rule),
+        {"claude": agent},
+        tmp_path,
+    )
+
+    assert result.status is Status.NOT_CONVERGING
+    assert "unchanged" in result.reason
+    assert agent.remaining == 0
+
+
+async def test_an_approval_does_not_count_while_an_earlier_finding_is_untouched(
+    tmp_path: Path,
+) -> None:
+    """The second judge has nothing left to judge, but the first one pursued a CRITICAL."""
+    steps = [
+        step("generate"),
+        step("critique", "review"),
+        step("adjudicate", "first", agent="policy"),
+        step("adjudicate", "last", agent="policy"),
+    ]
+    agent = critics(clear=[fails(issue("wrong", "CRITICAL", "see"))])
+    agent.on("Write the artifact", "The see.")
+
+    result = await play(flow(steps, CONSTRAINTS[:1], max_iterations=1), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    verdict = result.state["last_adjudication"]
+    assert (verdict["status"], verdict["stated"]) == ("REWRITE", "APPROVED")
+    assert [each["severity"] for each in verdict["decisions"]] == ["CRITICAL"]
+    assert any("not valid" in note for note in verdict["notes"])
+
+
+def two_passes() -> list[Any]:
+    """Returns the two passes of the documentation: structure, then style."""
+    return [
+        step("generate"),
+        step("critique", "structure", constraints=("clear",)),
+        step("adjudicate", "first", agent="policy"),
+        step("refine", "fix", mode="rewrite"),
+        step("critique", "style", constraints=("short",)),
+        step("adjudicate", "last", agent="policy", scope="previous"),
+    ]
+
+
+async def test_a_fix_that_changed_nothing_is_not_approved_by_the_second_pass(
+    tmp_path: Path,
+) -> None:
+    """The structure fix left the passage as it was."""
+    agent = critics(clear=[fails(issue("wrong", "CRITICAL", "see"))], short=[passes()])
+    agent.on("Write the artifact", "The see.", "The see.")
+
+    result = await play(
+        flow(two_passes(), CONSTRAINTS[:2], max_iterations=1), {"claude": agent}, tmp_path
+    )
+
+    assert result.status is Status.LIMIT
+
+
+async def test_a_changed_passage_that_nobody_read_again_is_a_warning(tmp_path: Path) -> None:
+    """The run may finish, but whoever uses the result should know."""
+    agent = critics(clear=[fails(issue("wrong", "CRITICAL", "see"))], short=[passes()])
+    agent.on("Write the artifact", "The see.", "The sea.")
+
+    result = await play(
+        flow(two_passes(), CONSTRAINTS[:2], max_iterations=1), {"claude": agent}, tmp_path
+    )
+
+    assert result.status is Status.COMPLETED
+    (warning,) = result.state["remarks"]
+    assert "no critic has read these changed passages again" in warning["text"]
+    assert "CRITICAL" in warning["text"]
+
+
+async def test_a_human_is_asked_once_about_a_finding_on_the_same_passage(tmp_path: Path) -> None:
+    """The decision holds as long as the passage does not change."""
+    store = MemoryStore()
+    agent = critics(
+        clear=[
+            fails(issue("vague", evidence="see", rule_id="r"), issue("other", evidence="One")),
+            fails(issue("still vague", evidence="see", rule_id="r")),
+        ]
+    )
+    agent.on("Write the artifact", "One see.", "Two see.", "Three see.")
+    played = flow(
+        LOOP,
+        CONSTRAINTS[:1],
+        max_iterations=2,
+        default_behavior={"high": "escalate"},
+    )
+
+    await play(played, {"claude": agent}, tmp_path, store=store)
+    result = await answer_and_resume(
+        played, {"claude": agent}, tmp_path, store, answer="see is fine"
+    )
+
+    assert result.status is Status.LIMIT
+    decisions = {
+        each["finding"]: each.get("decision") for each in result.state["findings"]["entries"]
+    }
+    assert decisions["still vague"] == "see is fine"
