@@ -6,7 +6,7 @@ import pytest
 
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, StepContext
-from signoff.core.effects import Reply
+from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Choice, Question, Request
 from signoff.errors import AgentBadOutput, StepFailed, UsageError
@@ -261,3 +261,21 @@ async def test_an_answer_that_does_not_fit_its_schema_is_quoted_in_the_retry(
     _first, second = bench.agent.prompts
     assert '{"cuont": 1}' in second
     assert "required property" in second
+
+
+async def test_a_text_answer_to_a_schema_of_signoff_is_left_to_the_reader(
+    bench: EngineFixture,
+) -> None:
+    """The reader knows the text form as well, so a second call would be wasted."""
+    prompt = ProductPrompt("How many?", schema={"type": "object"})
+
+    async def work(ctx: StepContext) -> Work:
+        checked = await ctx.ask("claude", prompt, read=number)
+        return OK, {"count": checked.value}
+
+    bench.agent.on("", "7")
+
+    result = await bench.start(one_step(work))
+
+    assert result.state == {"count": 7}
+    assert len(bench.agent.prompts) == 1
