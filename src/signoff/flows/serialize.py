@@ -16,6 +16,9 @@ from typing import Any
 from signoff.flows.model import GenflowConfig
 from signoff.review.behaviors import ConstraintBehavior
 
+_LATER_KEYS = frozenset({"prompts"})
+"""Keys that older releases did not have: stored only if they are used."""
+
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
@@ -29,7 +32,7 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     stored["default_behavior"] = _behavior(config.default_behavior)
     stored[behaviors] = _pairs({k: _behavior(v) for k, v in config.constraint_behaviors.items()})
     stored["goal"] = {"text": goal["goal"], "source": goal["source"]} if goal else None
-    return stored
+    return {key: value for key, value in stored.items() if key not in _LATER_KEYS or value}
 
 
 def config_from_json(raw: Mapping[str, Any]) -> GenflowConfig:

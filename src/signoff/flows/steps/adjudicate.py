@@ -6,7 +6,7 @@ pursued, and a finding that the judge does not mention is pursued.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -100,7 +100,7 @@ class AdjudicateHandler(FlowHandler):
             return by_rules()
         judged = await ctx.ask(
             self.agent,
-            judge_prompt(self.flow, state.artifact, critiques, state.guidance),
+            judge_prompt(self.flow, state.artifact, critiques, state.guidance, state.sources),
             key="verdict",
             read=lambda reply: parse_adjudication(reply.text, iteration=ctx.iteration),
             otherwise=Otherwise(self._unreadable, key="unreadable"),
@@ -183,8 +183,9 @@ def judge_prompt(
     artifact: str = "",
     critiques: Sequence[Critique] = (),
     guidance: Sequence[str] = (),
-) -> str:
-    """Returns the prompt for the judge of a flow."""
+    sources: Mapping[str, str] | None = None,
+) -> ProductPrompt:
+    """Returns the prompt for the judge of a flow; `sources` are those of constraints, by id."""
     config = flow.config.adjudication
     return adjudicator_prompt(
         goal=flow.goal.text,
@@ -195,6 +196,8 @@ def judge_prompt(
         tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
         instructions=config.instructions,
         guidance=guidance,
+        disputed_sources=sources or {},
+        templates=flow.prompts,
     )
 
 

@@ -48,6 +48,8 @@ class CriticHandler(FlowHandler):
             sources=self.state.source(constraint.id),
             analysis=await analysis(ctx, self.flow, constraint, self.state.artifact),
             guidance=self.state.guidance,
+            goal_sources=self.state.source(),
+            templates=self.flow.prompts,
         )
         unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
         # A check gets the bare artifact, and its findings quote its own output.

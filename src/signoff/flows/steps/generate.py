@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
@@ -14,6 +15,12 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.updates import keep_warnings
+from signoff.flows.steps.work_order import (
+    already_applied,
+    approved_sections,
+    carried_out,
+    pursued_findings,
+)
 from signoff.flows.warnings import independence_warnings
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
@@ -43,6 +50,7 @@ class GenerateHandler(FlowHandler):
             bill_of_work=verdict.bill_of_work if verdict else "",
             guidance=[*state.guidance, *([ctx.feedback] if ctx.feedback else [])],
             iteration=ctx.iteration,
+            state=state,
         )
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
         update |= {
@@ -51,6 +59,7 @@ class GenerateHandler(FlowHandler):
             "artifact_path": self.artifact_path("artifact", ctx.iteration),
             "sources": sources,
             **self.record(agent=self.agent),
+            **(carried_out(state, changed=True) if verdict else {}),
         }
         return await self.leave(ctx, update)
 
@@ -64,13 +73,23 @@ def author_prompt(
     bill_of_work: str = "",
     guidance: Sequence[str] = (),
     iteration: int = 1,
-) -> str:
-    """Returns the prompt for an agent that writes the whole text, full or brief."""
+    state: FlowState | None = None,
+) -> ProductPrompt:
+    """Returns the prompt for an agent that writes the whole text, full or brief.
+
+    `state` has the findings that the work order is about, and tells whether it is carried out.
+    """
     goal = flow.goal.text
     if step.prompt == "brief":
         return brief_prompt(
-            goal=goal, sources=sources, bill_of_work=bill_of_work, guidance=guidance
+            goal=goal,
+            sources=sources,
+            bill_of_work=bill_of_work,
+            guidance=guidance,
+            templates=flow.prompts,
         )
+    state = state or FlowState({})
+    done = already_applied(state)
     return generator_prompt(
         goal=goal,
         sources=sources,
@@ -79,6 +98,10 @@ def author_prompt(
         bill_of_work=bill_of_work,
         guidance=guidance,
         iteration=iteration,
+        already_applied=done,
+        findings=() if done else pursued_findings(state, flow.by_id, bill_of_work),
+        approved=approved_sections(state),
+        templates=flow.prompts,
     )
 
 

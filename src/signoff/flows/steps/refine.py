@@ -22,7 +22,14 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, keep_warnings
-from signoff.flows.steps.work_order import bill_of, wanted_edits
+from signoff.flows.steps.work_order import (
+    approved_sections,
+    bill_of,
+    carried_out,
+    pursued_findings,
+    unchanged_before,
+    wanted_edits,
+)
 from signoff.review.edit import apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
@@ -65,6 +72,7 @@ class RefineHandler(FlowHandler):
                 unclaimed=sum(hunk["issue"] is None for hunk in hunks),
                 problem=problem,
             ),
+            **carried_out(state, changed=text.strip() != state.artifact.strip()),
         }
         if problem:
             ctx.progress(f"the refinement {problem}")
@@ -88,6 +96,11 @@ class RefineHandler(FlowHandler):
                 goal=self.flow.goal.text,
                 guidance=state.guidance,
                 feedback=ctx.feedback or "",
+                constraints=self.flow.constraints,
+                findings=pursued_findings(state, self.flow.by_id, bill),
+                approved=approved_sections(state),
+                unchanged_before=unchanged_before(state),
+                templates=self.flow.prompts,
             )
         # Not `== "escalate"`: recorded flows have other values, from before steps were checked.
         escalates = self.step.on_invalid != "continue"
@@ -118,7 +131,7 @@ class RefineHandler(FlowHandler):
 
     def _rewrite_prompt(
         self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str | None
-    ) -> str:
+    ) -> ProductPrompt:
         return author_prompt(
             self.flow,
             self.step,
@@ -127,6 +140,7 @@ class RefineHandler(FlowHandler):
             bill_of_work=bill,
             guidance=[*state.guidance, *([feedback] if feedback else [])],
             iteration=ctx.iteration,
+            state=state,
         )
 
     @property
