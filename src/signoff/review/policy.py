@@ -190,6 +190,7 @@ def _details(issue: CritiqueIssue) -> dict[str, str]:
     fix = issue.suggested_fix if issue.edit else ""
     return {
         "problem": finding,
+        "impact": issue.impact,
         "fix": fix or "",
         "quote": issue.evidence,
         "rule": issue.rule_id,

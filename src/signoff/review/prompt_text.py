@@ -90,6 +90,7 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
     heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{unverified}"
     details = {
         "quote": issue.evidence,
+        "impact": issue.impact,
         "rule": issue.rule_id,
         "location": issue.location,
         "fix": issue.suggested_fix or "",

@@ -38,7 +38,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`]*")
 # extra, and text and blocks can no longer be told apart.
 _LABELS = re.compile(r"[#*_\s-]*(?:Issue|Find|Replace|Anchor|Insert)[*_]*:", re.IGNORECASE)
 
-_DETAIL = re.compile(r"> - (?:problem|fix|quote|rule|location): ")
+_DETAIL = re.compile(r"> - (?:problem|impact|fix|quote|rule|location): ")
 """Begins a line about an issue. It is quoted, so it cannot begin an entry or a block."""
 
 _SECOND_LABELS = {

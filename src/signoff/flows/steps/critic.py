@@ -17,6 +17,7 @@ from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.requests import RETRY, Choice, Option, Request
 from signoff.errors import AgentBadOutput
+from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
 from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
@@ -41,16 +42,8 @@ class CriticHandler(FlowHandler):
     async def __call__(self, ctx: StepContext, item: Mapping[str, str]) -> dict[str, Any]:
         """Returns a critique that can be relied on, with the behavior of each finding."""
         agent, constraint = item["agent"], self.flow.by_id[item["constraint"]]
-        prompt = critic_prompt(
-            goal=self.flow.goal.text,
-            artifact=self.state.artifact,
-            constraint=constraint,
-            sources=self.state.source(constraint.id),
-            analysis=await analysis(ctx, self.flow, constraint, self.state.artifact),
-            guidance=self.state.guidance,
-            goal_sources=self.state.source(),
-            templates=self.flow.prompts,
-        )
+        output = await analysis(ctx, self.flow, constraint, self.state.artifact)
+        prompt = review_prompt(self.flow, self.state, constraint, output)
         unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
         # A check gets the bare artifact, and its findings quote its own output.
         exact = self.flow.capabilities(agent).deterministic
@@ -104,6 +97,22 @@ class CriticHandler(FlowHandler):
         several = len(self.flow.reviewers(self.step, constraint)) > 1
         name = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
         return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
+
+
+def review_prompt(
+    flow: Flow, state: FlowState, constraint: Constraint, analysis: str = ""
+) -> ProductPrompt:
+    """Returns the prompt for the critics of a constraint."""
+    return critic_prompt(
+        goal=flow.goal.text,
+        artifact=state.artifact,
+        constraint=constraint,
+        sources=state.source(constraint.id),
+        analysis=analysis,
+        guidance=state.guidance,
+        goal_sources=state.source(),
+        templates=flow.prompts,
+    )
 
 
 def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:

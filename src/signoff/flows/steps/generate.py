@@ -41,17 +41,8 @@ class GenerateHandler(FlowHandler):
         if sources is None:
             sources = await gather(ctx, self.flow)
             update |= keep_warnings(ctx, independence_warnings(self.flow))
-        verdict = state.adjudication
-        prompt = author_prompt(
-            self.flow,
-            self.step,
-            sources=sources.get("", ""),
-            previous=state.artifact,
-            bill_of_work=verdict.bill_of_work if verdict else "",
-            guidance=[*state.guidance, *([ctx.feedback] if ctx.feedback else [])],
-            iteration=ctx.iteration,
-            state=state,
-        )
+        gathered = FlowState({**state.raw, "sources": sources})
+        prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
         update |= {
             **NOTHING_REVIEWED,
@@ -59,9 +50,26 @@ class GenerateHandler(FlowHandler):
             "artifact_path": self.artifact_path("artifact", ctx.iteration),
             "sources": sources,
             **self.record(agent=self.agent),
-            **(carried_out(state, changed=True) if verdict else {}),
+            **(carried_out(state, changed=True) if state.adjudication else {}),
         }
         return await self.leave(ctx, update)
+
+
+def draft_prompt(
+    flow: Flow, step: WorkflowStep, state: FlowState, iteration: int, feedback: str | None = None
+) -> ProductPrompt:
+    """Returns the prompt of a generate step."""
+    verdict = state.adjudication
+    return author_prompt(
+        flow,
+        step,
+        sources=state.source(),
+        previous=state.artifact,
+        bill_of_work=verdict.bill_of_work if verdict else "",
+        guidance=[*state.guidance, *([feedback] if feedback else [])],
+        iteration=iteration,
+        state=state,
+    )
 
 
 def author_prompt(

@@ -123,6 +123,7 @@ def _lines(
         yield f"  problem: {flat(issue.finding)}"
     details = {
         "quote": issue.evidence,
+        "impact": issue.impact,
         "location": issue.location,
         "suggested fix": issue.suggested_fix or "",
     }
