@@ -85,6 +85,7 @@ def frozen_source(flow: Flow) -> dict[str, Any]:
         "flow": config_to_json(flow.config),
         "goal": {key: value for key, value in goal.items() if value},
         "constraints": [constraint.to_json() for constraint in flow.constraints],
+        **({"prompts": dict(flow.prompts)} if flow.prompts else {}),
         "given": dict(flow.options),
     }
 

@@ -40,6 +40,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
         config=read.config,
         goal=read.goal or NO_GOAL,
         constraints=read.constraints,
+        prompts=read.prompts,
         root=context.root,
         home=context.home,
         default_agent=context.default_agent or DEFAULT_AGENT,

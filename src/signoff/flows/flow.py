@@ -37,6 +37,8 @@ class Flow:
     agents: Mapping[str, KnownAgent] = field(default_factory=dict)
     """The agents and roles that can be asked."""
     allow_scripts: bool = False
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """The templates of prompts that the flow replaces, by name."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of the command line, stored so that the same flow can be compiled again."""
 

@@ -212,6 +212,8 @@ class FlowSettings(FileSection, FlowSection):
         default_factory=dict, description="behaviors by severity for each constraint id"
     )
     """What issues of one constraint do, by its id or a pattern."""
+    prompts: Word | None = Field(None, description="a folder with templates of prompts")
+    """A folder with templates of prompts that replace the built-in ones."""
 
 
 class GenflowConfig(FlowSettings):

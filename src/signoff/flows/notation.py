@@ -53,6 +53,11 @@ NOTATION = Notation(
             "signoff.flows.commands:policy",
             "Explain findings, or replay a run with another policy.",
             "Inspect",
-        )
+        ),
+        "prompts": Command(
+            "signoff.flows.prompts_command:prompts",
+            "Show the prompts of a flow, or copy their templates.",
+            "Inspect",
+        ),
     },
 )

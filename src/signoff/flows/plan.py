@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
+from signoff.flows.state import FlowState
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import judge_prompt
-from signoff.flows.steps.generate import author_prompt
+from signoff.flows.steps.critic import review_prompt
+from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
-from signoff.flows.steps.refine import FILE, writes_text
-from signoff.review.prompts import critic_prompt, refinement_prompt
+from signoff.flows.steps.refine import revision_prompt
 from signoff.runtime.amounts import count
 
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
@@ -182,24 +184,27 @@ def plan(workflow: Workflow) -> FlowPlan:
 def _calls(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> Iterator[PlannedCall]:
     if step.step is StepKind.CRITIQUE:
         for constraint in flow.selected(step):
-            material = sources[constraint.id]
-            prompt = critic_prompt(
-                goal=flow.goal.text, artifact="", constraint=constraint, sources=material
-            )
+            state = FlowState({"sources": sources})
             _agents, rule = flow.routing(step, constraint)
             for agent in flow.reviewers(step, constraint):
-                yield PlannedCall(agent, rule, len(prompt), constraint.id)
+                prompt = review_prompt(flow, state, constraint, agent)
+                yield PlannedCall(agent, rule, _size(prompt), constraint.id)
     elif flow.agent(step) != POLICY_JUDGE:
         rule = "the step's agent" if step.agent else "the default agent"
-        yield PlannedCall(flow.agent(step), rule, len(_prompt(flow, step, sources[""])))
+        yield PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, sources)))
 
 
-def _prompt(flow: Flow, step: WorkflowStep, sources: str) -> str:
-    if step.step is StepKind.ADJUDICATE:
-        return judge_prompt(flow)
-    if step.step is StepKind.GENERATE:
-        return author_prompt(flow, step, sources=sources)
-    if writes_text(flow, step):
-        # There will be a work order, and the instructions about it count.
-        return author_prompt(flow, step, sources=sources, bill_of_work="-")
-    return refinement_prompt(filename=FILE, bill_of_work="", goal=flow.goal.text)
+def _prompt(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> ProductPrompt:
+    state = FlowState({"sources": sources})
+    match step.step:
+        case StepKind.ADJUDICATE:
+            return judge_prompt(flow, step, state, (), 1)
+        case StepKind.GENERATE:
+            return draft_prompt(flow, step, state, 1)
+        case _:
+            # There will be a work order, and the instructions about it count.
+            return revision_prompt(flow, step, state, "", "-", 1)
+
+
+def _size(prompt: ProductPrompt) -> int:
+    return len(prompt) + len(prompt.system or "")

@@ -25,6 +25,7 @@ from signoff.flows.flow_file import VERSION, FlowFile
 from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig
+from signoff.flows.prompt_files import read_templates
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import flow_mistakes, unknown_agents
@@ -45,6 +46,8 @@ class ReadFlow:
     """From the goal file, otherwise from the flow file; None if neither has one."""
     constraints: tuple[Constraint, ...]
     """In the order of definition."""
+    prompts: Mapping[str, str]
+    """The templates of prompts that the flow replaces, by name."""
     warnings: tuple[str, ...]
     """What is odd but not a mistake, each with its location."""
 
@@ -67,10 +70,13 @@ def read_flow(
     document, config = _read(file, problems)
     goal_in_file = read_goal(goal, problems) if goal is not None else None
     constraints: list[Constraint] = []
+    prompts: dict[str, str] = {}
     if document is not None and config is not None:
         folders = (root, file.path.parent)
         lookup = ConstraintLookup(config.constraints, folders, home, document, problems, warnings)
         constraints = lookup.constraints()
+        if config.prompts is not None:
+            prompts = read_templates(config.prompts, folders[::-1], document.at, problems)
         # Some rules need the constraints. They would report nonsense about a flow in doubt.
         found = flow_mistakes(config, constraints) if not problems else []
         found += unknown_agents(config, constraints, known)
@@ -79,7 +85,7 @@ def read_flow(
         raise InvalidWorkflow(file.name, problems)
     warnings.extend(m.problem(document.at) for m in flow_warnings(config, constraints))
     texts = tuple(str(each) for each in warnings)
-    return ReadFlow(config, goal_in_file or config.goal, tuple(constraints), texts)
+    return ReadFlow(config, goal_in_file or config.goal, tuple(constraints), prompts, texts)
 
 
 def read_flow_file(path: Path) -> GenflowConfig:

@@ -16,7 +16,7 @@ from typing import Any
 from signoff.flows.model import GenflowConfig
 from signoff.review.behaviors import ConstraintBehavior
 
-_NEWER = ("rereview", "max_findings", "verify")
+_NEWER = ("prompts", "rereview", "max_findings", "verify")
 """Keys that came later; without a value of their own they are left out, as they were before."""
 
 

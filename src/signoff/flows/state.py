@@ -87,9 +87,14 @@ class FlowState:
         """What did not stop the run but is worth knowing: iteration, step and text, in order."""
         return list(self.raw.get("remarks", ()))
 
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """The material of the goal, under an empty name, and of constraints, by id."""
+        return self.raw.get("sources") or {}
+
     def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
-        return str((self.raw.get("sources") or {}).get(name, ""))
+        return str(self.sources.get(name, ""))
 
     @property
     def critiques_by_step(self) -> dict[str, list[dict[str, Any]]]:

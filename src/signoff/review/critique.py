@@ -62,11 +62,13 @@ class CritiqueIssue(Record):
     """What it does to the review; set by the engine."""
     unverified: bool = False
     """Whether its quote was not found in the artifact."""
+    impact: str = ""
+    """What goes wrong if it stays."""
     set_aside: str = ""
     """Why the judge does not see it although it was reported, such as an earlier dismissal."""
 
     omit_empty: ClassVar = frozenset(
-        {"edit", "finding_id", "label", "behavior", "unverified", "set_aside"}
+        {"edit", "finding_id", "label", "behavior", "unverified", "impact", "set_aside"}
     )
 
     @property

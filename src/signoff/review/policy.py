@@ -180,4 +180,19 @@ def _work_order(cases: Sequence[_Case]) -> str:
         _, issue = case.worst
         notes.append((case.name, issue.severity.value, issue.suggested_fix or issue.finding))
     severities = {case.name: case.worst[1].severity.value for case in cases}
-    return format_work_order(edits, notes, severities) if cases else ""
+    details = {case.name: _details(case.worst[1]) for case in cases}
+    return format_work_order(edits, notes, severities, details) if cases else ""
+
+
+def _details(issue: CritiqueIssue) -> dict[str, str]:
+    """Returns what an agent has to know about an issue besides what to do about it."""
+    finding = issue.finding if issue.edit or issue.suggested_fix else ""
+    fix = issue.suggested_fix if issue.edit else ""
+    return {
+        "problem": finding,
+        "impact": issue.impact,
+        "fix": fix or "",
+        "quote": issue.evidence,
+        "rule": issue.rule_id,
+        "location": issue.location,
+    }

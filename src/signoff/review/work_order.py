@@ -38,6 +38,9 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`]*")
 # extra, and text and blocks can no longer be told apart.
 _LABELS = re.compile(r"[#*_\s-]*(?:Issue|Find|Replace|Anchor|Insert)[*_]*:", re.IGNORECASE)
 
+_DETAIL = re.compile(r"> - (?:problem|impact|fix|quote|rule|location): ")
+"""Begins a line about an issue. It is quoted, so it cannot begin an entry or a block."""
+
 _SECOND_LABELS = {
     "find": (EditKind.REPLACE, ("replace", "replace with", "with")),
     "anchor": (EditKind.INSERT_AFTER, ("insert", "insert after")),
@@ -72,16 +75,27 @@ def format_work_order(
     edits: Sequence[Edit],
     notes: Sequence[tuple[str, str, str]],
     severities: Mapping[str, str] | None = None,
+    details: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
     """Returns a work order of literal edits, and of notes as (issue, severity, description).
 
-    `parse_work_order` returns exactly these edits, whatever the texts and notes contain.
+    `details` says what each issue is about. `parse_work_order` returns exactly these edits,
+    whatever the texts, notes and details contain.
     """
     by_issue = {**{issue: severity for issue, severity, _ in notes}, **(severities or {})}
     entries = [(edit.issue, by_issue.get(edit.issue, ""), _instructions(edit)) for edit in edits]
     entries += [(issue, severity, _quote(text)) for issue, severity, text in notes]
-    parts = [f"{_heading(issue, severity)}\n\n{body}" for issue, severity, body in entries]
+    remaining = dict(details or {})
+    parts = [
+        "\n\n".join(filter(None, (_heading(issue, severity), body, _details(remaining, issue))))
+        for issue, severity, body in entries
+    ]
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def is_detail(line: str) -> bool:
+    """Tells whether a line of a work order says what an issue is about, and not what to do."""
+    return _DETAIL.match(line) is not None
 
 
 @dataclass(frozen=True)
@@ -258,6 +272,12 @@ def _block(label: str, text: str) -> str:
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{label}:\n{fence}\n{text}\n{fence}"
+
+
+def _details(remaining: dict[str, Mapping[str, str]], issue: str) -> str:
+    """Returns what an issue is about, once: an issue with several edits has several entries."""
+    lines = remaining.pop(issue, {}).items()
+    return "\n".join(f"> - {name}: {' '.join(text.split())}" for name, text in lines if text)
 
 
 def _quote(text: str) -> str:

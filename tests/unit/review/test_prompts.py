@@ -1,7 +1,9 @@
 import re
 from itertools import takewhile
+from typing import Any
 
 from signoff.core.digest import text_digest
+from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
@@ -25,7 +27,7 @@ def issue(name: str, finding: str = "Too loud.", **more: str) -> CritiqueIssue:
     return CritiqueIssue(name, severity=Severity.LOW, finding=finding, **more)  # type: ignore[arg-type]  # only texts are given here
 
 
-def judge(*critiques: Critique, **more: str) -> str:
+def judge(*critiques: Critique, **more: Any) -> ProductPrompt:
     return adjudicator_prompt(
         goal="A letter.",
         artifact="HELLO",
@@ -52,8 +54,8 @@ def test_critics_of_one_artifact_get_the_same_prompt_up_to_their_constraint() ->
     assert shared.endswith("# Constraint ")
 
 
-def test_a_critic_sees_every_rule_and_a_short_goal() -> None:
-    """It reviews by the rules; the goal only says what the artifact is for."""
+def test_a_critic_sees_every_rule_and_the_whole_goal() -> None:
+    """It reviews by the rules, and judges the impact of a violation by the goal."""
     prompt = critic_prompt(
         goal="g" * 900,
         artifact="HELLO",
@@ -63,7 +65,7 @@ def test_a_critic_sees_every_rule_and_a_short_goal() -> None:
     )
 
     assert "- soft (LOW): No shouting.\n  violation: NO!\n  compliant: No." in prompt
-    assert "g" * 500 + "…" in prompt
+    assert "g" * 900 in prompt
     assert "3 signs" in prompt
     assert "- Be brief." in prompt
 

@@ -29,7 +29,7 @@ from signoff.flows.state import (
     left_unadjudicated,
     read,
 )
-from signoff.flows.step import POLICY_JUDGE, StepKind
+from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.ending import at_limit, save_approved, save_unapproved
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.reading import Reading
@@ -47,6 +47,7 @@ from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding
+from signoff.review.memory import earlier_findings
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
@@ -147,7 +148,7 @@ class AdjudicateHandler(FlowHandler):
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
             return by_rules(), {}
-        prompt = judge_prompt(self.flow, state.artifact, critiques, state.guidance)
+        prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
         request = digest([self.agent, self.step.model, prompt.material])
         if answered := state.answered.get(request):
             ctx.progress(f"unchanged since {self.agent} judged it")
@@ -252,21 +253,26 @@ class AdjudicateHandler(FlowHandler):
 
 def judge_prompt(
     flow: Flow,
-    artifact: str = "",
-    critiques: Sequence[Critique] = (),
-    guidance: Sequence[str] = (),
+    step: WorkflowStep,
+    state: FlowState,
+    critiques: Sequence[Critique],
+    iteration: int,
 ) -> ProductPrompt:
-    """Returns the prompt for the judge of a flow."""
+    """Returns the prompt for the judge of a step."""
     config = flow.config.adjudication
     return adjudicator_prompt(
         goal=flow.goal.text,
-        artifact=artifact,
+        artifact=state.artifact,
         constraints=flow.constraints,
         critiques=critiques,
         block_on=config.block_on,
         tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
         instructions=config.instructions,
-        guidance=guidance,
+        guidance=state.guidance,
+        known=earlier_findings(state.ledger, iteration),
+        disputed_sources=state.sources,
+        structured=flow.capabilities(flow.agent(step)).json_schema,
+        templates=flow.prompts,
     )
 
 

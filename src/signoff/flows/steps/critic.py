@@ -18,6 +18,7 @@ from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.requests import RETRY, Choice, Option, Request
 from signoff.errors import AgentBadOutput
+from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
 from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
@@ -25,6 +26,7 @@ from signoff.flows.steps.updates import shortened
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
+from signoff.review.memory import known_findings
 from signoff.review.parsing import parse_critique
 from signoff.review.prompts import critic_prompt
 
@@ -48,7 +50,8 @@ class CriticHandler(FlowHandler):
         agent, constraint = item["agent"], self.flow.by_id[item["constraint"]]
         # A check gets the bare artifact, and its findings quote its own output.
         exact = self.flow.capabilities(agent).deterministic
-        prompt = await self._prompt(ctx, constraint)
+        output = await analysis(ctx, self.flow, constraint, self.state.artifact)
+        prompt = review_prompt(self.flow, self.state, constraint, agent, output)
         request = digest([agent, self.step.model, prompt.material])
         answered = self.state.answered.get(request) if not exact else None
         if answered is not None:
@@ -57,16 +60,6 @@ class CriticHandler(FlowHandler):
         critique = await self._ask(ctx, prompt, constraint, agent, exact=exact)
         critique = self.flow.config.with_behaviors(critique, constraint)
         return {**critique.to_json(), "request": request}
-
-    async def _prompt(self, ctx: StepContext, constraint: Constraint) -> ProductPrompt:
-        return critic_prompt(
-            goal=self.flow.goal.text,
-            artifact=self.state.artifact,
-            constraint=constraint,
-            sources=self.state.source(constraint.id),
-            analysis=await analysis(ctx, self.flow, constraint, self.state.artifact),
-            guidance=self.state.guidance,
-        )
 
     async def _ask(
         self,
@@ -127,6 +120,25 @@ class CriticHandler(FlowHandler):
         several = len(self.flow.reviewers(self.step, constraint)) > 1
         name = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
         return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
+
+
+def review_prompt(
+    flow: Flow, state: FlowState, constraint: Constraint, agent: str, analysis: str = ""
+) -> ProductPrompt:
+    """Returns the prompt for a critic of a constraint."""
+    return critic_prompt(
+        goal=flow.goal.text,
+        artifact=state.artifact,
+        constraint=constraint,
+        sources=state.source(constraint.id),
+        analysis=analysis,
+        guidance=state.guidance,
+        known=known_findings(state.ledger, constraint.id),
+        goal_sources=state.source(),
+        structured=flow.capabilities(agent).json_schema,
+        max_findings=flow.config.max_findings,
+        templates=flow.prompts,
+    )
 
 
 def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:

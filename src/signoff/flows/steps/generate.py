@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.effects import ProductPrompt
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
@@ -14,6 +15,12 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.updates import keep_warnings
+from signoff.flows.steps.work_order import (
+    already_applied,
+    approved_sections,
+    carried_out,
+    pursued_findings,
+)
 from signoff.flows.warnings import independence_warnings
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
@@ -34,16 +41,8 @@ class GenerateHandler(FlowHandler):
         if sources is None:
             sources = await gather(ctx, self.flow)
             update |= keep_warnings(ctx, independence_warnings(self.flow))
-        verdict = state.adjudication
-        prompt = author_prompt(
-            self.flow,
-            self.step,
-            sources=sources.get("", ""),
-            previous=state.artifact,
-            bill_of_work=verdict.bill_of_work if verdict else "",
-            guidance=[*state.guidance, *([ctx.feedback] if ctx.feedback else [])],
-            iteration=ctx.iteration,
-        )
+        gathered = FlowState({**state.raw, "sources": sources})
+        prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)
         update |= {
             **NOTHING_REVIEWED,
@@ -51,8 +50,26 @@ class GenerateHandler(FlowHandler):
             "artifact_path": self.artifact_path("artifact", ctx.iteration),
             "sources": sources,
             **self.record(agent=self.agent),
+            **(carried_out(state, changed=True) if state.adjudication else {}),
         }
         return await self.leave(ctx, update)
+
+
+def draft_prompt(
+    flow: Flow, step: WorkflowStep, state: FlowState, iteration: int, feedback: str | None = None
+) -> ProductPrompt:
+    """Returns the prompt of a generate step."""
+    verdict = state.adjudication
+    return author_prompt(
+        flow,
+        step,
+        sources=state.source(),
+        previous=state.artifact,
+        bill_of_work=verdict.bill_of_work if verdict else "",
+        guidance=[*state.guidance, *([feedback] if feedback else [])],
+        iteration=iteration,
+        state=state,
+    )
 
 
 def author_prompt(
@@ -64,13 +81,23 @@ def author_prompt(
     bill_of_work: str = "",
     guidance: Sequence[str] = (),
     iteration: int = 1,
-) -> str:
-    """Returns the prompt for an agent that writes the whole text, full or brief."""
+    state: FlowState | None = None,
+) -> ProductPrompt:
+    """Returns the prompt for an agent that writes the whole text, full or brief.
+
+    `state` has the findings that the work order is about, and tells whether it is carried out.
+    """
     goal = flow.goal.text
     if step.prompt == "brief":
         return brief_prompt(
-            goal=goal, sources=sources, bill_of_work=bill_of_work, guidance=guidance
+            goal=goal,
+            sources=sources,
+            bill_of_work=bill_of_work,
+            guidance=guidance,
+            templates=flow.prompts,
         )
+    state = state or FlowState({})
+    done = already_applied(state)
     return generator_prompt(
         goal=goal,
         sources=sources,
@@ -79,6 +106,10 @@ def author_prompt(
         bill_of_work=bill_of_work,
         guidance=guidance,
         iteration=iteration,
+        already_applied=done,
+        findings=() if done else pursued_findings(state, flow.by_id, bill_of_work),
+        approved=approved_sections(state),
+        templates=flow.prompts,
     )
 
 

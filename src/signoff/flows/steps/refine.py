@@ -22,7 +22,14 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, keep_warnings
-from signoff.flows.steps.work_order import bill_of, wanted_edits
+from signoff.flows.steps.work_order import (
+    approved_sections,
+    bill_of,
+    carried_out,
+    pursued_findings,
+    unchanged_before,
+    wanted_edits,
+)
 from signoff.review.edit import apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
@@ -65,6 +72,7 @@ class RefineHandler(FlowHandler):
                 unclaimed=sum(hunk["issue"] is None for hunk in hunks),
                 problem=problem,
             ),
+            **carried_out(state, changed=text.strip() != state.artifact.strip()),
         }
         if problem:
             ctx.progress(f"the refinement {problem}")
@@ -77,18 +85,11 @@ class RefineHandler(FlowHandler):
         self, ctx: StepContext, state: FlowState, text: str, bill: str
     ) -> tuple[str, str, dict[str, Any]]:
         """Returns the revised text, what is wrong with it, and the update with a human's answer."""
-        working_copy: dict[str, Any] = {}
-        if writes_text(self.flow, self.step):
-            prompt = self._rewrite_prompt(ctx, state, text, bill, ctx.feedback)
-        else:
-            working_copy = {"files": {FILE: text}, "edit": True}
-            prompt = refinement_prompt(
-                filename=FILE,
-                bill_of_work=bill,
-                goal=self.flow.goal.text,
-                guidance=state.guidance,
-                feedback=ctx.feedback or "",
-            )
+        by_file = not writes_text(self.flow, self.step)
+        working_copy: dict[str, Any] = {"files": {FILE: text}, "edit": True} if by_file else {}
+        prompt = revision_prompt(
+            self.flow, self.step, state, text, bill, ctx.iteration, ctx.feedback
+        )
         # Not `== "escalate"`: recorded flows have other values, from before steps were checked.
         escalates = self.step.on_invalid != "continue"
         checked = await ctx.ask(
@@ -109,25 +110,12 @@ class RefineHandler(FlowHandler):
         if checked.answer.value == ACCEPT:
             return revised, problem, update
         if checked.answer.value == REGENERATE:
-            prompt = self._rewrite_prompt(ctx, state, text, bill, problem)
+            prompt = rewrite_prompt(self.flow, self.step, state, text, bill, ctx.iteration, problem)
             reply = await ctx.ask(self.agent, prompt, key="refine", **self.call_options)
             return checked_artifact(reply.text), "", update
         form = f"Write the whole revised text. The work order:\n\n{bill}\n\n{text}"
         by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
         return checked_artifact(str(by_hand.value)), "", update
-
-    def _rewrite_prompt(
-        self, ctx: StepContext, state: FlowState, text: str, bill: str, feedback: str | None
-    ) -> str:
-        return author_prompt(
-            self.flow,
-            self.step,
-            sources=state.source(),
-            previous=text,
-            bill_of_work=bill,
-            guidance=[*state.guidance, *([feedback] if feedback else [])],
-            iteration=ctx.iteration,
-        )
 
     @property
     def _writes_blind(self) -> bool:
@@ -166,6 +154,54 @@ class RefineHandler(FlowHandler):
             prompt += f" {ACCEPT}: use it as it is."
             options, shown = [*options, ACCEPT], {"revised": last.value}
         return Choice(ProductPrompt(prompt), options, question_id="validation_failed", shown=shown)
+
+
+def revision_prompt(
+    flow: Flow,
+    step: WorkflowStep,
+    state: FlowState,
+    text: str,
+    bill: str,
+    iteration: int,
+    feedback: str | None = None,
+) -> ProductPrompt:
+    """Returns the prompt of a refine step, for an agent that edits a file or writes the text."""
+    if writes_text(flow, step):
+        return rewrite_prompt(flow, step, state, text, bill, iteration, feedback)
+    return refinement_prompt(
+        filename=FILE,
+        bill_of_work=bill,
+        goal=flow.goal.text,
+        guidance=state.guidance,
+        feedback=feedback or "",
+        constraints=flow.constraints,
+        findings=pursued_findings(state, flow.by_id, bill),
+        approved=approved_sections(state),
+        unchanged_before=unchanged_before(state),
+        templates=flow.prompts,
+    )
+
+
+def rewrite_prompt(
+    flow: Flow,
+    step: WorkflowStep,
+    state: FlowState,
+    text: str,
+    bill: str,
+    iteration: int,
+    feedback: str | None = None,
+) -> ProductPrompt:
+    """Returns the prompt for an agent that writes the whole text again."""
+    return author_prompt(
+        flow,
+        step,
+        sources=state.source(),
+        previous=text,
+        bill_of_work=bill,
+        guidance=[*state.guidance, *([feedback] if feedback else [])],
+        iteration=iteration,
+        state=state,
+    )
 
 
 def writes_text(flow: Flow, step: WorkflowStep) -> bool:

@@ -1,18 +1,31 @@
-"""What the last judge wants changed in the artifact: its work order, or what is left of it."""
+"""What the last judge wants changed in the artifact: its work order, or what is left of it.
+
+The agent that carries it out also gets what the work order is about: the findings with their
+evidence and rules, and the passages that critics approved.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
-from signoff.flows.state import FlowState
-from signoff.review.adjudication import Adjudication, Pursuit
+from signoff.core.digest import SHORT, digest
+from signoff.flows.state import FlowState, read
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
+from signoff.review.constraint import Constraint
+from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditResult
 from signoff.review.findings import Finding
+from signoff.review.prompt_text import flat
 from signoff.review.work_order import (
     format_work_order,
     parse_work_order,
     work_order_entries,
 )
+
+MOST_APPROVED = 20
+"""Approved passages that a fixer is shown."""
 
 
 def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
@@ -39,6 +52,84 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
         format_work_order([], _unmentioned(state, judged, mentioned)),
     ]
     return "\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def pursued_findings(
+    state: FlowState, constraints: Mapping[str, Constraint], bill: str
+) -> list[str]:
+    """Returns the pursued findings that a bill is about, with their rules and what it leaves out.
+
+    A bill without entries may be about any of them.
+    """
+    judged = state.adjudication
+    if judged is None:
+        return []
+    issues: dict[str, CritiqueIssue] = {}
+    for critique in _critiques(state):
+        for issue in critique.issues:
+            known = issues.get(issue.finding_id, issue)
+            issues[issue.finding_id] = min(known, issue, key=lambda each: each.severity.rank)
+    entries = {issue for issue, _text in work_order_entries(bill)}
+    return [
+        "\n".join(_lines(decision, issues[decision.finding_id], constraints, flat(bill)))
+        for decision in judged.pursued()
+        if decision.finding_id in issues
+        and (not entries or entries & {decision.issue_id, decision.finding_id})
+    ]
+
+
+def approved_sections(state: FlowState) -> list[str]:
+    """Returns the passages of the artifact that critics approved."""
+    sections = [each for critique in _critiques(state) for each in critique.approved_sections]
+    texts = [": ".join(filter(None, (each.get("location"), each.get("note")))) for each in sections]
+    return list(dict.fromkeys(filter(None, texts)))[:MOST_APPROVED]
+
+
+def carried_out(state: FlowState, *, changed: bool) -> dict[str, Any]:
+    """Returns the update after a step carried out the work order, or left the text unchanged."""
+    return {"refined": {"verdict": _verdict_digest(state), "changed": changed}}
+
+
+def already_applied(state: FlowState) -> bool:
+    """Tells whether the last work order has already been carried out in this artifact."""
+    refined = state.raw.get("refined") or {}
+    return bool(refined.get("changed") and refined["verdict"] == _verdict_digest(state))
+
+
+def unchanged_before(state: FlowState) -> bool:
+    """Tells whether the last refinement left the artifact as it was."""
+    return (state.raw.get("refined") or {}).get("changed") is False
+
+
+def _verdict_digest(state: FlowState) -> str:
+    return digest(state.raw.get("last_adjudication"))[:SHORT]
+
+
+def _critiques(state: FlowState) -> list[Critique]:
+    return [each for stored in state.critiques_by_step.values() for each in read(stored)]
+
+
+def _lines(
+    decision: AdjudicationDecision,
+    issue: CritiqueIssue,
+    constraints: Mapping[str, Constraint],
+    bill: str,
+) -> Iterator[str]:
+    constraint = constraints.get(decision.constraint, Constraint(decision.constraint))
+    rules = {rule.id: f": {flat(rule.text)}" for rule in constraint.rules}
+    rule = f"{issue.rule_id or constraint.id}{rules.get(issue.rule_id, '')}"
+    yield f"[{issue.severity}] {decision.issue_id} violates {rule}"
+    if flat(issue.finding) not in bill:
+        yield f"  problem: {flat(issue.finding)}"
+    details = {
+        "quote": issue.evidence,
+        "impact": issue.impact,
+        "location": issue.location,
+        "suggested fix": issue.suggested_fix or "",
+    }
+    for name, text in details.items():
+        if text.strip() and flat(text) not in bill:
+            yield f"  {name}: {flat(text)}"
 
 
 def _answered(judged: Adjudication, applied: EditResult) -> set[str]:

@@ -1,0 +1,104 @@
+"""Material as it appears in prompts: enclosed, on one line, or as a list.
+
+Everything that a model or a user wrote is either enclosed in delimiters or put on one line, so
+that no text can imitate another part of the prompt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from signoff.core.digest import SHORT, text_digest
+from signoff.review.constraint import Constraint, Rule
+from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.work_order import is_detail
+
+SUMMARY_FOR_JUDGES = 200
+"""Characters of the summary of a constraint without issues; the others are shown in full."""
+
+
+def enclose(name: str, text: str) -> str:
+    """Returns a text between delimiters that contain its digest; "" for an empty text."""
+    if not text.strip():
+        return ""
+    mark = f"{name} {text_digest(text)[:SHORT]}"
+    return f"<<<{mark}\n{text}\n{mark}>>>"
+
+
+def bullets(texts: Sequence[str]) -> str:
+    """Returns texts as a list, each on one line; empty ones are left out."""
+    return "\n".join(f"- {flat(text)}" for text in texts if text.strip())
+
+
+def format_rule(rule: Rule) -> str:
+    """Returns a rule with its examples."""
+    lines = [f"- {rule.id} ({rule.default_severity}): {rule.text.strip()}"]
+    lines += [f"  violation: {flat(rule.violation)}"] if rule.violation else []
+    lines += [f"  compliant: {flat(rule.compliant)}"] if rule.compliant else []
+    return "\n".join(lines)
+
+
+def sentences(work_order: str) -> Iterator[str]:
+    """Yields the sentences of a work order without headings and markup."""
+    for line in work_order.splitlines():
+        text = line.lstrip("> ").strip()
+        if text and not text.startswith(("#", "```")) and not is_detail(line):
+            yield text if text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def constraint_line(constraint: Constraint) -> str:
+    """Returns a constraint on one line, shortened."""
+    summary = flat(constraint.summary)
+    if len(summary) > SUMMARY_FOR_JUDGES:
+        summary = f"{summary[:SUMMARY_FOR_JUDGES]}…"
+    return f"- {constraint.id} (priority {constraint.priority}): {summary}"
+
+
+def full_constraint(constraint: Constraint, sources: Mapping[str, str]) -> str:
+    """Returns everything about a constraint that a judge needs to check its issues."""
+    parts = [
+        f"## {constraint.id} (priority {constraint.priority})",
+        constraint.summary.strip(),
+        "\n".join(map(format_rule, constraint.rules)),
+        enclose("SOURCES", sources.get(constraint.id, "")),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def format_tension(axis: str, guidance: str, winner: str) -> str:
+    """Returns two conflicting goals, and which one to favor."""
+    line = f"- {axis}: {flat(guidance)}" if guidance else f"- {axis}"
+    return f"{line} (in conflict, {winner} wins)" if winner else line
+
+
+def format_critiques(critiques: Sequence[Critique]) -> str:
+    """Returns critiques with every issue under a name of its own."""
+    uses = Counter(issue.id for critique in critiques for issue in critique.issues)
+    return "\n\n".join(_critique(critique, uses) for critique in critiques)
+
+
+def _critique(critique: Critique, id_uses: Counter[str]) -> str:
+    heading = f"## {critique.constraint_id}, reviewed by {critique.reviewer}: {critique.overall}"
+    return "\n".join([heading, *(_issue(issue, id_uses) for issue in critique.issues)])
+
+
+def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
+    # If two critics used the same id, a decision about it would be ambiguous.
+    name = issue.finding_id if id_uses[issue.id] > 1 and issue.finding_id else issue.id
+    unverified = " (unverified)" if issue.unverified else ""
+    heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{unverified}"
+    details = {
+        "quote": issue.evidence,
+        "impact": issue.impact,
+        "rule": issue.rule_id,
+        "location": issue.location,
+        "fix": issue.suggested_fix or "",
+        "confidence": f"{issue.confidence:g}",
+    }
+    return "\n".join([heading, *(f"  {k}: {flat(v)}" for k, v in details.items() if v.strip())])
+
+
+def flat(text: str) -> str:
+    """Returns a text on one line, so that it cannot imitate a heading or another entry."""
+    return " ".join(text.split())
