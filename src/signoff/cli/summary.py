@@ -53,6 +53,8 @@ def print_summary(report: RunDetails, out: Output) -> None:
         out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
         if report.notation_report is not None:
             print_indented(report.notation_report.summary, out)
+        if report.end is not None:
+            print_indented(report.end.note, out)
         for label, path in _paths(report):
             out.line(f"  {label}: {near(path)}")
     for text in next_lines(report):
@@ -103,7 +105,9 @@ def _waiting(report: RunDetails) -> Iterator[str]:
 
 def _paths(report: RunDetails) -> Iterator[tuple[str, Path]]:
     final = report.folder / "final"
-    if final.is_dir() and report.row.status is Status.COMPLETED:
+    if report.end is not None:
+        yield report.end.label, report.folder / report.end.path
+    elif final.is_dir() and report.row.status is Status.COMPLETED:
         yield "result", final
     elif final.is_dir() and report.row.status in (Status.LIMIT, Status.NOT_CONVERGING):
         yield "best so far", final

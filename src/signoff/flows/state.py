@@ -82,6 +82,11 @@ class FlowState:
         """What did not stop the run but is worth knowing: iteration, step and text, in order."""
         return list(self.raw.get("remarks", ()))
 
+    @property
+    def approval_warnings(self) -> list[str]:
+        """What a user should know before using the approved artifact."""
+        return [str(each) for each in self.raw.get("approval_warnings", ())]
+
     def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
         return str((self.raw.get("sources") or {}).get(name, ""))

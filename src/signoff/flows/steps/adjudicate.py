@@ -28,7 +28,7 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE
-from signoff.flows.steps.ending import at_limit, save_approved, save_unapproved
+from signoff.flows.steps.ending import at_limit, save_approved
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import (
     ask_for_guidance,
@@ -48,6 +48,8 @@ from signoff.review.prompts import adjudicator_prompt
 
 RULES = "rules"
 CONTINUE, STOP = "continue", "stop"
+REASON = "_reason"
+"""The key under which the engine looks for the reason, in case the run ends here."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ class AdjudicateHandler(FlowHandler):
         if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
             return {}
         why = f"{ctx.iteration} iterations; approval by {self.step.id!r} does not end the run"
-        return await save_unapproved(ctx, self.flow, state, why)
+        return {REASON: why}
 
     async def _judge(
         self, ctx: StepContext, state: FlowState, critiques: Sequence[Critique]
@@ -131,10 +133,8 @@ class AdjudicateHandler(FlowHandler):
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, state.ledger.open(), update):
-                ended = await save_unapproved(ctx, self.flow, after(ctx.step_state, update), why)
-                reason = NotConverging(stop.rule, stop.evidence)
-                return Outcome.FAIL, update | ended | {"_reason": reason}
-        return await self.leave(ctx, update, Outcome.ITERATE)
+                return Outcome.FAIL, {**update, REASON: NotConverging(stop.rule, stop.evidence)}
+        return Outcome.ITERATE, update
 
     async def _escalate(
         self, ctx: StepContext, judged: Adjudication, state: FlowState

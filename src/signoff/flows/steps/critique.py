@@ -72,7 +72,7 @@ class CritiqueHandler(FlowHandler):
             index = self.flow.index(self.step)
             update |= {"escalation": _format_issues(escalated), "step_index": index}
             return Outcome.ITERATE, update
-        return await self.leave(ctx, update)
+        return Outcome.OK, update
 
     async def _review(self, ctx: StepContext, state: FlowState) -> list[Critique]:
         critic = CriticHandler(self.flow, self.step, state, ArtifactText(state.artifact))
@@ -93,7 +93,7 @@ class CritiqueHandler(FlowHandler):
     async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
         prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
         update = await ask_for_guidance(ctx, "escalate", prompt)
-        return await self.leave(ctx, {**update, **self.record(kind="answered"), "escalation": None})
+        return Outcome.OK, {**update, **self.record(kind="answered"), "escalation": None}
 
 
 def _critiques(results: Sequence[Any]) -> list[Critique]:

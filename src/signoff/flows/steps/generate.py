@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
@@ -52,7 +53,7 @@ class GenerateHandler(FlowHandler):
             "sources": sources,
             **self.record(agent=self.agent),
         }
-        return await self.leave(ctx, update)
+        return Outcome.OK, update
 
 
 def author_prompt(
