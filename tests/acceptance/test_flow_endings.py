@@ -84,14 +84,16 @@ def human_stop(project: FlowProject) -> CommandResult:
     waiting = project.run()
     assert waiting.code == 10, waiting.err
     assert project.read("final/status.md").startswith("# Not approved\n\n2 iterations without")
-    return project.call("answer", "one", "stop", "--resume")
+    return project.call("answer", "one", "stop", "--text", "enough", "--resume")
 
 
 def cancellation(project: FlowProject) -> CommandResult:
     """Cancels a run that waits for a human."""
     prepare(project, ASKS_A_HUMAN)
     assert project.run().code == 10
-    assert project.call("cancel", "one").code == 0
+    cancelled = project.call("cancel", "one")
+    assert cancelled.code == 0
+    assert "best so far: .signoff/runs/one/final/artifact.md" in cancelled.out
     return project.call("resume", "one")
 
 
@@ -104,13 +106,13 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
 @pytest.mark.parametrize(
     ("end", "code", "why"),
     [
-        (budget, 12, "budget reached: the run's limit of 4 calls is reached."),
+        (budget, 12, "the run's limit of 4 calls is reached."),
         (failure, 1, "failed in step 'review': "),
-        (iteration_limit, 11, "iteration limit reached: 2 iterations without approval."),
+        (iteration_limit, 11, "2 iterations without approval."),
         (no_convergence, 13, "not converging (plateau): "),
-        (human_stop, 14, "stopped by a human: "),
-        (cancellation, 15, "cancelled: "),
-        (fixed_loop_budget, 12, "budget reached: the run's limit of 5 calls is reached."),
+        (human_stop, 14, "stopped by "),
+        (cancellation, 15, "cancelled: by the user."),
+        (fixed_loop_budget, 12, "the run's limit of 5 calls is reached."),
     ],
 )
 def test_every_end_without_approval_leaves_the_best_reviewed_version(

@@ -78,7 +78,9 @@ class RunDetails:
         end = self.end
         if end is None:
             return None
-        return {"path": str(self.folder / end.path), "approved": end.approved, **end.facts}
+        unreviewed = str(self.folder / end.unreviewed) if end.unreviewed else None
+        files = {"path": str(self.folder / end.path), "unreviewed": unreviewed}
+        return {**files, "approved": end.approved, **end.facts}
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""

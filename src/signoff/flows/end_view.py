@@ -13,6 +13,7 @@ from typing import Any
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
+from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.model import STATUS, OutputConfig
 from signoff.flows.state import FlowState
@@ -26,13 +27,6 @@ from signoff.store.rundir.layout import EndView
 
 LONGEST = 1_000
 """Characters of a finding or a reason in `status.md`."""
-
-_WORDS = {
-    Status.LIMIT: "iteration limit reached",
-    Status.BUDGET: "budget reached",
-    Status.NOT_CONVERGING: "not converging",
-    Status.REJECTED: "stopped by a human",
-}
 
 
 def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
@@ -104,13 +98,13 @@ def _unapproved(state: RunState, view: FlowState, output: OutputConfig) -> EndVi
         "reviewed": best is not None,
         "iteration": best["iteration"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
-        "unreviewed": later if newer is not None else None,
     }
     return EndView(
         path,
         approved=False,
         label="best so far" if best else "latest draft",
         note=note,
+        unreviewed=later if newer is not None else "",
         facts=facts,
         files={path: text, later: newer, f"{output.dir}/{STATUS}": _status_text(lines, view)},
     )
@@ -130,12 +124,17 @@ def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
 
 
 def _why(state: RunState) -> str:
-    if state.status is Status.WAITING:
-        return state.pending.problem if state.pending else ""
-    words = _WORDS.get(state.status, state.status.value)
-    if state.status is Status.FAILED:
-        words = f"failed in step {state.step!r}"
-    how, why = describe_stop(words, state.stop_reason)
+    match state.stop_reason:
+        case BudgetReached() | IterationLimit() as reason:
+            return str(reason)
+        case Rejected(by=by, text=text):
+            how, why = f"stopped by {by or 'a human'}", text
+        case AnswerPending() if state.pending is not None:
+            return state.pending.problem
+        case reason:
+            failed = state.status is Status.FAILED
+            words = state.status.value.replace("_", " ")
+            how, why = describe_stop(f"failed in step {state.step!r}" if failed else words, reason)
     return f"{how}: {shortened(why, LONGEST)}" if why else how
 
 

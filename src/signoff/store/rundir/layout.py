@@ -93,8 +93,10 @@ class EndView:
     """What that file is, in a word or two."""
     note: str = ""
     """What the user should know about it, on one or more lines."""
+    unreviewed: str = ""
+    """The file with a newer version that was not reviewed, if there is one."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """The same for programs."""
+    """More for programs."""
     files: Mapping[str, str | None] = field(default_factory=dict)
     """Texts by path, which no step has written: none runs after the end. None removes a file."""
 
