@@ -56,7 +56,7 @@ class Projector:
         self.head = 0
         """The number of the last commit applied."""
         self.written: dict[str, set[str]] = {}
-        """Digests of every text the workflow ever wrote to a path."""
+        """Digests of every text the workflow ever wrote to a path, or began to."""
         self._last_writes: dict[str, str] = {}
         """The last text the workflow wrote to a path."""
         self.approved: dict[str, str] = {}
@@ -177,6 +177,9 @@ class Projector:
         if event.kind is EffectKind.ASK and isinstance(event.payload, dict):
             files = self._call_files(event.id, event.payload)
             self._update.files[files.prompt] = _prompt_bytes(event.payload)
+        if event.kind is EffectKind.WRITE and isinstance(event.payload, dict):
+            # A process that died before it recorded the end may have written the file.
+            self._note_text(str(event.payload["path"]), str(event.payload["text"]))
 
     def _effect_finished(self, event: ev.EffectFinished) -> None:
         effect = self._narrator.timeline.unfinished.get(event.id)
@@ -231,6 +234,9 @@ class Projector:
     def _record_write(self, path: str, text: str) -> None:
         self._last_writes[path] = self._update.writes[path] = text
         self.approved.pop(path, None)
+        self._note_text(path, text)
+
+    def _note_text(self, path: str, text: str) -> None:
         self.written.setdefault(path, set()).add(text_digest(text))
 
     def _approve(self, form: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
