@@ -5,7 +5,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.testing import crash_everywhere
 from signoff.testing.crashing_store import When
-from tests.crash import flow_story
+from tests.crash import ending_story, flow_story
 
 pytestmark = pytest.mark.slow
 
@@ -26,3 +26,19 @@ def test_a_flow_killed_at_any_write_is_still_approved(tmp_path: Path, when: When
         assert run.state == uncut.state, where
         assert survival.repeated == [], where
         assert set(survival.performed) == set(whole.performed), where
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_flow_killed_at_any_write_still_leaves_its_best_version(
+    tmp_path: Path, when: When
+) -> None:
+    """A kill right before or after the end must not cost the user what was paid for."""
+    survivals = list(crash_everywhere(ending_story.story, tmp_path, when=when))
+
+    for survival in survivals:
+        where = f"killed {survival.when} write {survival.at}"
+        (run,) = survival.runs.values()
+        assert run.status is Status.LIMIT, where
+        assert survival.repeated == [], where
+    assert survivals[-1].deaths == 0
+    assert len(survivals) > 5

@@ -1,16 +1,20 @@
 """The writer of a run directory is killed at any write, also in the middle of an append."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import Question, Response
+from signoff.core.run_state import RunState
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.directory import RunDirectory
+from signoff.store.rundir.disk import Disk
+from signoff.store.rundir.layout import EndView, Layout
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Killed, Story, tree
 
 Stage = Callable[[Story], object]
@@ -34,10 +38,26 @@ STAGES: list[Stage] = [
 ]
 
 
+class BestSoFar(Layout):
+    """Shows the best version at an end without approval, as flows do."""
+
+    def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:
+        files: dict[Status, dict[str, str | None]] = {
+            Status.BUDGET: {"final/a.md": "good", "final/b.md": "new", "final/status.md": "spent"},
+            Status.COMPLETED: {"final/b.md": None, "final/status.md": None},
+        }
+        chosen = files.get(state.status)
+        return EndView("final/a.md", approved=False, label="", files=chosen) if chosen else None
+
+
+def open_directory(root: Path, story: Story, disk: Disk | None = None) -> RunDirectory:
+    return RunDirectory(root, story.store, layout_of=lambda _notation: BestSoFar(), disk=disk)
+
+
 def count_writes(root: Path) -> int:
     disk = DyingDisk(root, dies_at=-1)
     story = Story()
-    directory = RunDirectory(root, story.store, disk=disk)
+    directory = open_directory(root, story, disk)
     for stage in STAGES:
         stage(story)
         directory.catch_up(story.name)
@@ -58,7 +78,7 @@ def test_a_run_directory_matches_the_journal_after_a_kill_at_any_write(
 def check_kill_at(folder: Path, dies_at: int) -> None:
     """Runs all stages; the first writer is killed once, and a second one takes over."""
     story = Story()
-    directory = RunDirectory(folder / "runs", story.store, disk=DyingDisk(folder / "runs", dies_at))
+    directory = open_directory(folder / "runs", story, DyingDisk(folder / "runs", dies_at))
     deaths = 0
     for number, stage in enumerate(STAGES):
         stage(story)
@@ -66,11 +86,12 @@ def check_kill_at(folder: Path, dies_at: int) -> None:
             directory.catch_up(story.name)
         except Killed:
             deaths += 1
-            directory = RunDirectory(folder / "runs", story.store)
+            directory = open_directory(folder / "runs", story)
             directory.catch_up(story.name)
         fresh = folder / f"fresh-{number}"
-        RunDirectory(fresh, story.store).catch_up(story.name)
+        open_directory(fresh, story).catch_up(story.name)
         assert tree(folder / "runs" / "demo") == tree(fresh / "demo"), (dies_at, number)
+    assert {path.name for path in (folder / "runs/demo/final").iterdir()} == {"a.md"}
     assert deaths == 1
 
 

@@ -24,10 +24,11 @@ from signoff.runtime.store_port import RunRow, Store
 
 if TYPE_CHECKING:
     from signoff.app.targets import Target
+    from signoff.core.run_state import RunState
     from signoff.notation import Notation
     from signoff.runtime.engine import Engine
     from signoff.store.rundir.directory import RunDirectory
-    from signoff.store.rundir.layout import Layout
+    from signoff.store.rundir.layout import EndView, Layout
 
 
 @dataclass
@@ -126,6 +127,11 @@ class Project:
         from signoff import plugins
 
         return plugins.notation(json.loads(self.store.description(row.id)).get("notation", ""))
+
+    def end_view(self, row: RunRow, state: RunState) -> EndView | None:
+        """Returns what a run leaves to its user, if it has ended and its notation shows that."""
+        description = json.loads(self.store.description(row.id))
+        return _layout_of(description.get("notation", "")).end(state, description)
 
     def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
         """Returns the error with the location of the files that the run was started with."""

@@ -42,7 +42,7 @@ async def cancel(project: Project, name: str | None = None, why: str = "") -> tu
     if row.status in FINAL and row.status is not Status.CANCELLED:
         raise UsageError(f"run {row.name!r} has already ended: {row.status.value}")
     async with project.engine() as engine:
-        return row.name, await engine.cancel(row.name, why or "cancelled by the user")
+        return row.name, await engine.cancel(row.name, why or "by the user")
 
 
 def run_to_json(row: RunRow) -> dict[str, Any]:

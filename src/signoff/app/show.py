@@ -21,6 +21,7 @@ from signoff.notation import YAML_SUFFIXES, RunReport
 from signoff.remedies import RaiseIterations, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import StepVisit, Timeline
+from signoff.store.rundir.layout import EndView
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class RunDetails:
     folder: Path
     notation_report: RunReport | None = None
     """What the run's notation reports about it."""
+    end: EndView | None = None
+    """What the run leaves to its user, if it has ended and its notation shows that."""
     answered: tuple[dict[str, Any], ...] = ()
     """Requests whose answers the run has not used yet, as plain values."""
 
@@ -69,6 +72,16 @@ class RunDetails:
             for each in found
         )
 
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """The file that the run leaves to its user, and what it is, as plain values."""
+        end = self.end
+        if end is None:
+            return None
+        unreviewed = str(self.folder / end.unreviewed) if end.unreviewed else None
+        files = {"path": str(self.folder / end.path), "unreviewed": unreviewed}
+        return {**files, "approved": end.approved, **end.facts}
+
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""
         row, line, stop = self.row, self.timeline, self.stop_reason
@@ -93,6 +106,7 @@ class RunDetails:
             "target": row.target,
             "definition": row.definition,
             "directory": str(self.folder),
+            "result": self.result,
             "created_at": row.created_at,
             "updated_at": row.updated_at,
             "due_at": row.due_at,
@@ -117,6 +131,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         answered=tuple(request_to_json(project, item) for item in answered),
         folder=project.folder(row.name),
         notation_report=_report(project, row, timeline.state),
+        end=project.end_view(row, timeline.state),
     )
 
 

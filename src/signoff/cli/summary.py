@@ -53,6 +53,7 @@ def print_summary(report: RunDetails, out: Output) -> None:
         out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
         if report.notation_report is not None:
             print_indented(report.notation_report.summary, out)
+        print_end(report, out)
         for label, path in _paths(report):
             out.line(f"  {label}: {near(path)}")
     for text in next_lines(report):
@@ -61,6 +62,14 @@ def print_summary(report: RunDetails, out: Output) -> None:
             out.prose(f"  {text}", hang="     ")
         else:
             out.line(f"  {text}" if text else "")
+
+
+def print_end(report: RunDetails, out: Output) -> None:
+    """Prints what a run that has ended leaves to its user: the file, and what it is."""
+    end = report.end
+    if end is not None and not out.quiet:
+        print_indented(end.note, out)
+        out.line(f"  {end.label}: {near(report.folder / end.path)}")
 
 
 def print_indented(text: str, out: Output) -> None:
@@ -103,9 +112,10 @@ def _waiting(report: RunDetails) -> Iterator[str]:
 
 def _paths(report: RunDetails) -> Iterator[tuple[str, Path]]:
     final = report.folder / "final"
-    if final.is_dir() and report.row.status is Status.COMPLETED:
+    written = report.end is None and final.is_dir()
+    if written and report.row.status is Status.COMPLETED:
         yield "result", final
-    elif final.is_dir() and report.row.status in (Status.LIMIT, Status.NOT_CONVERGING):
+    elif written and report.row.status in (Status.LIMIT, Status.NOT_CONVERGING):
         yield "best so far", final
     if report.folder.is_dir():
         yield "files", report.folder

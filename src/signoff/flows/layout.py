@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
+from signoff.flows.end_view import end_view
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.runtime.paths import fold_name
 from signoff.store.rundir.layout import (
     AgentCall,
+    EndView,
     FinishedItem,
     FinishedStep,
     Layout,
@@ -37,8 +40,11 @@ FIELDS: Mapping[str, Any] = {
 }
 """A flow's own fields of `state.json`, and their values before any step has run."""
 
-INTERNAL = frozenset({"read", "readings", "answered", "escalated", "judged_versions"})
-"""Fields that only the steps need; with a long artifact they would be long, too."""
+INTERNAL = frozenset({"read", "readings", "answered", "escalated", "judged_versions", "unapproved"})
+"""Fields that only the steps need; with a long artifact they would be long, too.
+
+Runs of earlier releases stored `unapproved` at their limit, and it stayed there.
+"""
 
 LAST_STEP = "last_step"
 """The record of the last step; `step` in `state.json` is the current step of the run."""
@@ -108,6 +114,10 @@ class FlowLayout(Layout):
         ]
         files[".cache/constraints-compressed.md"] = compress_constraints(summaries).encode()
         return files
+
+    def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:
+        """Returns the approved artifact, the best reviewed version or the latest draft."""
+        return end_view(state, description)
 
     def reason(self, status: Status) -> str:
         """Returns a flow's own names for its two common ends."""

@@ -92,6 +92,11 @@ class FlowState:
         """The material of the goal, under an empty name, and of constraints, by id."""
         return self.raw.get("sources") or {}
 
+    @property
+    def approval_warnings(self) -> list[str]:
+        """What a user should know before using the approved artifact."""
+        return [str(each) for each in self.raw.get("approval_warnings", ())]
+
     def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""
         return str(self.sources.get(name, ""))

@@ -16,6 +16,7 @@ from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import BUILT_IN
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
+from signoff.flows.layout import FlowLayout
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep
@@ -26,6 +27,7 @@ from signoff.runtime.ports import Agent, capabilities_of
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import Store
 from signoff.store.memory import MemoryStore
+from signoff.store.rundir.directory import RunDirectory
 from signoff.store.rundir.files import RunFiles
 
 GOAL = Goal(goal="Write about the sea.")
@@ -111,9 +113,11 @@ async def play(
     name: str = "run",
 ) -> RunResult:
     """Starts a run of a flow and returns its result."""
-    workflow = compile_flow(played, "sea")
-    async with Engine(store or MemoryStore(), agents=agents, files=RunFiles(folder)) as engine:
-        return await engine.start(workflow, name=name)
+    workflow, store = compile_flow(played, "sea"), store or MemoryStore()
+    async with Engine(store, agents=agents, files=RunFiles(folder)) as engine:
+        result = await engine.start(workflow, name=name)
+    show_files(store, folder, name)
+    return result
 
 
 async def answer_and_resume(
@@ -133,4 +137,11 @@ async def answer_and_resume(
         signoff.answer(item, answer, text=text, by="ann", store=store)
     workflow = compile_flow(played, "sea")
     async with Engine(store, agents=agents, files=RunFiles(folder)) as engine:
-        return await engine.resume(name, workflow)
+        result = await engine.resume(name, workflow)
+    show_files(store, folder, name)
+    return result
+
+
+def show_files(store: Store, folder: Path, name: str = "run") -> None:
+    """Writes the run directory of a flow."""
+    RunDirectory(folder, store, layout_of=lambda _notation: FlowLayout()).catch_up(name)

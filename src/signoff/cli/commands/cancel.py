@@ -8,9 +8,11 @@ import click
 
 from signoff.app.run_files import catch_up
 from signoff.app.runs import cancel
+from signoff.app.show import show
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
+from signoff.cli.summary import print_end
 from signoff.core.outcome import Status
 
 
@@ -30,8 +32,10 @@ def command(run: str | None, why: str, out: Output) -> int:
     with open_here() as project:
         name, status = asyncio.run(cancel(project, run, why))
         catch_up(project, name, out.warn)
+        report = show(project, name)
     if out.as_json:
-        out.json({"run": name, "status": status.value})
+        out.json({"run": name, "status": status.value, "result": report.result})
     else:
         out.line(f"{status.value}  {name}")
+        print_end(report, out)
     return exits.OK if status is Status.CANCELLED else exits.ERROR

@@ -30,7 +30,7 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
-from signoff.flows.steps.ending import at_limit, save_approved, save_unapproved
+from signoff.flows.steps.ending import at_limit, save_approved
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.updates import (
@@ -54,6 +54,8 @@ from signoff.review.prompts import adjudicator_prompt
 
 RULES = "rules"
 CONTINUE, STOP = "continue", "stop"
+REASON = "_reason"
+"""The key under which the engine looks for the reason, in case the run ends here."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class AdjudicateHandler(FlowHandler):
         # A version is ranked after the verdict, so dismissed findings do not count against it.
         update |= with_best(ctx, after(ctx.step_state, update))
         if judged.status is Verdict.APPROVED:
-            return Outcome.OK, update | await self._approve(ctx, after(ctx.step_state, update))
+            saved = await self._approve(ctx, after(ctx.step_state, update), warnings)
+            return Outcome.OK, update | saved
         return await self._continue(ctx, judged, update)
 
     def _ends_run(self, judged: Adjudication) -> bool:
@@ -131,14 +134,16 @@ class AdjudicateHandler(FlowHandler):
         )
         return both, joined(update, more)
 
-    async def _approve(self, ctx: StepContext, state: dict[str, Any]) -> dict[str, Any]:
+    async def _approve(
+        self, ctx: StepContext, state: dict[str, Any], warnings: Sequence[str]
+    ) -> dict[str, Any]:
         """Saves the artifact if the run ends with this approval; returns the update."""
         if self.flow.finishes(self.step):
-            return await save_approved(ctx, self.flow, state)
+            return await save_approved(ctx, self.flow, state, warnings)
         if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
             return {}
         why = f"{ctx.iteration} iterations; approval by {self.step.id!r} does not end the run"
-        return await save_unapproved(ctx, self.flow, state, why)
+        return {REASON: why}
 
     async def _judge(
         self, ctx: StepContext, state: FlowState, critiques: Sequence[Critique]
@@ -190,10 +195,8 @@ class AdjudicateHandler(FlowHandler):
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
             if await self._ends_here(ctx, why, state.ledger.open(), update):
-                ended = await save_unapproved(ctx, self.flow, after(ctx.step_state, update), why)
-                reason = NotConverging(stop.rule, stop.evidence)
-                return Outcome.FAIL, update | ended | {"_reason": reason}
-        return await self.leave(ctx, update, Outcome.ITERATE)
+                return Outcome.FAIL, {**update, REASON: NotConverging(stop.rule, stop.evidence)}
+        return Outcome.ITERATE, update
 
     def _unchanged(self, ctx: StepContext, state: FlowState) -> Stop | None:
         """Returns the reason to stop if nothing has changed since this judge asked for changes."""

@@ -62,14 +62,14 @@ class CritiqueHandler(FlowHandler):
                 "step_index": index,
             }
             return Outcome.ITERATE, update
-        return await self.leave(ctx, update)
+        return Outcome.OK, update
 
     async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
         prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
         update = await ask_for_guidance(ctx, "escalate", prompt)
         state = FlowState(ctx.step_state)
         update |= decided_by_human(state, ctx.step_state.get("escalated", ()), update)
-        return await self.leave(ctx, {**update, **self.record(kind="answered"), "escalation": None})
+        return Outcome.OK, {**update, **self.record(kind="answered"), "escalation": None}
 
 
 def _undecided(critiques: Sequence[Critique], update: Mapping[str, Any]) -> list[CritiqueIssue]:

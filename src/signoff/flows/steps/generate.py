@@ -8,6 +8,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
+from signoff.core.outcome import Outcome
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
@@ -52,7 +53,7 @@ class GenerateHandler(FlowHandler):
             **self.record(agent=self.agent),
             **(carried_out(state, changed=True) if state.adjudication else {}),
         }
-        return await self.leave(ctx, update)
+        return Outcome.OK, update
 
 
 def draft_prompt(

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.flows.flow import Flow
-from signoff.flows.state import after
 from signoff.flows.step import WorkflowStep
-from signoff.flows.steps.ending import at_limit, save_unapproved
 
 StepResult = tuple[Outcome, dict[str, Any]]
 """What a handler returns: its outcome, and the update of the run's state."""
@@ -43,15 +40,3 @@ class FlowHandler:
         first = self.flow.of_kind(self.step.step)[0]
         suffix = "" if self.step.id == first.id else f"_{self.step.id}"
         return f"iterations/{iteration}/{stem}{suffix}.md"
-
-    async def leave(
-        self, ctx: StepContext, update: dict[str, Any], outcome: Outcome = Outcome.OK
-    ) -> StepResult:
-        """Ends the step without an approval.
-
-        When the engine is about to end the run at its limit, or to ask for more rounds, the
-        best version is saved first: no step runs after that.
-        """
-        if self.flow.starts_round(self.step) and at_limit(ctx, self.flow):
-            update |= await save_unapproved(ctx, self.flow, after(ctx.step_state, update))
-        return outcome, update

@@ -14,6 +14,7 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
+from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
@@ -79,7 +80,7 @@ class RefineHandler(FlowHandler):
             update |= keep_warnings(ctx, [f"the refinement {problem}"])
         if self.step.loop_to is not None:
             update |= NOTHING_REVIEWED
-        return await self.leave(ctx, update)
+        return Outcome.OK, update
 
     async def _revise(
         self, ctx: StepContext, state: FlowState, text: str, bill: str

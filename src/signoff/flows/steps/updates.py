@@ -77,15 +77,21 @@ def shortened(text: str, longest: int = LONGEST) -> str:
 def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the update that stores the reviewed artifact, unless an earlier one is better."""
     view = FlowState(state)
+    best = best_version(view, ctx.iteration)
+    return {} if best is view.best else {"best": best}
+
+
+def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
+    """Returns the reviewed artifact with its findings, or an earlier one that is better."""
     severities = [finding.severity for finding in view.ledger.open()]
     critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     new = {
         "artifact": view.artifact,
-        "iteration": ctx.iteration,
+        "iteration": iteration,
         "score": [severities.count(severity) for severity in Severity],
         "read_against": len({each["constraint_id"] for each in critiques}),
     }
-    return {} if view.best is not None and _rank(view.best) < _rank(new) else {"best": new}
+    return view.best if view.best is not None and _rank(view.best) < _rank(new) else new
 
 
 def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:

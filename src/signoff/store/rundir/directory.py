@@ -115,9 +115,8 @@ class RunDirectory:
             elif previous.definition == row.definition and previous.head <= row.head:
                 shown_head = previous.head
         description = json.loads(self._store.description(row.id))
-        phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         layout = self._layout_of(description.get("notation", ""))
-        projector = Projector(row.name, phases, layout)
+        projector = Projector(row.name, description, layout)
         return _Follower(projector, row.definition, description, shown_head)
 
     def _write_news(self, folder: Path, follower: _Follower, row: RunRow) -> bool:
@@ -159,12 +158,17 @@ class RunDirectory:
                 update.files.clear()
 
     def _write_workflow_files(
-        self, folder: Path, follower: _Follower, writes: Mapping[str, str]
+        self, folder: Path, follower: _Follower, writes: Mapping[str, str | None]
     ) -> None:
         projector = follower.projector
         for path, text in writes.items():
-            file, data = files.file_path(folder, path), files.encode_text(text)
-            if _may_overwrite(file, data, projector.written[path]):
+            file = files.file_path(folder, path)
+            data = None if text is None else files.encode_text(text)
+            if not _may_replace(file, data, projector.written[path]):
+                continue
+            if data is None:
+                self._disk.remove(file)
+            else:
                 self._disk.put(file, data)
         completed = projector.state.status is Status.COMPLETED
         if completed and projector.head > follower.shown_head:
@@ -240,7 +244,7 @@ class _Follower:
     """The bytes of each log; empty before this process has written them."""
 
 
-def _may_overwrite(path: Path, data: bytes, own_digests: set[str]) -> bool:
+def _may_replace(path: Path, data: bytes | None, own_digests: set[str]) -> bool:
     """Whether a file is missing or an earlier text of the workflow; a user's edits are kept."""
     current = read_regular_file(path, largest=None)
     if current is None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import RunState
 from signoff.runtime.paths import fold_name
 
 LONGEST_PART = 60
@@ -81,6 +82,25 @@ class StepView:
     """For `thread.jsonl`; each line gets an id and a time in front."""
 
 
+@dataclass(frozen=True)
+class EndView:
+    """What a notation shows of a run that has come to its end."""
+
+    path: str
+    """The file with the run's result, inside the run directory."""
+    approved: bool
+    label: str
+    """What that file is, in a word or two."""
+    note: str = ""
+    """What the user should know about it, on one or more lines."""
+    unreviewed: str = ""
+    """The file with a newer version that was not reviewed, if there is one."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """More for programs."""
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    """Texts by path, which no step has written: none runs after the end. None removes a file."""
+
+
 class Layout:
     """Shows the runs of one notation; paths are inside the run directory.
 
@@ -107,6 +127,10 @@ class Layout:
     def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # for overriding notations
         """Returns files that show the frozen definition; hidden folders are allowed here."""
         return {}
+
+    def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:  # noqa: ARG002  # for overriding notations
+        """Returns what a run leaves to its user; None if nothing, or while it has not ended."""
+        return None
 
     def reason(self, status: Status) -> str:  # noqa: ARG002  # for overriding notations
         """Returns the notation's name for an end, for `resolution.json`; empty if it has none."""

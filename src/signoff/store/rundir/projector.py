@@ -43,8 +43,8 @@ class DirectoryUpdate:
 
     files: dict[str, bytes] = field(default_factory=dict)
     """Views of the journal, by path."""
-    writes: dict[str, str] = field(default_factory=dict)
-    """What the workflow itself wrote, by path."""
+    writes: dict[str, str | None] = field(default_factory=dict)
+    """What the workflow itself wrote, by path; None for a file that is to be removed."""
     thread: list[bytes] = field(default_factory=list)
     log: list[bytes] = field(default_factory=list)
 
@@ -52,18 +52,19 @@ class DirectoryUpdate:
 class Projector:
     """Follows one run through its journal."""
 
-    def __init__(self, run: str, phases: Mapping[str, str], layout: Layout) -> None:
+    def __init__(self, run: str, description: Mapping[str, Any], layout: Layout) -> None:
         self.head = 0
         """The number of the last commit applied."""
         self.written: dict[str, set[str]] = {}
-        """Digests of every text the workflow ever wrote to a path."""
+        """Digests of every text the workflow ever wrote to a path, or began to."""
         self._last_writes: dict[str, str] = {}
         """The last text the workflow wrote to a path."""
         self.approved: dict[str, str] = {}
         """What humans approved, by path. A later write by the workflow removes its path."""
         self.run = run
         self.layout = layout
-        self._phases = phases
+        self._description = description
+        self._phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         self._names = FileNames(layout)
         self._narrator = Narrator()
         self._event_key = ""
@@ -95,6 +96,8 @@ class Projector:
             if handle is not None:
                 handle(self, event)
             update.log += [log_line(line.at, line.text) for line in self._narrator.narrate(event)]
+            if isinstance(event, ev.RunStopped):
+                self._show_end()
         self.head = seq
 
     def _append_entry(self, event: ev.Event, entry: dict[str, Any]) -> None:
@@ -132,6 +135,19 @@ class Projector:
         for number, line in enumerate(view.lines):
             self._update.thread.append(thread_line(f"{self._event_key}:{number}", event.at, line))
 
+    def _show_end(self) -> None:
+        """Shows what a run leaves to its user.
+
+        These files count as writes of the workflow: a user's edits are kept, and what a step
+        writes after the run was resumed replaces them.
+        """
+        view = self.layout.end(self.state, self._description)
+        for path, text in view.files.items() if view is not None else ():
+            if text is not None:
+                self._record_write(path, text)
+            elif path in self.written:
+                self._update.writes[path] = None
+
     def _item_finished(self, event: ev.ItemFinished) -> None:
         """Shows an item at once: its step may be waiting for a human who has to look at it."""
         item = FinishedItem(self._phase, self.state.iteration, event.result, self._step_path)
@@ -161,6 +177,9 @@ class Projector:
         if event.kind is EffectKind.ASK and isinstance(event.payload, dict):
             files = self._call_files(event.id, event.payload)
             self._update.files[files.prompt] = _prompt_bytes(event.payload)
+        if event.kind is EffectKind.WRITE and isinstance(event.payload, dict):
+            # A process that died before it recorded the end may have written the file.
+            self._note_text(str(event.payload["path"]), str(event.payload["text"]))
 
     def _effect_finished(self, event: ev.EffectFinished) -> None:
         effect = self._narrator.timeline.unfinished.get(event.id)
@@ -203,10 +222,7 @@ class Projector:
             case EffectKind.COMMAND:
                 return {"code": fields.get("code")}
             case EffectKind.WRITE:
-                path, text = str(effect.payload["path"]), str(effect.payload["text"])
-                self._last_writes[path] = self._update.writes[path] = text
-                self.approved.pop(path, None)
-                self.written.setdefault(path, set()).add(text_digest(text))
+                self._record_write(str(effect.payload["path"]), str(effect.payload["text"]))
                 return {"digest": fields.get("digest")}
             case _:
                 self._approve(effect.payload, fields)
@@ -214,6 +230,14 @@ class Projector:
                 answer = quote(value) if isinstance(value, str) else value
                 reason = {"text": quote(fields["text"])} if fields.get("text") else {}
                 return {"answer": answer, **reason, "by": fields.get("by")}
+
+    def _record_write(self, path: str, text: str) -> None:
+        self._last_writes[path] = self._update.writes[path] = text
+        self.approved.pop(path, None)
+        self._note_text(path, text)
+
+    def _note_text(self, path: str, text: str) -> None:
+        self.written.setdefault(path, set()).add(text_digest(text))
 
     def _approve(self, form: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
         path = form.get("path")

@@ -1,7 +1,9 @@
 import json
 import stat
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,11 +11,13 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval, Question, Response
+from signoff.core.run_state import RunState
 from signoff.errors import UnknownName, UnsafePath, WriteFailed
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.directory import RunDirectory
+from signoff.store.rundir.disk import Disk
 from signoff.store.rundir.files import RunFiles
-from signoff.store.rundir.layout import AgentCall, Layout
+from signoff.store.rundir.layout import AgentCall, EndView, Layout
 from tests.unit.store.rundir.story import BEGAN, DyingDisk, Story, asked, document, tree
 
 NEVER = 10**9
@@ -279,6 +283,58 @@ def test_catching_up_in_small_steps_gives_the_same_bytes_as_all_at_once(
     directory.catch_up("demo")
 
     assert tree(tmp_path / "demo") == rebuilt(story, tmp_path / "elsewhere")
+
+
+class Unfinished(Layout):
+    """Shows a text at every end but completion."""
+
+    def end(self, state: RunState, description: Mapping[str, Any]) -> EndView:
+        text = None if state.status is Status.COMPLETED else "best"
+        return EndView("final/a.md", approved=False, label="", files={"final/a.md": text})
+
+
+@pytest.mark.parametrize(
+    ("found", "then"), [(None, "best"), ("draft", "best"), ("by the user", "by the user")]
+)
+def test_an_end_replaces_what_the_workflow_wrote_and_keeps_what_the_user_wrote(
+    tmp_path: Path, story: Story, found: str | None, then: str
+) -> None:
+    """A process that died may have written a file without having recorded that."""
+    directory = RunDirectory(tmp_path, story.store, layout_of=lambda _notation: Unfinished())
+    payload = {"path": "final/a.md", "text": "draft"}
+    story.begin().commit(ev.EffectStarted(EffectId("write#1"), EffectKind.WRITE, "x", payload))
+    if found is not None:
+        RunFiles(tmp_path).write("demo", "final/a.md", found)
+
+    story.end(Status.CANCELLED)
+    directory.catch_up("demo")
+
+    assert (tmp_path / "demo/final/a.md").read_text() == then
+
+
+def test_a_full_disk_delays_the_files_of_an_end_but_loses_nothing(
+    tmp_path: Path, story: Story
+) -> None:
+    """The run has ended in the journal, whatever happens to its files."""
+
+    def layout_of(_notation: str) -> Layout:
+        return Unfinished()
+
+    class FullDisk(Disk):
+        def put(self, path: Path, data: bytes, *, durable: bool = True) -> None:
+            if path.name == "a.md":
+                raise WriteFailed("the disk is full")
+            super().put(path, data, durable=durable)
+
+    story.begin().end(Status.FAILED, "broken")
+    with pytest.raises(WriteFailed):
+        RunDirectory(tmp_path, story.store, layout_of=layout_of, disk=FullDisk(tmp_path)).catch_up(
+            "demo"
+        )
+
+    RunDirectory(tmp_path, story.store, layout_of=layout_of).catch_up("demo")
+
+    assert (tmp_path / "demo/final/a.md").read_text() == "best"
 
 
 def test_catching_up_twice_changes_nothing(

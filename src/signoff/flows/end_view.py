@@ -1,0 +1,170 @@
+"""What a flow leaves to its user at the end of a run: the files in `final/`, and what they are.
+
+The step that ends a run writes the approved artifact. Without an approval there may be no step
+left to run: a limit is reached, the run is cancelled, or it fails. So everything else is computed
+from the stored state when the run directory is written, for every end in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from signoff.core.events import ROUNDS
+from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
+from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
+from signoff.documents.control_characters import escape_controls
+from signoff.flows.model import STATUS, OutputConfig
+from signoff.flows.state import FlowState
+from signoff.flows.steps.updates import best_version, shortened
+from signoff.review.findings import Finding
+from signoff.review.severity import Severity
+from signoff.runtime.amounts import count
+from signoff.runtime.narration import describe_stop
+from signoff.store.rundir.documents import NOT_ENDED
+from signoff.store.rundir.layout import EndView
+
+LONGEST = 1_000
+"""Characters of a finding or a reason in `status.md`."""
+
+
+def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
+    """Returns what a run leaves; None while it has not ended, or if there is no artifact yet."""
+    view = FlowState(state.state_with_pending)
+    if not view.artifact or (state.status in NOT_ENDED and not _asks_for_rounds(state)):
+        return None
+    source = description.get("source") or {}
+    output = OutputConfig.model_validate((source.get("flow") or {}).get("output") or {})
+    if state.status is Status.COMPLETED:
+        return _approved(state, view, output)
+    return _unapproved(state, view, output)
+
+
+def unreviewed_name(output: OutputConfig) -> str:
+    """Returns the name of the last refinement, if it was not reviewed any more."""
+    stem, dot, suffix = output.filename.rpartition(".")
+    return f"{stem}_unreviewed.{suffix}" if dot else f"{suffix}_unreviewed"
+
+
+def _asks_for_rounds(state: RunState) -> bool:
+    """Tells whether a human decides about more rounds; for that, the best version is needed."""
+    pending = state.pending
+    return state.status is Status.WAITING and pending is not None and pending.way == ROUNDS
+
+
+def _approved(state: RunState, view: FlowState, output: OutputConfig) -> EndView:
+    path, warnings = f"{output.dir}/{output.filename}", view.approval_warnings
+    lines = ["# Approved", "", f"`{output.filename}` was approved in iteration {state.iteration}."]
+    if warnings:
+        lines += ["", "## Before you use it", "", *(f"- {each}" for each in warnings)]
+    status = _status_text(lines, view) if warnings or not view.reviewed else None
+    note = [f"approved with {count(len(warnings), 'warning')}:", *(f"  {w}" for w in warnings)]
+    facts = {
+        "reviewed": view.reviewed,
+        "iteration": state.iteration,
+        "open": _open_counts(_score(view.ledger.open())),
+        "warnings": warnings,
+    }
+    return EndView(
+        path,
+        approved=True,
+        label="result",
+        note="\n".join(note) if warnings else "",
+        facts=facts,
+        # An earlier end may have left these.
+        files={f"{output.dir}/{STATUS}": status, f"{output.dir}/{unreviewed_name(output)}": None},
+    )
+
+
+def _unapproved(state: RunState, view: FlowState, output: OutputConfig) -> EndView:
+    path, later = (f"{output.dir}/{name}" for name in (output.filename, unreviewed_name(output)))
+    best = _best(state, view)
+    text = str(best["artifact"]) if best else view.artifact
+    newer = view.artifact if text != view.artifact else None
+    lines = ["# Not approved", "", f"{_why(state).rstrip('.')}.", ""]
+    if best:
+        version = f"(iteration {best['iteration']}; open: {_format_score(best['score'])})"
+        note = f"not approved: best reviewed version {version}"
+        lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
+    else:
+        note = "not approved: latest draft, not reviewed"
+        lines.append(f"`{output.filename}` was not reviewed.")
+    if newer is not None:
+        lines.append(f"`{unreviewed_name(output)}` is the latest version, which was not reviewed.")
+    if findings := view.ledger.open():
+        lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
+    facts = {
+        "reviewed": best is not None,
+        "iteration": best["iteration"] if best else None,
+        "open": _open_counts(best["score"]) if best else None,
+    }
+    return EndView(
+        path,
+        approved=False,
+        label="best so far" if best else "latest draft",
+        note=note,
+        unreviewed=later if newer is not None else "",
+        facts=facts,
+        files={path: text, later: newer, f"{output.dir}/{STATUS}": _status_text(lines, view)},
+    )
+
+
+def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
+    """Returns the best version that a critic has read.
+
+    The steps rank a version when it is judged. A run may end before that, with critiques that
+    were paid for.
+    """
+    read = view.raw.get("read") or {}
+    reviewed = any(view.critiques_by_step.values()) and read.get("artifact") == view.artifact
+    best = best_version(view, state.iteration) if reviewed else view.best
+    # A judge without any critique ranks a version, too.
+    return best if best and best.get("read_against", 1) else None
+
+
+def _why(state: RunState) -> str:
+    match state.stop_reason:
+        case BudgetReached() | IterationLimit() as reason:
+            return str(reason)
+        case Rejected(by=by, text=text):
+            how, why = f"stopped by {by or 'a human'}", text
+        case AnswerPending() if state.pending is not None:
+            return state.pending.problem
+        case reason:
+            failed = state.status is Status.FAILED
+            words = state.status.value.replace("_", " ")
+            how, why = describe_stop(f"failed in step {state.step!r}" if failed else words, reason)
+    return f"{how}: {shortened(why, LONGEST)}" if why else how
+
+
+def _status_text(lines: Sequence[str], view: FlowState) -> str:
+    own = set(view.approval_warnings)
+    warnings = [
+        f"- iteration {w['iteration']}, {w['step']}: {w['text']}"
+        for w in view.warnings
+        if w["text"] not in own
+    ]
+    section = ["", "## Warnings", "", *warnings] if warnings else []
+    return escape_controls("\n".join([*lines, *section])) + "\n"
+
+
+def _finding_line(finding: Finding) -> str:
+    doubt = ", unverified" if finding.unverified else ""
+    # A finding repeats text of models, which must not be able to add headings to this file.
+    text = shortened(finding.finding, LONGEST)
+    return f"- [{finding.severity}] {finding.id} ({finding.constraint}{doubt}): {text}"
+
+
+def _score(findings: Sequence[Finding]) -> list[int]:
+    severities = [finding.severity for finding in findings]
+    return [severities.count(severity) for severity in Severity]
+
+
+def _open_counts(score: Sequence[int]) -> dict[str, int]:
+    return {s.value: n for s, n in zip(Severity, score, strict=True) if n}
+
+
+def _format_score(score: Sequence[int]) -> str:
+    counts = [f"{n} {severity}" for severity, n in _open_counts(score).items()]
+    return ", ".join(counts) or "nothing"

@@ -1,0 +1,205 @@
+"""What a flow's run leaves in `final/` when it ends without approval, by every way it can end."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import pytest
+
+from tests.acceptance.cli_project import CommandResult
+from tests.acceptance.flow_project import (
+    DRAFT,
+    FINAL,
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+    judge_decides,
+)
+
+STEPS = (
+    "workflow:\n"
+    "  - {step: generate}\n"
+    "  - {step: critique, name: review}\n"
+    "  - {step: adjudicate, name: judge, agent: policy}\n"
+    "  - {step: refine, loop_to: review}\n"
+)
+ASKS_A_HUMAN = f"convergence: {{plateau: 1, action: escalate}}\n{STEPS}"
+FIXED_LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
+
+
+def prepare(project: FlowProject, flow: str = STEPS, *more: dict[str, Any]) -> None:
+    """Sets up a flow whose critic finds one issue in every version; `more` takes precedence."""
+    project.write_flow(flow)
+    project.constraints("clear")
+    project.script(
+        *more,
+        author_writes(),
+        critic_finds("clear", issue(evidence="wide")),
+        judge_decides("REWRITE", bill="Fix it."),
+        editor_replaces(),
+    )
+
+
+def result_of(project: FlowProject) -> dict[str, Any]:
+    """Returns the result in the JSON output, with its path relative to the run directory."""
+    result: dict[str, Any] = project.call("show", "one", "--json").json["result"]
+    folder = f"{project.run_dir.resolve()}/"
+    assert result["path"].startswith(folder), result
+    return {**result, "path": result["path"].removeprefix(folder)}
+
+
+def budget(project: FlowProject) -> CommandResult:
+    """Spends the last call on the second review."""
+    prepare(project)
+    return project.run("--limit", "calls=4")
+
+
+def failure(project: FlowProject) -> CommandResult:
+    """Lets the second review fail."""
+    broken = {"step": "critique", "code": 3, "stderr": "no such model", "contains": FINAL}
+    prepare(project, STEPS, broken)
+    return project.run()
+
+
+def iteration_limit(project: FlowProject) -> CommandResult:
+    """Reaches the limit."""
+    prepare(project, f"max_iterations: 2\n{STEPS}")
+    return project.run()
+
+
+def no_convergence(project: FlowProject) -> CommandResult:
+    """Gives up after two rounds with the same number of findings."""
+    prepare(project, f"convergence: {{plateau: 1, action: stop}}\n{STEPS}")
+    return project.run()
+
+
+def human_stop(project: FlowProject) -> CommandResult:
+    """Asks a human at the limit, who stops the run."""
+    trigger = "adjudication: {escalation: {triggers: [max_iterations]}}\n"
+    prepare(project, f"max_iterations: 2\n{STEPS}{trigger}")
+    waiting = project.run()
+    assert waiting.code == 10, waiting.err
+    assert project.read("final/status.md").startswith("# Not approved\n\n2 iterations without")
+    return project.call("answer", "one", "stop", "--text", "enough", "--resume")
+
+
+def cancellation(project: FlowProject) -> CommandResult:
+    """Cancels a run that waits for a human."""
+    prepare(project, ASKS_A_HUMAN)
+    assert project.run().code == 10
+    cancelled = project.call("cancel", "one")
+    assert cancelled.code == 0
+    assert "best so far: .signoff/runs/one/final/artifact.md" in cancelled.out
+    return project.call("resume", "one")
+
+
+def fixed_loop_budget(project: FlowProject) -> CommandResult:
+    """Spends the fifth call, the second review, of the fixed loop."""
+    prepare(project, FIXED_LOOP)
+    return project.run("--limit", "calls=5")
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "why"),
+    [
+        (budget, 12, "the run's limit of 4 calls is reached."),
+        (failure, 1, "failed in step 'review': "),
+        (iteration_limit, 11, "2 iterations without approval."),
+        (no_convergence, 13, "not converging (plateau): "),
+        (human_stop, 14, "stopped by "),
+        (cancellation, 15, "cancelled: by the user."),
+        (fixed_loop_budget, 12, "the run's limit of 5 calls is reached."),
+    ],
+)
+def test_every_end_without_approval_leaves_the_best_reviewed_version(
+    flow_project: FlowProject, end: Any, code: int, why: str
+) -> None:
+    """A user who paid for two rounds gets the better text, and why it was not approved."""
+    done = end(flow_project)
+
+    assert done.code == code, done.err
+    assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
+    status = flow_project.read("final/status.md")
+    assert status.startswith(f"# Not approved\n\n{why}")
+    assert "It is wrong." in status
+    result = result_of(flow_project)
+    assert (result["path"], result["approved"]) == ("final/artifact.md", False)
+    assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
+    version = f"best reviewed version (iteration {result['iteration']}; open: 1 HIGH)"
+    assert f"not approved: {version}" in flow_project.call("show", "one").out
+    kept = {name: flow_project.read(name) for name in flow_project.names if "final/" in name}
+    shutil.rmtree(flow_project.run_dir)
+    flow_project.call("show", "one")
+    assert {name: flow_project.read(name) for name in kept} == kept
+
+
+def test_a_draft_that_nobody_reviewed_is_marked(flow_project: FlowProject) -> None:
+    """The budget was reached before the first review: the draft is all there is."""
+    prepare(flow_project)
+
+    done = flow_project.run("--limit", "calls=1")
+
+    assert done.code == 12, done.err
+    assert flow_project.read("final/artifact.md") == DRAFT
+    assert "`artifact.md` was not reviewed." in flow_project.read("final/status.md")
+    result = result_of(flow_project)
+    assert (result["reviewed"], result["iteration"], result["open"]) == (False, None, None)
+    assert "not approved: latest draft, not reviewed" in done.out
+    assert "latest draft: .signoff/runs/one/final/artifact.md" in done.out
+
+
+def test_a_run_without_any_draft_leaves_nothing(flow_project: FlowProject) -> None:
+    """An empty file would look like a result."""
+    prepare(flow_project, STEPS, {"step": "generate", "code": 3, "stderr": "no such model"})
+
+    done = flow_project.run()
+
+    assert done.code == 1, done.err
+    assert not (flow_project.run_dir / "final").exists()
+    assert flow_project.call("show", "one", "--json").json["result"] is None
+
+
+def test_an_approval_after_a_resume_replaces_what_an_earlier_end_left(
+    flow_project: FlowProject,
+) -> None:
+    """An older version must not look like the result, nor an approval like a failure."""
+    prepare(flow_project, STEPS, critics_pass(contains=FINAL))
+    stopped = flow_project.run("--limit", "calls=3")
+    left = {name for name in flow_project.names if name.startswith("final/")}
+
+    done = flow_project.call("resume", "one", "--limit", "calls=9")
+
+    assert (stopped.code, done.code) == (12, 0), done.err
+    assert left == {"final/artifact.md", "final/artifact_unreviewed.md", "final/status.md"}
+    assert {name for name in flow_project.names if "final/" in name} == {"final/artifact.md"}
+    assert flow_project.read("final/artifact.md") == FINAL
+    result = result_of(flow_project)
+    assert (result["approved"], result["reviewed"], result["open"]) == (True, True, {})
+    assert "result: .signoff/runs/one/final/artifact.md" in done.out
+
+
+def test_a_file_that_the_user_edited_is_kept(flow_project: FlowProject) -> None:
+    """The user may have finished the text by hand."""
+    prepare(flow_project)
+    flow_project.run("--limit", "calls=2")
+    (flow_project.run_dir / "final/artifact.md").write_text("Mine.\n")
+
+    done = flow_project.call("resume", "one", "--limit", "calls=4")
+
+    assert done.code == 12, done.err
+    assert flow_project.read("final/artifact.md") == "Mine.\n"
+
+
+def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
+    """It has not ended, and its draft is in the folder of its iteration."""
+    prepare(flow_project, ASKS_A_HUMAN)
+
+    done = flow_project.run()
+
+    assert done.code == 10, done.err
+    assert not (flow_project.run_dir / "final").exists()
+    assert flow_project.call("show", "one", "--json").json["result"] is None
