@@ -6,11 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.loop.artifacts import Artifact, artifacts
-from benchmarks.loop.engine_loop import engine_loop
+from benchmarks.loop.engine_loop import APPLY, EDIT, engine_loop
 from benchmarks.loop.meter import Meter
 from benchmarks.loop.naive import naive_loop
 from benchmarks.loop.outcome import LoopEnd, measure, summary
@@ -22,7 +23,6 @@ from benchmarks.table import table
 NAIVE, BEFORE, SIGNOFF = "naive", "before", "signoff"
 
 Loop = Callable[[Artifact, Simulation, Meter], Awaitable[LoopEnd]]
-LOOPS: Mapping[str, Loop] = {NAIVE: naive_loop, SIGNOFF: engine_loop}
 
 COLUMNS = {
     "rounds": "rounds",
@@ -45,10 +45,11 @@ COUNTS = {
 def main() -> int:
     """Runs all loops, prints the tables and reports whether the targets were met."""
     arguments = _arguments()
-    report = run(artifacts(arguments.seed), arguments.seed)
+    report = run(artifacts(arguments.seed), arguments.seed, arguments.mode)
     if arguments.before:
         earlier = json.loads(arguments.before.read_text(encoding="utf-8"))
-        assert earlier["seed"] == arguments.seed, "the other report has another seed"
+        same = all(earlier[name] == report[name] for name in ("seed", "mode"))
+        assert same, "the other report has another seed or mode"
         report["loops"][BEFORE] = earlier["loops"][SIGNOFF]
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -57,21 +58,22 @@ def main() -> int:
     }
     print(_means(loops))
     if arguments.rounds:
-        print(_by_round(loops))
+        print(_details(loops))
     print(_targets(report["targets"]))
     missed = [each for each in report["targets"] if not each["met"]]
     return 1 if arguments.strict and missed else 0
 
 
-def run(chosen: Iterable[Artifact], seed: int) -> dict[str, Any]:
+def run(chosen: Iterable[Artifact], seed: int, mode: str = APPLY) -> dict[str, Any]:
     """Returns the report: the figures of each loop over the artifacts, and the targets."""
     chosen = list(chosen)
+    kinds: dict[str, Loop] = {NAIVE: naive_loop, SIGNOFF: partial(engine_loop, mode=mode)}
     loops = {
         name: summary([_outcome(loop, each, seed) for each in chosen])
-        for name, loop in LOOPS.items()
+        for name, loop in kinds.items()
     }
     targets = [target.judged(loops[NAIVE]["sum"], loops[SIGNOFF]["sum"]) for target in TARGETS]
-    return {"seed": seed, "loops": loops, "targets": targets}
+    return {"seed": seed, "mode": mode, "loops": loops, "targets": targets}
 
 
 def _outcome(loop: Loop, artifact: Artifact, seed: int) -> Any:
@@ -86,7 +88,12 @@ def _outcome(loop: Loop, artifact: Artifact, seed: int) -> Any:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="seed of the simulation (1)")
-    parser.add_argument("--rounds", action="store_true", help="show each round as well")
+    parser.add_argument(
+        "--mode", choices=(APPLY, EDIT), default=APPLY, help="how refine steps work (apply)"
+    )
+    parser.add_argument(
+        "--rounds", action="store_true", help="show the sums of each round and of each agent"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
     parser.add_argument(
         "--before", type=Path, metavar="FILE", help="compare with a file that --json wrote"
@@ -108,13 +115,17 @@ def _means(loops: Mapping[str, Any]) -> str:
     return table(("loop", "", *COLUMNS.values(), *COUNTS.values()), rows)
 
 
-def _by_round(loops: Mapping[str, Any]) -> str:
+def _details(loops: Mapping[str, Any]) -> str:
     keys = ("calls", "critics", "tokens_in", "cached", "tokens_out")
-    rows = [
-        [name, f"round {each['round']}", *(f"{each[key]:,}" for key in keys)]
+    groups = [
+        (name, group, label)
         for name, loop in loops.items()
-        for each in loop["by_round"]
+        for group, label in (
+            *((each, f"round {each['round_number']}") for each in loop["by_round"]),
+            *((each, each["agent"]) for each in loop["by_agent"]),
+        )
     ]
+    rows = [[name, label, *(f"{group[key]:,}" for key in keys)] for name, group, label in groups]
     return table(("loop", "sum", *(key.replace("_", " ") for key in keys)), rows)
 
 

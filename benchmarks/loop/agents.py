@@ -43,12 +43,9 @@ class SimulatedAgent(ABC):
 
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Answers after some virtual time."""
-        schema = request.schema
-        # A schema is sent along with the prompt and is paid for like it.
-        sent = [request.system or "", json.dumps(schema) if schema else "", request.prompt]
-        sent += [path.read_text(encoding="utf-8") for path in _files(request)]
         reply = self._answer(request, call)
-        await self._meter.call(self.name, call.visit, "\n".join(sent), reply.text, call.emit)
+        sent = "\n".join(_sent(request))
+        await self._meter.call(self.name, call.visit, sent, reply.text, call.emit)
         if _files(request):
             self._edit(request, call)
         return Reply(reply.text, reply.value, usage=Usage(tokens_in=0, tokens_out=0, usd=0.0))
@@ -84,7 +81,7 @@ class Critic(SimulatedAgent):
         alarms = self._with_memory(request.prompt, text, constraint, call.visit)
         self._simulation.reported(alarms)
         answer = critique(constraint, alarms)
-        if "impact" not in request.prompt:
+        if not any("impact" in part for part in _sent(request)):
             for issue in answer["issues"]:
                 del issue["impact"]
         return _structured(request, answer) or Reply(dumps(answer))
@@ -117,7 +114,7 @@ class Judge(SimulatedAgent):
             for ref, name in shown.items()
             if (alarm := self._simulation.alarms.get(ref)) is not None
         ]
-        answer, work_order = verdict(decisions)
+        answer, work_order = verdict(decisions, self._simulation.literal_edits(shown, call.visit))
         structured = _structured(request, {**answer, "bill_of_work": work_order})
         text = f"=== ADJUDICATION ===\n{dumps(answer)}\n=== BILL_OF_WORK ===\n{work_order}\n"
         return structured or Reply(text)
@@ -146,7 +143,19 @@ class Fixer(SimulatedAgent):
         path.write_text(fixed, encoding="utf-8")
 
     def _work(self, request: AgentRequest) -> list[str]:
-        return [ref for ref in reading.work(request.prompt) if ref in self._simulation.alarms]
+        """Returns the findings it is asked to fix: those described, and those quoted as edits."""
+        order = reading.material(request.prompt, "BILL_OF_WORK") or ""
+        described = reading.work(request.prompt)
+        alarms = self._simulation.alarms
+        return [ref for ref in alarms if ref in described or alarms[ref].quote in order]
+
+
+def _sent(request: AgentRequest) -> list[str]:
+    """Returns everything that the model reads and that is paid for."""
+    # A schema is sent along with the prompt, and a file that is edited has to be read first.
+    schema = [json.dumps(request.schema)] if request.schema else []
+    files = [path.read_text(encoding="utf-8") for path in _files(request)]
+    return [request.system or "", *schema, request.prompt, *files]
 
 
 def _files(request: AgentRequest) -> list[Path]:

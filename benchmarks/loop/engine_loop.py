@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,17 +28,21 @@ from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.files import RunFiles
 
+APPLY, EDIT = "apply", "edit"
+"""How refine steps work: literal edits are applied, or an agent edits the file."""
 REREVIEW = {"rereview": "changed"}
 ENDS = (IterationLimit, NotConverging)
 """Why a run may end without approval."""
 
 
-async def engine_loop(artifact: Artifact, simulation: Simulation, meter: Meter) -> LoopEnd:
+async def engine_loop(
+    artifact: Artifact, simulation: Simulation, meter: Meter, mode: str = APPLY
+) -> LoopEnd:
     """Runs the flow to its end."""
     agents = agents_of(simulation, meter)
     known = {name: KnownAgent("simulated", declared=lambda: CAPABILITIES) for name in agents}
     flow = Flow(
-        config=flow_config(),
+        config=flow_config(mode),
         goal=Goal(goal=artifact.goal),
         constraints=tuple(
             Constraint(name, summary=summary, rules=(Rule(name, summary),))
@@ -58,15 +63,16 @@ async def engine_loop(artifact: Artifact, simulation: Simulation, meter: Meter) 
     return LoopEnd(approved, result.iteration, text, asyncio.get_running_loop().time())
 
 
-def flow_config() -> GenflowConfig:
+@cache
+def flow_config(mode: str) -> GenflowConfig:
     """Returns the flow, with incremental re-review if this version has it."""
     for in_step, in_flow in ((REREVIEW, {}), ({}, REREVIEW)):
         with suppress(SignoffError):
-            return GenflowConfig.from_dict(_definition(in_step, in_flow))
-    return GenflowConfig.from_dict(_definition({}, {}))
+            return GenflowConfig.from_dict(_definition(mode, in_step, in_flow))
+    return GenflowConfig.from_dict(_definition(mode, {}, {}))
 
 
-def _definition(in_step: dict[str, str], in_flow: dict[str, str]) -> dict[str, Any]:
+def _definition(mode: str, in_step: dict[str, str], in_flow: dict[str, str]) -> dict[str, Any]:
     return {
         "max_iterations": ROUNDS,
         # The naive loop takes up every finding; by default, a flow ignores those of LOW severity.
@@ -75,7 +81,7 @@ def _definition(in_step: dict[str, str], in_flow: dict[str, str]) -> dict[str, A
             {"step": "generate", "agent": "author"},
             {"step": "critique", "name": "review", "agent": "critic", **in_step},
             {"step": "adjudicate", "agent": "judge"},
-            {"step": "refine", "agent": "fixer", "mode": "edit", "loop_to": "review"},
+            {"step": "refine", "agent": "fixer", "mode": mode, "loop_to": "review"},
         ],
         **in_flow,
     }

@@ -94,7 +94,8 @@ async def _judge(
         for n, alarm in enumerate(alarms, start=1)
     ]
     reviews = "\n\n".join(dumps(critique(*each)) for each in found.items())
-    answer, changes = verdict(decisions)
+    edits = simulation.literal_edits([alarm.ref for _name, alarm, _pursue in decisions], number)
+    answer, changes = verdict(decisions, edits)
     prompt = f"{_JUDGE}\n{goal}\n{_shown(text)}\n# Reviews\n\n{reviews}\n"
     await meter.call("judge", number, prompt, f"{dumps(answer)}\n\n{changes}")
     pursued = [alarm.ref for _name, alarm, pursue in decisions if pursue]

@@ -69,7 +69,7 @@ def measure(simulation: Simulation, meter: Meter, end: LoopEnd) -> Outcome:
         seconds=end.seconds,
         left=len(left),
         left_blocking=sum(each.severity in BLOCKING for each in left),
-        introduced=len(simulation.introduced),
+        introduced=len(simulation.appeared & set(simulation.introduced)),
         critical_reported=len(criticals),
         critical_dismissed=len(criticals & simulation.dismissed),
         calls=tuple(meter.calls),
@@ -93,13 +93,15 @@ FIGURES: dict[str, Callable[[Outcome], float]] = {
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Returns the sum and the mean of every figure, its sums by round, and each artifact's."""
+    """Returns all figures: their sums and means, by round, by agent and by artifact."""
     sums = {name: sum(map(figure, outcomes)) for name, figure in FIGURES.items()}
+    calls = [call for each in outcomes for call in each.calls]
     return {
         "artifacts": len(outcomes),
         "sum": {name: round(value, 3) for name, value in sums.items()},
         "mean": {name: round(value / len(outcomes), 3) for name, value in sums.items()},
-        "by_round": by_round([call for each in outcomes for call in each.calls]),
+        "by_round": grouped(calls, "round_number"),
+        "by_agent": grouped(calls, "agent"),
         "outcomes": [
             {name: value for name, value in asdict(each).items() if name != "calls"}
             | {name: FIGURES[name](each) for name in ("calls", "tokens_in", "cached", "tokens_out")}
@@ -108,17 +110,19 @@ def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def by_round(calls: Sequence[CallRecord]) -> list[dict[str, int]]:
-    """Returns the calls and tokens of each round, summed over all artifacts."""
+def grouped(calls: Sequence[CallRecord], attribute: str) -> list[dict[str, Any]]:
+    """Returns the calls and tokens of each round or each agent, summed over all artifacts."""
+    groups: dict[Any, list[CallRecord]] = {}
+    for call in calls:
+        groups.setdefault(getattr(call, attribute), []).append(call)
     return [
         {
-            "round": number,
-            "calls": len(chosen),
-            "critics": sum(call.agent == "critic" for call in chosen),
-            "tokens_in": sum(call.tokens_in for call in chosen),
-            "cached": sum(call.cached for call in chosen),
-            "tokens_out": sum(call.tokens_out for call in chosen),
+            attribute: name,
+            "calls": len(group),
+            "critics": sum(call.agent == "critic" for call in group),
+            "tokens_in": sum(call.tokens_in for call in group),
+            "cached": sum(call.cached for call in group),
+            "tokens_out": sum(call.tokens_out for call in group),
         }
-        for number in sorted({call.round_number for call in calls})
-        for chosen in [[call for call in calls if call.round_number == number]]
+        for name, group in sorted(groups.items())
     ]

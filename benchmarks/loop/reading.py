@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-DISMISSED, OPEN = "dismissed", "open"
+DISMISSED, OPEN, FIXED = "dismissed", "open", "fixed"
+"""The status of a known finding, in the words of the prompt."""
 
+_STATUS = re.compile(rf"\b({DISMISSED}|{OPEN}|{FIXED})\b", re.IGNORECASE)
 _REF = re.compile(r"\(ref ([\w-]+)\)")
 _ISSUE_ID = re.compile(r"\b[a-z]+-\d{3}\b")
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*):")
@@ -62,9 +64,11 @@ def known(prompt: str, ref: str, quote: str) -> str | None:
     """Returns the status of a finding in the list of known ones; None if it is not listed."""
     start = " ".join(quote.split())[:40]
     for entry in _entries(_without(prompt, "ARTIFACT", "CRITIQUES", "GOAL")):
-        if ref in _REF.findall(entry) or start in entry:
-            words = entry.replace(start, "").lower()
-            return DISMISSED if DISMISSED in words else OPEN if OPEN in words else None
+        if ref not in _REF.findall(entry) and start not in entry:
+            continue
+        status = _STATUS.search(entry.replace(start, ""))
+        if status:
+            return status[0].lower()
     return None
 
 

@@ -35,15 +35,21 @@ def _issue(constraint: str, number: int, alarm: Alarm) -> dict[str, Any]:
     }
 
 
-def verdict(decisions: Sequence[tuple[str, Alarm, bool]]) -> tuple[dict[str, Any], str]:
-    """Returns a judge's answer and its work order; a decision is an id, an alarm and "pursue"."""
+def verdict(
+    decisions: Sequence[tuple[str, Alarm, bool]], edits: Mapping[str, str]
+) -> tuple[dict[str, Any], str]:
+    """Returns a judge's answer and its work order.
+
+    A decision is an id, an alarm and whether it is pursued. `edits` has the new text of each
+    passage that the judge knows how to fix, by ref; the others are described in words.
+    """
     pursued = [(name, alarm) for name, alarm, pursue in decisions if pursue]
     blocked = any(alarm.severity in BLOCKING for _name, alarm in pursued)
     answer = {
         "decisions": [_decision(*each) for each in decisions],
         "status": "REWRITE" if blocked else "APPROVED",
     }
-    return answer, "\n\n".join(_entry(*each) for each in pursued)
+    return answer, "\n\n".join(_entry(*each, edits.get(each[1].ref)) for each in pursued)
 
 
 def _decision(name: str, alarm: Alarm, pursue: bool) -> dict[str, Any]:
@@ -59,11 +65,14 @@ def _decision(name: str, alarm: Alarm, pursue: bool) -> dict[str, Any]:
     }
 
 
-def _entry(name: str, alarm: Alarm) -> str:
-    finding = with_ref(alarm.finding, alarm.ref)
-    return (
-        f"### Issue: {name} ({alarm.severity})\n\n{finding}\nChange to: {alarm.fix or '(delete)'}"
-    )
+def _entry(name: str, alarm: Alarm, new: str | None) -> str:
+    heading = f"### Issue: {name} ({alarm.severity})"
+    if new is None:
+        return f"{heading}\n\n{with_ref(alarm.finding, alarm.ref)}"
+    find = f"Find:\n```\n{alarm.quote}\n```"
+    if not new:
+        return f"{heading}\n\nDelete\n\n{find}"
+    return f"{heading}\n\nReplace\n\n{find}\n\nReplace:\n```\n{new}\n```"
 
 
 def conform(value: Any, schema: Mapping[str, Any]) -> Any:

@@ -58,7 +58,10 @@ class Simulation:
     artifact: Artifact
     seed: int
     rates: Rates = field(default_factory=Rates)
-    introduced: list[Defect] = field(default_factory=list)
+    introduced: dict[str, Defect] = field(default_factory=dict)
+    """Defects that edits can bring in, by ref; an edit that is not applied brings in none."""
+    appeared: set[str] = field(default_factory=set)
+    """The refs of all defects that some text had."""
     alarms: dict[str, Alarm] = field(default_factory=dict)
     """Everything that critics have reported, by ref."""
     dismissed: set[str] = field(default_factory=set)
@@ -95,19 +98,33 @@ class Simulation:
             alarm = self.alarms[ref]
             if alarm.quote not in text:
                 continue
-            passage = alarm.quote
-            if self._coin("fix", ref, round_number) < self.rates.fixed:
-                text, passage = text.replace(alarm.quote, alarm.fix, 1), alarm.fix
+            passage = alarm.fix if self.succeeds(ref, round_number) else alarm.quote
             if self._coin("regression", ref, round_number) < self.rates.regression:
-                text = self._damage(text, passage, ref, round_number)
+                passage += f"\n{self._introduce(ref, round_number).bad}"
+            text = text.replace(alarm.quote, passage, 1)
         return text
 
+    def literal_edits(self, refs: Iterable[str], round_number: int) -> dict[str, str]:
+        """Returns the new text of each passage that the judge knows how to fix, by ref.
+
+        The fixer, who is asked about the others, fails with them: one coin decides for both, so
+        the rate of success is the same whether edits are applied or an agent makes them.
+        """
+        known = [ref for ref in refs if ref in self.alarms and self.succeeds(ref, round_number)]
+        return {ref: self.fix(self.alarms[ref].quote, [ref], round_number) for ref in known}
+
+    def succeeds(self, ref: str, round_number: int) -> bool:
+        """Tells whether work on a finding in a round leads to the correct text."""
+        return self._coin("fix", ref, round_number) < self.rates.fixed
+
     def left(self, text: str) -> list[Defect]:
-        """Returns the defects that a text has."""
-        return [each for each in self._defects().values() if each.bad in text]
+        """Returns the defects that a text has, and records that they were there."""
+        left = [each for each in self._defects().values() if each.bad in text]
+        self.appeared.update(each.ref for each in left)
+        return left
 
     def _defects(self) -> dict[str, Defect]:
-        return {each.ref: each for each in (*self.artifact.defects, *self.introduced)}
+        return {each.ref: each for each in self.artifact.defects} | self.introduced
 
     def _false_alarm(self, text: str, constraint: str, round_number: int) -> list[Alarm]:
         """Returns at most one report of a clean passage that this critic tends to misread."""
@@ -129,20 +146,16 @@ class Simulation:
         note = {"text": " as described above", "code": " /* checked */ "}[self.artifact.kind]
         return f"{passage[:-1]}{note}{passage[-1]}"
 
-    def _damage(self, text: str, passage: str, ref: str, round_number: int) -> str:
-        """Adds a new defect after the line of a passage, and records it."""
+    def _introduce(self, ref: str, round_number: int) -> Defect:
+        """Returns a new defect, which work on a finding in a round brings in."""
         random = self._random("damage", ref, round_number)
         constraint = random.choice(sorted(self.artifact.constraints))
         severity = random.choices(("CRITICAL", "HIGH", "MEDIUM", "LOW"), (1, 3, 4, 2))[0]
-        number = len(self.introduced) + 1
-        bad = f"This line, number {number} of its kind, is at odds with {constraint}."
+        name = f"n-{ref}-{round_number}"
+        bad = f"This line, number {name}, is at odds with {constraint}."
         finding = f"The line contradicts what {constraint} asks for."
-        defect = Defect(f"n{number}", constraint, severity, bad, "", finding, planted=False)
-        self.introduced.append(defect)
-        start = text.index(passage) + len(passage)
-        end = text.find("\n", start)
-        at = len(text) if end < 0 else end
-        return f"{text[:at]}\n{bad}{text[at:]}"
+        defect = Defect(name, constraint, severity, bad, "", finding, planted=False)
+        return self.introduced.setdefault(name, defect)
 
     def _coin(self, decision: str, about: str, round_number: int) -> float:
         return self._random(decision, about, round_number).random()
