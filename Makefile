@@ -41,7 +41,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports docs format bench bench-peers agents model pins clean
+.PHONY: help setup demo test check fast lint types imports docs format bench bench-loop bench-peers agents model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ check: lint types imports fast ## quick checks: lint, types, import contracts, f
 
 bench: setup ## measure this engine against the raw SQLite floor
 	@$(BIN)/python -m benchmarks
+
+bench-loop: setup ## measure the review loop with simulated agents
+	@$(BIN)/python -m benchmarks.loop
 
 bench-peers: setup ## the same work side by side with other engines
 	@$(BIN)/python -m benchmarks.peers
