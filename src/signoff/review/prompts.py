@@ -131,7 +131,9 @@ def _product_prompt(build: Callable[P, str]) -> Callable[P, ProductPrompt]:
     @wraps(build)
     def build_prompt(*args: P.args, **material: P.kwargs) -> ProductPrompt:
         values = {name: _to_json(value) for name, value in material.items() if value}
-        return ProductPrompt(build(*args, **material), values)
+        text = build(*args, **material)
+        shared = text.shared if isinstance(text, ProductPrompt) else 0
+        return ProductPrompt(text, values, shared=shared)
 
     return build_prompt
 
@@ -220,11 +222,14 @@ def critic_prompt(
     guidance: Sequence[str] = (),
 ) -> str:
     """Returns the prompt for a critic; its beginning is the same for all constraints."""
-    return _join(
+    shared = _join(
         _CRITIC,
         _enclose("GOAL", _cut(goal, GOAL_FOR_CRITICS)),
         _enclose("ARTIFACT", artifact) or "The artifact is empty.",
         _guidance(guidance),
+    )
+    prompt = _join(
+        shared,
         f"# Constraint {constraint.id} (priority {constraint.priority})",
         constraint.summary.strip(),
         "\n".join(_rule(rule) for rule in constraint.rules),
@@ -232,6 +237,7 @@ def critic_prompt(
         _enclose("ANALYSIS", analysis),
         f"Review the artifact against {constraint.id} now.",
     )
+    return ProductPrompt(prompt, shared=len(shared))
 
 
 @_product_prompt

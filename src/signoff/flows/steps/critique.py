@@ -7,7 +7,7 @@ remaining ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,13 +82,19 @@ class CritiqueHandler(FlowHandler):
         ]
         if self.step.execution == "parallel":
             items = [item for group in groups for item in group]
-            return _critiques(await ctx.map(items, critic, key="critics"))
+            reviews = await ctx.map(items, critic, key="critics", cache_group=self._cache_group)
+            return _critiques(reviews)
         critiques: list[Critique] = []
         for group in groups:
             critiques += _critiques(await ctx.map(group, critic, key=group[0]["constraint"]))
             if _issues_that(critiques, IssueBehavior.HALT, IssueBehavior.ESCALATE):
                 break
         return critiques
+
+    def _cache_group(self, item: Mapping[str, str]) -> str | None:
+        """Returns the agent, if it pays once for what all its prompts begin with."""
+        agent = item["agent"]
+        return agent if self.flow.capabilities(agent).prompt_caching else None
 
     async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
         prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
