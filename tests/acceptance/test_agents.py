@@ -1,5 +1,7 @@
 """Agents by settings alone, on the real command line."""
 
+import json
+
 import pytest
 
 from tests.acceptance.cli_project import CliProject
@@ -58,6 +60,24 @@ def test_a_whole_review_needs_neither_a_model_nor_python(project: CliProject) ->
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert judge_reply(project) == "PASS"
+
+
+def test_cached_tokens_are_shown_and_cost_their_own_price(project: CliProject) -> None:
+    """Users want to see whether the cache works, and a bill that is right."""
+    price = "{in: 10, out: 100, cached: 1}"
+    project.write(".signoff/config.yaml", SETTINGS.replace("yaml}", f"yaml, price: {price}}}"))
+    usage = "{tokens_in: 12300, tokens_cached: 9800, tokens_out: 800, usd: null}"
+    project.write("script.yaml", f"rules:\n- {{step: draft, text: A draft., usage: {usage}}}\n")
+
+    project.signoff("run", "flow.py", "--name", "one")
+    text = project.signoff("show", "one").stdout
+    shown = json.loads(project.signoff("show", "one", "--json").stdout)
+
+    assert "12,300 in (9,800 cached) · 800 out" in text
+    assert "13,100 tokens (9,800 cached)" in text
+    (entry,) = [each for each in shown["ledger"] if each["agent"] == "writer"]
+    assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (12300, 9800, 800)
+    assert entry["usd"] == pytest.approx((2500 * 10 + 9800 * 1 + 800 * 100) / 1_000_000)
 
 
 def test_a_run_whose_agent_fails_can_be_continued_by_hand(project: CliProject) -> None:

@@ -5,6 +5,11 @@ from typing import Any
 import pytest
 
 from signoff.agents.anthropic import AnthropicModel
+from signoff.core.context import StepContext
+from signoff.core.effects import AgentRequest, ProductPrompt
+from signoff.core.outcome import Outcome
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
 from signoff.errors import (
     AgentAuth,
     AgentBadOutput,
@@ -12,8 +17,12 @@ from signoff.errors import (
     AgentError,
     AgentTransient,
 )
+from signoff.review.constraint import Constraint
+from signoff.review.prompts import critic_prompt
+from signoff.runtime.engine import Engine
+from signoff.store.memory import MemoryStore
 from signoff.testing import AgentSuite
-from signoff.testing.agent_harness import TextReply, ask
+from signoff.testing.agent_harness import TextReply, ask, call_for
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.anthropic import AnthropicServer
 
@@ -139,6 +148,7 @@ async def test_tokens_read_from_a_cache_are_counted(harness: HttpHarness) -> Non
 
     assert usage is not None
     assert (usage.tokens_in, usage.tokens_out) == (1105, 9)
+    assert (usage.tokens_cached, usage.tokens_cache_write) == (1000, 100)
 
 
 @pytest.mark.parametrize("reason", ["refusal", "max_tokens", "model_context_window_exceeded"])
@@ -171,3 +181,99 @@ async def test_an_error_inside_the_stream_is_an_error(
         await ask(harness.agent())
 
     assert type(raised.value) is meant
+
+
+CACHED = {"type": "ephemeral"}
+ARTIFACT = "The quick brown fox jumps over the lazy dog. " * 400
+
+
+def review_of(constraint: str, artifact: str = ARTIFACT) -> ProductPrompt:
+    return critic_prompt(goal="A text.", artifact=artifact, constraint=Constraint(constraint))
+
+
+def asking_for(constraint: str, **options: Any) -> AgentRequest:
+    prompt = review_of(constraint)
+    return AgentRequest(str(prompt), shared=prompt.shared, **options)
+
+
+async def test_what_critics_share_is_marked_for_the_cache(harness: HttpHarness) -> None:
+    """The API caches nothing by itself: without the mark, each critic pays for the artifact."""
+    requests = [asking_for(name, system="You review.") for name in ("style", "structure")]
+    for request in requests:
+        await harness.set_behaviors(TextReply("Fine."))
+        await harness.agent().ask(request, call_for())
+
+    bodies = [heard.body for heard in harness.server.heard]
+    (shared, style), (same, structure) = [body["messages"][0]["content"] for body in bodies]
+    assert shared == same
+    assert shared["cache_control"] == CACHED
+    assert ARTIFACT.strip() in shared["text"]
+    assert "style" in style["text"]
+    assert "structure" in structure["text"]
+    assert "cache_control" not in style
+    seen = [received.prompt for received in harness.received_requests()]
+    assert seen == [request.prompt for request in requests]
+
+
+async def test_a_long_system_prompt_is_marked_for_the_cache(harness: HttpHarness) -> None:
+    """It stays the same when the artifact changes; a short one cannot be cached alone."""
+    role = "You review texts. " * 100
+    await harness.agent().ask(asking_for("style", system=role), call_for())
+
+    assert body_of(harness)["system"] == [{"type": "text", "text": role, "cache_control": CACHED}]
+    assert harness.received_requests()[-1].system == role
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        AgentRequest("Write a poem. " * 400, system="You write. " * 400),
+        AgentRequest("Short. Review it.", shared=6),
+        AgentRequest("All of it is shared. " * 400, shared=21 * 400),
+    ],
+    ids=["not shared", "short", "nothing of its own"],
+)
+async def test_a_request_that_a_cache_cannot_help_is_not_marked(
+    harness: HttpHarness, request_: AgentRequest
+) -> None:
+    """Writing to the cache costs more than reading it saves unless another request follows."""
+    await harness.agent().ask(request_, call_for())
+
+    assert body_of(harness)["messages"] == [{"role": "user", "content": request_.prompt}]
+    assert body_of(harness).get("system") == request_.system
+
+
+async def test_half_a_character_in_the_shared_part_does_not_move_its_end(
+    harness: HttpHarness,
+) -> None:
+    """The two halves of an emoji become one character on the way."""
+    shared = "\ud83d\ude00" + "a" * 2000
+    await harness.agent().ask(AgentRequest(shared + "own", shared=len(shared)), call_for())
+
+    first, second = body_of(harness)["messages"][0]["content"]
+    assert (first["text"], second["text"]) == ("\U0001f600" + "a" * 2000, "own")
+
+
+async def test_critics_of_one_step_pay_once_for_the_artifact(harness: HttpHarness) -> None:
+    """If all were sent at once, none would find the cache filled."""
+    names = ["style", "structure", "facts"]
+    await harness.set_behaviors(*[TextReply("Fine.") for _ in names])
+
+    async def review(ctx: StepContext, name: str) -> dict[str, Any]:
+        reply = await ctx.ask("critic", review_of(name))
+        return reply.usage.to_json() if reply.usage else {}
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        usages = await ctx.map(names, review, cache_group=lambda _name: "critic")
+        return Outcome.OK, {"usages": usages}
+
+    workflow = Workflow("review", StepDef("work", handler=work, next={Outcome.OK: None}))
+    async with Engine(MemoryStore(), agents={"critic": harness.agent()}) as engine:
+        result = await engine.start(workflow, name="one")
+
+    first, *others = result.state["usages"]
+    assert (first["tokens_cached"], first["tokens_cache_write"] > 4000) == (0, True)
+    for usage in others:
+        assert usage["tokens_cached"] == first["tokens_cache_write"]
+        assert usage["tokens_cache_write"] == 0
+        assert usage["tokens_in"] == first["tokens_in"]

@@ -143,3 +143,16 @@ async def test_a_refusal_of_the_model_is_not_an_answer(harness: HttpHarness) -> 
 
     with pytest.raises(AgentBadOutput, match="cannot help"):
         await ask(harness.agent())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_the_cached_part_of_the_prompt_is_reported(
+    harness: HttpHarness, stream: bool
+) -> None:
+    """The server caches by itself; the count shows whether it did."""
+    await harness.set_behaviors(TextReply("Yes.", usage=Usage(2000, 7, tokens_cached=1920)))
+
+    usage = (await ask(harness.agent(stream=stream))).usage
+
+    assert usage is not None
+    assert (usage.tokens_in, usage.tokens_cached, usage.tokens_cache_write) == (2000, 1920, None)

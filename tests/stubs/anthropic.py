@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from signoff.core.spend import Usage
 from signoff.testing.agent_harness import Fault, ReceivedRequest, Refusal, TextReply, TruncatedReply
 from tests.stubs.model_server import ErrorResponse, Heard, ModelServer, pieces_of
 
@@ -21,15 +22,28 @@ REFUSALS = {
 }
 
 
+MIN_CACHED_TOKENS = 1024
+
+
 class AnthropicServer(ModelServer):
-    """Streams messages made of text, or of one use of the tool that was asked for."""
+    """Streams messages made of text, or of one use of the tool that was asked for.
+
+    What a request marks for the cache is in it from the first event of the answer on.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._prefixes: set[str] = set()
 
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/v1/messages"
 
     def question(self, heard: Heard) -> ReceivedRequest:
         (message,) = heard.body["messages"]
-        return ReceivedRequest(message["content"], heard.body.get("system"), heard.body["model"])
+        system = heard.body.get("system")
+        return ReceivedRequest(
+            _text(message["content"]), system and _text(system), heard.body["model"]
+        )
 
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if not heard.path.startswith("/v1/models"):
@@ -57,7 +71,7 @@ class AnthropicServer(ModelServer):
         if forced:
             block = {"type": "tool_use", "id": "toolu_1", "name": forced, "input": {}}
         usage = {} if says.usage is None else {"output_tokens": says.usage.tokens_out}
-        yield _event({"type": "message_start", "message": _message(heard, says)})
+        yield _event({"type": "message_start", "message": self._message(heard, says)})
         yield _event({"type": "content_block_start", "index": 0, "content_block": block})
         yield _event({"type": "ping"})
         for piece in pieces_of(says.text):
@@ -77,22 +91,50 @@ class AnthropicServer(ModelServer):
         yield _event({"type": "message_delta", "delta": end, "usage": usage})
         yield _event({"type": "message_stop"})
 
+    def _message(self, heard: Heard, says: TextReply | TruncatedReply) -> dict[str, Any]:
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": heard.body["model"],
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {} if says.usage is None else self._usage(heard, says.usage),
+        }
+
+    def _usage(self, heard: Heard, usage: Usage) -> dict[str, Any]:
+        """Returns the counts; `input_tokens` leaves out what was cached."""
+        prefix = _marked_prefix(heard.body)
+        tokens = len(prefix) // 4 if len(prefix) // 4 >= MIN_CACHED_TOKENS else 0
+        read = tokens if prefix in self._prefixes else 0
+        self._prefixes.add(prefix)
+        return {
+            "input_tokens": usage.tokens_in,
+            "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": tokens - read,
+            "output_tokens": 1,
+        }
+
     def whole(self, heard: Heard, says: TextReply | TruncatedReply) -> Mapping[str, Any]:
         raise NotImplementedError("the agent under test always streams")
 
 
-def _message(heard: Heard, says: TextReply | TruncatedReply) -> dict[str, Any]:
-    used = {} if says.usage is None else {"input_tokens": says.usage.tokens_in, "output_tokens": 1}
-    return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": heard.body["model"],
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": used,
-    }
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _text(content: str | list[dict[str, Any]]) -> str:
+    return "".join(block["text"] for block in _blocks(content))
+
+
+def _marked_prefix(body: Mapping[str, Any]) -> str:
+    """Returns everything up to the last block that is marked for the cache."""
+    before = marked = json.dumps(body.get("tools", ""))
+    for block in [*_blocks(body.get("system", "")), *_blocks(body["messages"][0]["content"])]:
+        before += block["text"]
+        marked = before if "cache_control" in block else marked
+    return marked if marked != json.dumps(body.get("tools", "")) else ""
 
 
 def _event(data: Mapping[str, Any]) -> str:

@@ -99,7 +99,9 @@ class OpenAIServer(ModelServer):
         assert usage is not None
         counted = {"prompt_tokens": usage.tokens_in, "completion_tokens": usage.tokens_out}
         cost = {} if self.cost is None else {"cost": self.cost}
-        return {**counted, "total_tokens": usage.tokens, **cost}
+        # The cached tokens are a part of the prompt's.
+        details = {"prompt_tokens_details": {"cached_tokens": usage.tokens_cached or 0}}
+        return {**counted, "total_tokens": usage.tokens, **details, **cost}
 
 
 def _head(heard: Heard, kind: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from signoff.agents.answer import ModelAnswer, judge, replace_lone_surrogates
 from signoff.agents.quota_resets import find_reset_time
 from signoff.core.digest import digest
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.spend import Usage
+from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.documents.bounded import OutOfBounds, search
 from signoff.runtime.effect_errors import FREE, error_from_json, with_usage
 from signoff.runtime.ports import Call
@@ -150,6 +150,7 @@ def find_entry(
 def portable_request(request: AgentRequest) -> dict[str, Any]:
     """Returns a request as it is recorded, independent of the path of its workspace."""
     data = request.to_json()
+    data.pop("shared", None)  # a hint for prompt caches, which older recordings do not have
     folder = data.pop("workspace", None)
     text = replace_lone_surrogates(json.dumps(data, ensure_ascii=False))
     portable: dict[str, Any] = json.loads(text)
@@ -192,7 +193,7 @@ def entry_problems(raw: Any) -> list[str]:
         Usage(**(raw.get("usage") or {}))
     except TypeError:
         problems.append(
-            f"usage must have tokens_in, tokens_out, usd and model only, not {raw['usage']!r}"
+            f"usage must have {', '.join(USAGE_AMOUNTS)} and model only, not {raw['usage']!r}"
         )
     return [*problems, *_fault_problems(raw.get("fault"))]
 

@@ -13,7 +13,7 @@ from signoff.agents.http_errors import ServerRefusal, error_body, server_message
 from signoff.agents.options import one_of, whole_number
 from signoff.agents.server import Server
 from signoff.agents.structured import with_schema
-from signoff.agents.vendor_json import token_count
+from signoff.agents.vendor_json import cached_count, token_count
 from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
@@ -24,6 +24,9 @@ STRUCTURED = ("tool", "schema", "prompt")
 """A tool the model must use (every model), an output schema (recent ones), or instructions."""
 
 TOOL = "answer"
+
+MIN_CACHED_TOKENS = 1024
+"""No model caches less; some need more, and ignore the mark until then."""
 
 _STATUS_BY_TYPE = {
     "authentication_error": 401,
@@ -47,6 +50,7 @@ class AnthropicModel(HttpModel):
         json_schema=True,
         system_prompt=True,
         streaming=True,
+        prompt_caching=True,
         model_family="anthropic",
         own_models_only=True,
         model_choice=ModelChoice.REQUIRED,
@@ -74,7 +78,8 @@ class AnthropicModel(HttpModel):
         options = dict(request.options)
         answer_format = self._answer_format(request)
         prompt = with_schema(request.prompt, None if answer_format else request.schema)
-        system = {"system": request.system} if request.system else {}
+        system = {"system": _system(request)} if request.system else {}
+        question: Any = {"role": "user", "content": _content(prompt, request)}
         message = _StreamedMessage(model, call.emit)
         stream = await _client(server).messages.create(
             model=model,
@@ -82,7 +87,7 @@ class AnthropicModel(HttpModel):
             stream=True,
             extra_headers={"Idempotency-Key": call.idempotency_key},
             extra_body={**options, **system, **answer_format},
-            messages=[{"role": "user", "content": prompt}],
+            messages=[question],
         )
         async with stream:
             async for event in stream:
@@ -115,6 +120,29 @@ class AnthropicModel(HttpModel):
         return ServerRefusal(status, server_message(error), error.response.headers)
 
 
+def _system(request: AgentRequest) -> str | list[dict[str, Any]]:
+    """Returns the system prompt, marked for the cache if other requests have the same one."""
+    system = request.system or ""
+    return [_cached_block(system)] if request.shared and _may_be_cached(system) else system
+
+
+def _content(prompt: str, request: AgentRequest) -> str | list[dict[str, Any]]:
+    """Returns the user's message: the shared part in a block of its own, marked for the cache."""
+    shared, own = prompt[: request.shared], prompt[request.shared :]
+    if not shared.strip() or not own.strip() or not _may_be_cached((request.system or "") + shared):
+        return prompt
+    return [_cached_block(shared), {"type": "text", "text": own}]
+
+
+def _cached_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
+
+
+def _may_be_cached(text: str) -> bool:
+    """Returns whether a text can have enough tokens for the cache; a token has at least a byte."""
+    return len(text.encode()) >= MIN_CACHED_TOKENS
+
+
 class _StreamedMessage(StreamedAnswer):
     """Collects a message from its events."""
 
@@ -144,8 +172,12 @@ class _StreamedMessage(StreamedAnswer):
 
     def _add_usage(self, usage: dict[str, Any] | None) -> None:
         self._counts.update({name: n for name, n in (usage or {}).items() if n is not None})
-        inputs = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-        self.tokens_in = sum(token_count(self._counts.get(name)) or 0 for name in inputs) or None
+        self.tokens_cached = cached_count(self._counts.get("cache_read_input_tokens"))
+        self.tokens_cache_write = cached_count(self._counts.get("cache_creation_input_tokens"))
+        # This count is of the rest only, without what was read from the cache or written to it.
+        rest = token_count(self._counts.get("input_tokens"))
+        counts = (rest, self.tokens_cached, self.tokens_cache_write)
+        self.tokens_in = sum(count or 0 for count in counts) or None
         self.tokens_out = token_count(self._counts.get("output_tokens"))
 
 

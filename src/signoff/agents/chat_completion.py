@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.agents.answer import StreamedAnswer
-from signoff.agents.vendor_json import token_count
+from signoff.agents.vendor_json import as_dict, cached_count, token_count
 
 
 class ChatCompletion(StreamedAnswer):
@@ -21,6 +21,9 @@ class ChatCompletion(StreamedAnswer):
         if usage := chunk.get("usage"):
             self.tokens_in = token_count(usage.get("prompt_tokens"))
             self.tokens_out = token_count(usage.get("completion_tokens"))
+            # Unlike Anthropic's, this count is a part of `prompt_tokens`.
+            details = as_dict(usage.get("prompt_tokens_details"))
+            self.tokens_cached = cached_count(details.get("cached_tokens"))
             self.cost = usage.get("cost")
         for choice in (chunk.get("choices") or [])[:1]:
             message = choice.get("delta") or choice.get("message") or {}

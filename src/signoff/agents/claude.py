@@ -34,10 +34,9 @@ _EDIT_TOOLS = ("Edit", "Write", "NotebookEdit")
 _OPTIONAL_TOOLS = frozenset({*_READ_TOOLS, "LS", "WebFetch", "WebSearch", "ToolSearch"})
 """A denial of these may cost the answer some facts, but no requested work is missing."""
 
-_INPUT_COUNTS = (
-    *("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"),
-    *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
-)
+_READ_COUNTS = ("cacheReadInputTokens", "cache_read_input_tokens")
+_WRITE_COUNTS = ("cacheCreationInputTokens", "cache_creation_input_tokens")
+_INPUT_COUNTS = ("inputTokens", "input_tokens", *_READ_COUNTS, *_WRITE_COUNTS)
 _OUTPUT_COUNTS = ("outputTokens", "output_tokens")
 """The names of token counts, per model and in total."""
 
@@ -236,7 +235,14 @@ def _usage(result: Mapping[str, Any]) -> Usage | None:
         return Usage(usd=usd) if usd is not None else None
     # Small models do side work in the same call; the most expensive one is the main model.
     main = max(models, key=lambda name: models[name].get("costUSD") or 0, default=None)
-    return Usage(_sum_counts(counts, _INPUT_COUNTS), _sum_counts(counts, _OUTPUT_COUNTS), usd, main)
+    return Usage(
+        _sum_counts(counts, _INPUT_COUNTS),
+        _sum_counts(counts, _OUTPUT_COUNTS),
+        usd,
+        main,
+        tokens_cached=_sum_counts(counts, _READ_COUNTS),
+        tokens_cache_write=_sum_counts(counts, _WRITE_COUNTS),
+    )
 
 
 def _sum_counts(counts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:

@@ -19,7 +19,7 @@ from signoff.agents.kinds import BUNDLED
 from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
 from signoff.agents.structured import is_strict, with_schema
-from signoff.agents.vendor_json import as_dict, as_text
+from signoff.agents.vendor_json import as_dict, as_text, cached_count
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentTransient
@@ -119,7 +119,11 @@ class CodexReader(OutputReader):
                 return self._read_item(as_dict(data.get("item")))
             case "turn.completed":
                 counts = as_dict(data.get("usage"))
-                usage = Usage(counts.get("input_tokens"), counts.get("output_tokens"))
+                usage = Usage(
+                    counts.get("input_tokens"),
+                    counts.get("output_tokens"),
+                    tokens_cached=cached_count(counts.get("cached_input_tokens")),
+                )
                 self.update(complete=True, finish="completed", usage=usage if counts else None)
             case "turn.failed":
                 reason = _failure_reason(data.get("error"))

@@ -35,7 +35,7 @@ from signoff.agents.quota_resets import find_reset_time
 from signoff.agents.structured import with_schema
 from signoff.agents.transcript import Transcript
 from signoff.core.effects import AgentRequest, CommandResult
-from signoff.core.spend import Usage
+from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.documents.regular_files import read_regular
 from signoff.errors import (
     AgentAuth,
@@ -196,7 +196,7 @@ class CommandAgent(HeadlessAgent):
         for kind in self._codes.values():
             one_of("codes", kind, _ERRORS)
         for name in self._usage:
-            one_of("usage", name, ("tokens_in", "tokens_out", "usd"))
+            one_of("usage", name, USAGE_AMOUNTS)
 
 
 def _fill(argument: str, values: Mapping[str, str | None]) -> str:

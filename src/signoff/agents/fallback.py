@@ -12,9 +12,9 @@ from typing import Any
 
 from signoff.agents.base import AgentWrapper
 from signoff.core.effects import AgentRequest, Reply
-from signoff.core.spend import Usage
+from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.errors import AgentAuth, AgentError, AgentQuota
-from signoff.runtime.effect_errors import usage_of, with_usage
+from signoff.runtime.effect_errors import FREE, usage_of, with_usage
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for
 
 
@@ -75,8 +75,10 @@ def _sum(refused: Usage | None, usage: Usage | None) -> Usage | None:
     """Adds the cost of the refused call; an unknown cost makes the sum unknown."""
     if refused is None or usage is None:
         return None
+    if refused == FREE:
+        return usage
     sums: dict[str, Any] = {}
-    for name in ("tokens_in", "tokens_out", "usd"):
+    for name in USAGE_AMOUNTS:
         one, two = getattr(refused, name), getattr(usage, name)
         sums[name] = None if one is None or two is None else one + two
     return replace(usage, **sums)

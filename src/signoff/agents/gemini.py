@@ -209,19 +209,23 @@ def _server_message(text: str) -> str:
 
 def _usage(stats: Any) -> Usage | None:
     models = as_dict(as_dict(stats).get("models"))
-    tokens_in = _sum_counts(models, "prompt", "input_tokens")
+    tokens_in = sum(_counts(models, "prompt", "input_tokens"))
     if not tokens_in:
         # Every prompt has tokens, so a count of 0 means that the cost is unknown.
         return None
-    answer = _sum_counts(models, "candidates", "output_tokens")
-    thoughts = _sum_counts(models, "thoughts", "thoughts_tokens")
-    return Usage(tokens_in, answer + thoughts, model=next(iter(models)))
+    answer = sum(_counts(models, "candidates", "output_tokens"))
+    thoughts = sum(_counts(models, "thoughts", "thoughts_tokens"))
+    # A part of the prompt; both forms call it the same.
+    cached = _counts(models, "cached", "cached")
+    tokens_cached = sum(cached) if cached else None
+    model = next(iter(models))
+    return Usage(tokens_in, answer + thoughts, model=model, tokens_cached=tokens_cached)
 
 
-def _sum_counts(models: Mapping[str, Any], in_document: str, in_stream: str) -> int:
-    """Adds a count over all models; documents and streams report it under different names."""
+def _counts(models: Mapping[str, Any], in_document: str, in_stream: str) -> list[int]:
+    """Returns a count of each model; documents and streams report it under different names."""
     counts = [
         as_dict(model.get("tokens")).get(in_document, model.get(in_stream))
         for model in map(as_dict, models.values())
     ]
-    return sum(count for count in counts if isinstance(count, int))
+    return [count for count in counts if isinstance(count, int)]

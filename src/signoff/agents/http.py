@@ -181,8 +181,12 @@ class HttpModel(ABC):
                 f"{self.label} does not accept the option {reserved[0]!r}: signoff sets it"
             )
         system = replace_lone_surrogates(request.system) if request.system else None
-        prompt = replace_lone_surrogates(request.prompt)
-        return model, replace(request, system=system, prompt=prompt, options=options)
+        # In two parts, because joining a surrogate pair changes the length of its part.
+        shared = replace_lone_surrogates(request.prompt[: request.shared])
+        prompt = shared + replace_lone_surrogates(request.prompt[request.shared :])
+        return model, replace(
+            request, system=system, prompt=prompt, options=options, shared=len(shared)
+        )
 
     @asynccontextmanager
     async def _converting_errors(self, server: Server, seconds: float) -> AsyncIterator[None]:

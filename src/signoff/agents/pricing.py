@@ -31,6 +31,15 @@ class Price:
 
     tokens_in: float
     tokens_out: float
+    cached: float | None = None
+    """For input read from the prompt cache; the full price of input if unknown."""
+    cache_write: float | None = None
+    """For input written to it; the price of other input where writing costs nothing extra."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, float]) -> Price:
+        """Reads an entry of the price list, or an agent's `price:`."""
+        return cls(data["in"], data["out"], data.get("cached"), data.get("cache_write"))
 
     def cost(self, usage: Usage) -> float | None:
         """Returns the cost of a call, or None when its tokens are unknown."""
@@ -38,7 +47,16 @@ class Price:
             return 0.0
         if usage.tokens_in is None or usage.tokens_out is None:
             return None
-        return (usage.tokens_in * self.tokens_in + usage.tokens_out * self.tokens_out) / MILLION
+        # A wrong report must not make the rest negative.
+        read = min(usage.tokens_cached or 0, usage.tokens_in)
+        written = min(usage.tokens_cache_write or 0, usage.tokens_in - read)
+        parts = [
+            (usage.tokens_in - read - written, self.tokens_in),
+            (read, self.tokens_in if self.cached is None else self.cached),
+            (written, self.tokens_in if self.cache_write is None else self.cache_write),
+            (usage.tokens_out, self.tokens_out),
+        ]
+        return sum(tokens * price for tokens, price in parts) / MILLION
 
 
 FREE = Price(0.0, 0.0)
@@ -61,7 +79,7 @@ def price_list() -> Mapping[str, Price]:
 
     text = files("signoff.agents").joinpath("prices.yaml").read_text("utf-8")
     data: dict[str, Any] = YAML(typ="safe", pure=True).load(text)
-    return {name: Price(each["in"], each["out"]) for name, each in data["models"].items()}
+    return {name: Price.from_json(each) for name, each in data["models"].items()}
 
 
 @dataclass(frozen=True)

@@ -28,3 +28,8 @@ def token_count(count: object) -> int | None:
     """Returns a reported token count; servers that do not count send nothing, or 0."""
     counted = isinstance(count, int) and not isinstance(count, bool) and count > 0
     return count if counted else None  # type: ignore[return-value]  # an int, by the line above
+
+
+def cached_count(count: object) -> int | None:
+    """Returns a reported count of cached tokens; 0 means that nothing was cached."""
+    return 0 if count == 0 and isinstance(count, int) else token_count(count)

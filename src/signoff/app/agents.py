@@ -159,7 +159,7 @@ def _priced(agent: Agent, settings: AgentSettings) -> Agent:
     tariff = Tariff(
         model=options.get("model"),
         free=declared.free,
-        own=Price(own["in"], own["out"]) if own else None,
+        own=Price.from_json(own) if own else None,
         other_server="base_url" in options,
     )
     return Priced(agent, tariff)

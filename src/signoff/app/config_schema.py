@@ -46,14 +46,16 @@ class AgentSection(BaseModel):
     fallback: str | None = Field(
         None, min_length=1, description="the name of the agent that answers when this one cannot"
     )
-    price: dict[Literal["in", "out"], float] | None = Field(None, description=PRICE)
+    price: dict[Literal["in", "out", "cached", "cache_write"], float] | None = Field(
+        None, description=PRICE
+    )
 
     @field_validator("price")
     @classmethod
     def _is_a_price(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         if value is None:
             return None
-        if set(value) != {"in", "out"} or not all(0 <= each < math.inf for each in value.values()):
+        if not {"in", "out"} <= set(value) or not all(0 <= n < math.inf for n in value.values()):
             raise ValueError(value)
         return value
 

@@ -61,7 +61,9 @@ class AgentSettings:
     fallback: str | None = None
     """The agent that answers if this one cannot."""
     price: Mapping[str, float] | None = None
-    """Dollars per million tokens, `in` and `out`; None means the price list."""
+    """Dollars per million tokens: `in`, `out`, and optionally `cached` and `cache_write`.
+
+    None means the price list."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options that are specific to the kind of agent."""
 

@@ -151,6 +151,7 @@ def spend_to_json(spend: Spend) -> dict[str, Any]:
         "usd": spend.usd,
         "known_tokens": spend.known_tokens,
         "known_usd": spend.known_usd,
+        "known_cached": spend.known_cached,
         "seconds": round(spend.seconds, 3),
     }
 
@@ -178,5 +179,8 @@ def entry_to_json(entry: LedgerEntry) -> dict[str, Any]:
         "model": entry.model or None,
         "calls": entry.calls,
         "tokens": None if entry.unknown_tokens else entry.tokens_in + entry.tokens_out,
+        "tokens_in": None if entry.unknown_tokens else entry.tokens_in,
+        "tokens_cached": None if entry.unknown_cached else entry.tokens_cached,
+        "tokens_out": None if entry.unknown_tokens else entry.tokens_out,
         "usd": None if entry.unknown_usd else entry.usd,
     }

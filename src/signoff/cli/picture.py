@@ -129,7 +129,8 @@ def spent(line: Timeline) -> Iterator[str]:
     if spend.known_tokens:
         more = "+" if spend.unknown_tokens else ""
         of = f" of {limits.tokens:,}" if limits.tokens is not None else ""
-        yield f"{spend.known_tokens:,}{more} tokens{of}"
+        cached = f" ({spend.known_cached:,} cached)" if spend.known_cached else ""
+        yield f"{spend.known_tokens:,}{more} tokens{of}{cached}"
     of = f" of {money(limits.usd)}" if limits.usd is not None else ""
     if spend.unknown_usd and not spend.known_usd:
         yield f"cost unknown{of}"

@@ -29,6 +29,9 @@ T = TypeVar("T")
 ItemHandler = Callable[["StepContext", Any], Any]
 """`(ctx, item) -> result`, plain or async; the result is stored."""
 
+CacheGroup = Callable[[Any], str | None]
+"""`(item) -> group`: items of one group send prompts that begin alike; None is in no group."""
+
 OnFailure = Literal["raise", "keep"]
 
 
@@ -99,6 +102,7 @@ class FanOutCall:
     on_failure: OnFailure | Literal["ask"]
     """`ask` keeps failures for a human to decide about, and raises what an operator must fix."""
     otherwise: Otherwise[list[Any]] | None = None
+    cache_group: CacheGroup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,7 @@ class StepContext:
         `files` are texts the agent works on in a fresh folder of their own, in place of a
         `workspace`; with `edit`, the reply's `contents` are the edited texts. `about` has in
         plain values what the prompt says in words, for an outside worker. A `ProductPrompt`
-        may carry a system prompt and a schema of its own.
+        may carry a system prompt, a schema, and the length of the part it shares with others.
         """
         if files and workspace is not None:
             raise UsageError("ask() takes files= or workspace=, not both")
@@ -195,6 +199,7 @@ class StepContext:
             "options": options,
             "files": dict(files) if files else None,
             "about": dict(about) if about else None,
+            "shared": prompt.shared if isinstance(prompt, ProductPrompt) else None,
         }
         # An `AgentRequest` as data. It identifies the call, so what is not set is left out: a
         # parameter that is added later must not change the identity of recorded calls.
@@ -260,6 +265,7 @@ class StepContext:
         retries: int = 0,
         on_failure: OnFailure = "raise",
         otherwise: Otherwise[list[Any]] | Request | None = None,
+        cache_group: CacheGroup | None = None,
     ) -> Awaitable[list[Any]]:
         """Runs the handler for all items at once and returns their results in order.
 
@@ -269,9 +275,15 @@ class StepContext:
         is a `Failure`; otherwise `ItemsFailed` is raised after all have ended. With
         `otherwise`, a human chooses whether failed items are retried; those that are not
         become a `Failure`.
+
+        `cache_group` names the items whose prompts begin alike and are sent to an agent with a
+        prompt cache. The first item of each group goes ahead, and the others start once its
+        agent begins to answer, so that they find the cache filled.
         """
         decision = _otherwise(otherwise)
-        fan = FanOutCall(items, handler, key, concurrency, retries, on_failure, decision)
+        fan = FanOutCall(
+            items, handler, key, concurrency, retries, on_failure, decision, cache_group
+        )
         return self._port().map(self, fan)
 
     def park(self, until: datetime | timedelta, *, key: str = "park") -> Awaitable[None]:

@@ -51,10 +51,11 @@ class ProductPrompt(str):
     and its schema differently and still find the recorded answer.
     """
 
-    __slots__ = ("material", "schema", "system")
+    __slots__ = ("material", "schema", "shared", "system")
     material: Any
     system: str | None
     schema: dict[str, Any] | None
+    shared: int
 
     def __new__(
         cls,
@@ -63,10 +64,15 @@ class ProductPrompt(str):
         *,
         system: str | None = None,
         schema: dict[str, Any] | None = None,
+        shared: int = 0,
     ) -> ProductPrompt:
-        """Returns the text with its material; none if the key alone identifies the request."""
+        """Returns the text with its material; none if the key alone identifies the request.
+
+        Other prompts of the same step begin with the same `shared` characters.
+        """
         prompt = super().__new__(cls, text)
         prompt.material, prompt.system, prompt.schema = material, system, schema
+        prompt.shared = shared
         return prompt
 
 
@@ -106,6 +112,8 @@ class AgentRequest:
     """Whether the workspace is a copy for this call alone."""
     about: dict[str, Any] = field(default_factory=dict)
     """The task in plain values, for an outside worker; the prompt says the same in words."""
+    shared: int = 0
+    """How many characters at the start of the prompt other requests have too, for prompt caches."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""

@@ -67,13 +67,17 @@ class Usage:
     tokens_out: int | None = None
     usd: float | None = None
     model: str | None = None
+    tokens_cached: int | None = None
+    """The part of `tokens_in` that was read from the provider's prompt cache."""
+    tokens_cache_write: int | None = None
+    """The part of `tokens_in` that was written to the cache, if that has a price of its own."""
 
     def impossible(self) -> dict[str, Any]:
         """Returns the amounts that no call can have: negative, not finite, or not numbers."""
-        amounts = {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out, "usd": self.usd}
         return {
             name: value
-            for name, value in amounts.items()
+            for name in USAGE_AMOUNTS
+            for value in [getattr(self, name)]
             if value is not None and not (_is_amount(value) and value < _ABSURD)
         }
 
@@ -97,6 +101,9 @@ class Usage:
 
 _USAGE_FIELDS = tuple(f.name for f in fields(Usage))
 
+USAGE_AMOUNTS = tuple(name for name in _USAGE_FIELDS if name != "model")
+"""The fields of `Usage` that are numbers."""
+
 
 class LedgerEntry(NamedTuple):
     """What one agent cost one step of one run."""
@@ -111,6 +118,10 @@ class LedgerEntry(NamedTuple):
     usd: float = 0.0
     unknown_tokens: int = 0
     unknown_usd: int = 0
+    tokens_cached: int = 0
+    """The part of `tokens_in` that was read from a prompt cache."""
+    unknown_cached: int = 0
+    """How many calls did not report that part."""
 
     def plus(self, usage: Usage | None) -> LedgerEntry:
         """Returns it with one more call."""
@@ -125,6 +136,9 @@ class LedgerEntry(NamedTuple):
             self.usd + (reported.usd or 0.0),
             self.unknown_tokens + (reported.tokens is None),
             self.unknown_usd + (reported.usd is None),
+            self.tokens_cached + (reported.tokens_cached or 0),
+            # Without input there is nothing to cache.
+            self.unknown_cached + (reported.tokens_cached is None and reported.tokens_in != 0),
         )
 
 
@@ -144,6 +158,8 @@ class Spend:
     """How many calls did not report their cost."""
     seconds: float = 0.0
     """Time the run was at work, without waits for humans."""
+    known_cached: int = 0
+    """Tokens that are known to have been read from a prompt cache; `known_tokens` has them too."""
 
     @property
     def tokens(self) -> int | None:
@@ -164,6 +180,7 @@ class Spend:
         self.unknown_tokens += reported.tokens is None
         self.known_usd += reported.usd or 0.0
         self.unknown_usd += reported.usd is None
+        self.known_cached += reported.tokens_cached or 0
 
     def to_json(self) -> dict[str, float]:
         """Returns the totals that are not zero."""

@@ -38,6 +38,9 @@ LONGEST_GOAL = 20_000
 """Characters of the goal that reviewers and fixers get; the author gets all of it."""
 MAX_FINDINGS = 10
 
+_OF_CONSTRAINT = ("constraint", "priority", "summary", "rules", "sources", "analysis", "known")
+"""The values of a critic's prompt that are not the same for all critics of a step."""
+
 Templates = Mapping[str, str]
 """The templates that a flow replaces, by name."""
 NO_TEMPLATES: Templates = MappingProxyType({})
@@ -153,7 +156,9 @@ def critic_prompt(
         "guidance": list(guidance),
     }
     names = ("critic", "critic_system", "severities")
-    return _prompt(names, values, material, templates, CRITIQUE_SCHEMA if structured else None)
+    prompt = _prompt(names, values, material, templates, CRITIQUE_SCHEMA if structured else None)
+    prompt.shared = _shared_length(prompt, _template("critic", templates), values)
+    return prompt
 
 
 def adjudicator_prompt(
@@ -254,6 +259,15 @@ def _prompt(
     return ProductPrompt(
         text, identity, system=system[0].strip() if system else None, schema=schema
     )
+
+
+def _shared_length(prompt: str, template: str, values: Mapping[str, str]) -> int:
+    """Returns how many characters come before the first line that depends on the constraint."""
+    tags = [f"{{{{{kind}{name}}}}}" for name in _OF_CONSTRAINT for kind in ("", "#", "^")]
+    positions = [template.find(tag) for tag in tags if tag in template]
+    head, line_break, _ = template[: min(positions, default=0)].rpartition("\n")
+    shared = fill(head, values) if line_break else ""
+    return len(shared) if prompt.startswith(shared) else 0
 
 
 def _template(name: str, templates: Templates) -> str:

@@ -41,6 +41,7 @@ def format_spend(spend: Spend) -> str:
     if spend.calls == 0:
         return calls
     tokens = _partial(count(spend.known_tokens, "token"), spend.known_tokens, spend.unknown_tokens)
+    tokens += f" ({spend.known_cached:,} cached)" if spend.known_cached else ""
     cost = _partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
     if not tokens and not cost:
         return f"{calls} · tokens and cost unknown"

@@ -85,6 +85,8 @@ class AttemptEffects:
         """Requests that no one has awaited yet: scope, key and coroutine, by a token."""
         self._suspended: dict[str, list[Suspension]] = {}
         """Why a handler or an item of a fan-out could not continue, by its scope."""
+        self._when_answering: dict[str, Callable[[], None]] = {}
+        """What to call when an agent begins to answer, by the scope of the request."""
 
     # Called by the context
 
@@ -181,6 +183,10 @@ class AttemptEffects:
     def may_block(self) -> None:
         """Prepares the engine for ordinary code that may block the event loop."""
         self._services.may_block()
+
+    def when_answering(self, scope: str, notify: Callable[[], None]) -> None:
+        """Calls `notify` when an agent begins to answer a request of a scope, or fails to."""
+        self._when_answering[scope] = notify
 
     # Called by the runner
 
@@ -290,6 +296,8 @@ class AttemptEffects:
         call = EffectCall(ctx, identity, effect, payload_digest, self._limits, agent)
         if effect.kind is EffectKind.ASK and self._is_for_human(call):
             return ask_human(self._effect_runner, self.inbox, call, record)
+        if effect.kind is EffectKind.ASK and ctx.scope in self._when_answering:
+            call = call._replace(answering=self._when_answering[ctx.scope])
         if record is None:
             return await self._shielded(self._effect_runner.perform(call))
         # It was started, and its end is not recorded.

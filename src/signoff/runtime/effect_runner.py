@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -62,6 +62,8 @@ class EffectCall(NamedTuple):
     agent: str
     """The agent or role that is asked; empty for other effects."""
     attempt: int = 1
+    answering: Callable[[], None] = lambda: None
+    """Called when the agent begins to answer, and when an attempt ends in any other way."""
 
 
 class EffectRunner:
@@ -148,7 +150,10 @@ class EffectRunner:
                 raise asyncio.CancelledError
             began = self._services.clock.monotonic()
             agent_call, sent = self._call(call), True
-            reply, usage = await self._services.performers.perform(call.effect, agent_call)
+            try:
+                reply, usage = await self._services.performers.perform(call.effect, agent_call)
+            finally:
+                call.answering()
         except asyncio.CancelledError:
             # We stopped it ourselves, so it is not in doubt. What the agent has charged until
             # then is unknown, unless the request was never sent: then it is free.
@@ -195,6 +200,7 @@ class EffectRunner:
         state = self._journal.state
 
         def emit(text: str) -> None:
+            call.answering()
             self._services.notify(Progress(name, step, call.id, text))
 
         def started(process: dict[str, Any]) -> None:

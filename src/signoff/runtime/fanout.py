@@ -5,6 +5,9 @@ When it finishes, its result is recorded, and a replay returns that result witho
 item again: otherwise, answering the requests of a thousand items one by one would run a
 thousand items each time. An item that waits lets the others continue, and one that fails is
 retried alone. The fan-out itself returns, raises or suspends only after all items have ended.
+
+Items whose prompts begin alike may form a group. Then the first of them goes ahead, so that it
+fills the provider's prompt cache: if all started at once, each would pay for the common part.
 """
 
 from __future__ import annotations
@@ -40,6 +43,26 @@ FELL_SHORT = (errors.StepFailed, errors.AgentBadOutput, errors.AgentTimeout)
 
 
 @dataclass
+class _Turn:
+    """When an item may start: at once, or after the first item of its cache group."""
+
+    leader: asyncio.Event | None = None
+    """Set when the leader's agent begins to answer; None if the item need not wait."""
+    answering: asyncio.Event | None = None
+    """What this item sets for the others; None if none waits for it."""
+
+    async def wait(self) -> None:
+        """Returns when the item may start."""
+        if self.leader is not None:
+            await self.leader.wait()
+
+    def release(self) -> None:
+        """Lets the others start."""
+        if self.answering is not None:
+            self.answering.set()
+
+
+@dataclass
 class FanOut:
     """One call of `ctx.map`."""
 
@@ -53,6 +76,8 @@ class FanOut:
     _failed: dict[str, str] = field(default_factory=dict)
     """Failures that the handler got before the replay, by the item's index."""
     _operator_errors: list[errors.OperatorError] = field(default_factory=list)
+    _leaders: dict[str, asyncio.Event] = field(default_factory=dict)
+    """By cache group, what is set when the agent of its first item begins to answer."""
 
     async def run(self) -> list[Any]:
         """Runs all items and returns their results in order."""
@@ -66,10 +91,9 @@ class FanOut:
             self._blocked = self.effects.inbox.blocked(scopes)
         limit = self.fan.concurrency
         slots = asyncio.Semaphore(limit) if limit else nullcontext()
-        numbered = enumerate(zip(scopes, items, strict=True))
-        ended = await asyncio.gather(
-            *(self._item(index, scope, item, slots) for index, (scope, item) in numbered)
-        )
+        groups = [self.fan.cache_group(item) if self.fan.cache_group else None for item in items]
+        numbered = zip(range(len(items)), scopes, items, groups, strict=True)
+        ended = await asyncio.gather(*(self._item(*each, slots) for each in numbered))
         # All items have ended by now. A suspension goes first: the failures of other items are
         # recorded, and the replay after the wait returns them.
         resting = [end for end in ended if isinstance(end, Suspension)]
@@ -110,8 +134,22 @@ class FanOut:
         error = {"type": errors.ItemsFailed.__name__, "failures": by_index}
         self.journal.record(ev.EffectFinished(self.identity, error=error))
 
+    def _turn(self, group: str | None) -> _Turn:
+        """Returns when an item may start: the first one of a group that comes here goes ahead."""
+        if group is None:
+            return _Turn()
+        if group in self._leaders:
+            return _Turn(leader=self._leaders[group])
+        self._leaders[group] = asyncio.Event()
+        return _Turn(answering=self._leaders[group])
+
     async def _item(
-        self, index: int, scope: str, item: Any, slots: AbstractAsyncContextManager[Any]
+        self,
+        index: int,
+        scope: str,
+        item: Any,
+        group: str | None,
+        slots: AbstractAsyncContextManager[Any],
     ) -> Any:
         done = self.journal.state.items
         if scope in done:
@@ -120,13 +158,20 @@ class FanOut:
             return Failure(self._failed[str(index)], index)
         if scope in self._blocked:
             return WaitingForAnswer(AnswerPending(), self._blocked[scope])
+        # Only items that run can lead: the ones above have nothing left to send.
+        turn = self._turn(group)
         try:
+            # Waiting holds no slot: the item that is waited for may need it.
+            await turn.wait()
             async with slots:
-                return await self._attempts(index, scope, item)
+                return await self._attempts(index, scope, item, turn)
         except Suspension as suspension:
             return suspension
+        finally:
+            # However the leader ends, the others must not wait any longer.
+            turn.release()
 
-    async def _attempts(self, index: int, scope: str, item: Any) -> Any:
+    async def _attempts(self, index: int, scope: str, item: Any, turn: _Turn) -> Any:
         state = self.journal.state
         if self._used(scope) > self.fan.retries:
             # It had used its retries before the run stopped because of another item.
@@ -137,6 +182,8 @@ class FanOut:
             feedback = earlier[-1] if earlier else self.ctx.feedback
             answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
             ctx = self.ctx.in_item(item_scope(scope, attempt), attempt, feedback, answers)
+            if turn.answering is not None:
+                self.effects.when_answering(ctx.scope, turn.release)
             try:
                 result = await awaited(self.fan.handler(ctx, item))
                 self.effects.check_awaited(ctx.scope, ctx.step_id)
@@ -147,6 +194,7 @@ class FanOut:
                     raise
                 if isinstance(error, errors.OperatorError):
                     self._operator_errors.append(error)
+                turn.release()
                 problem, fresh = _error_text(error), isinstance(error, FELL_SHORT)
                 self.journal.record(ev.ItemFailed(scope, problem, fresh))
                 position = RequestPosition(self._used(scope), self.fan.retries)

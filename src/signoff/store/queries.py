@@ -72,11 +72,12 @@ WHERE id = ? AND state = 'open'
 
 PUT_LEDGER = """
 INSERT OR REPLACE INTO ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
-                               unknown_tokens, unknown_usd)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                               unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 LEDGER = """
-SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd
+SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd,
+       tokens_cached, unknown_cached
 FROM ledger WHERE run = ? ORDER BY step, agent, model
 """
 

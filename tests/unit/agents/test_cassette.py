@@ -49,6 +49,13 @@ async def test_a_recording_is_replayed_without_the_agent(file: Path) -> None:
     assert recorded == replayed == reply
 
 
+async def test_a_recording_from_before_prompts_had_a_shared_part_is_replayed(file: Path) -> None:
+    """The prompt is the same; where its shared part ends does not change the answer."""
+    await ask(box(file, "Fine."))
+
+    assert (await ask(box(file, mode="replay"), shared=3)).text == "Fine."
+
+
 async def test_a_cassette_contains_no_secrets(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cassettes are committed to repositories."""
     monkeypatch.setenv("MY_API_KEY", "zq-4711-very-secret")

@@ -47,7 +47,7 @@ async def test_an_answer_comes_with_its_cost_tokens_and_session(tmp_path: Path) 
     reply = await printing(tmp_path).ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.text == "Hello"
-    assert reply.usage == Usage(15, 3, 0.25)
+    assert reply.usage == Usage(15, 3, 0.25, tokens_cached=5, tokens_cache_write=0)
     assert (reply.session, reply.finish) == ("s-1", "end_turn")
 
 
@@ -230,7 +230,7 @@ def test_tokens_are_summed_over_all_models() -> None:
     reader.read_event({**RESULT, "modelUsage": models})
 
     reply = reader.reply
-    assert reply.usage == Usage(15, 6, 0.25, "large")
+    assert reply.usage == Usage(15, 6, 0.25, "large", tokens_cached=4, tokens_cache_write=0)
 
 
 async def test_the_vendors_key_is_not_sent_to_another_server(

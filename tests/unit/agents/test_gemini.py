@@ -65,7 +65,7 @@ async def test_text_before_a_tool_call_is_not_the_answer(tmp_path: Path) -> None
 
 async def test_a_single_result_document_is_understood(tmp_path: Path) -> None:
     """This is its other output format."""
-    tokens = {"prompt": 12, "candidates": 5, "thoughts": 2}
+    tokens = {"prompt": 12, "candidates": 5, "thoughts": 2, "cached": 8}
     document = {
         "session_id": "g",
         "response": "Hello",
@@ -76,7 +76,7 @@ async def test_a_single_result_document_is_understood(tmp_path: Path) -> None:
     reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.text == "Hello"
-    assert reply.usage == Usage(12, 7, model="m")
+    assert reply.usage == Usage(12, 7, model="m", tokens_cached=8)
 
 
 async def test_a_model_is_always_named(tmp_path: Path) -> None:
@@ -240,3 +240,10 @@ def test_missing_counts_are_unknown_not_zero() -> None:
     assert _usage({"models": {"m": {"tokens": {"prompt": 3, "candidates": 2}}}}) == Usage(
         3, 2, model="m"
     )
+
+
+def test_the_cached_part_of_the_prompt_is_read_from_the_stream_too() -> None:
+    """Streams report it under the same name, one level higher."""
+    models = {"m": {"input_tokens": 30, "output_tokens": 2, "cached": 20}}
+
+    assert _usage({"models": models}) == Usage(30, 2, model="m", tokens_cached=20)

@@ -45,6 +45,49 @@ async def test_tokens_become_money_where_the_price_is_known(
     assert usage.tokens == COUNTED.tokens
 
 
+MTOK = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "usd"),
+    [
+        ("claude-sonnet-4-5", Usage(MTOK, 0, tokens_cached=MTOK), 0.3),
+        ("claude-sonnet-4-5", Usage(MTOK, 0, tokens_cache_write=MTOK), 3.75),
+        (
+            "claude-sonnet-4-5",
+            Usage(10 * MTOK, MTOK, tokens_cached=6 * MTOK, tokens_cache_write=MTOK),
+            3 * 3 + 6 * 0.3 + 3.75 + 15,
+        ),
+        ("gpt-5", Usage(MTOK, 0, tokens_cached=MTOK), 0.125),
+        ("gpt-4.1", Usage(MTOK, 0, tokens_cached=MTOK), 0.5),
+        ("gpt-4o", Usage(MTOK, 0, tokens_cached=MTOK), 1.25),
+        ("gemini-2.5-flash", Usage(MTOK, 0, tokens_cached=MTOK), 0.075),
+    ],
+)
+async def test_cached_tokens_have_a_price_of_their_own(
+    model: str, usage: Usage, usd: float
+) -> None:
+    """A run with a warm cache would otherwise seem several times as expensive as it is."""
+    priced = await cost(Tariff(model), usage)
+
+    assert priced is not None
+    assert priced.usd == pytest.approx(usd)
+
+
+def test_cached_tokens_without_a_price_cost_as_much_as_others() -> None:
+    """A limit in dollars may be reached too early, but never too late."""
+    usage = Usage(MTOK, 0, tokens_cached=MTOK // 2, tokens_cache_write=MTOK // 4)
+
+    assert Price(2, 8).cost(usage) == 2.0
+
+
+def test_more_cached_tokens_than_tokens_do_not_make_a_call_cheaper_than_free() -> None:
+    """Servers have bugs, and a negative cost would lift every limit."""
+    usage = Usage(MTOK, 0, tokens_cached=9 * MTOK, tokens_cache_write=9 * MTOK)
+
+    assert Price(2, 8, 0.5, 3).cost(usage) == 0.5
+
+
 async def test_the_cost_an_agent_reports_itself_is_used() -> None:
     """An agent knows about discounts that no list has."""
     usage = await cost(Tariff("claude-sonnet-4-5"), Usage(10, 10, usd=0.5))
@@ -115,3 +158,4 @@ def test_the_price_list_is_complete() -> None:
 
     assert len(prices) > 20
     assert all(0 < price.tokens_in < price.tokens_out < 200 for price in prices.values())
+    assert all(0 < (price.cached or 0) < price.tokens_in for price in prices.values())

@@ -143,6 +143,28 @@ def test_an_unknown_status_is_reported_with_the_known_ones(project: Project) -> 
         list_runs(project, status=["stuck"])
 
 
+async def test_a_report_has_the_tokens_that_were_read_from_a_cache(project: Project) -> None:
+    """Without them, no one can tell whether the prompt cache works."""
+    await begin(project, Usage(100, 5, 0.25, tokens_cached=80))
+
+    report = show(project, "one").to_json()
+
+    (entry,) = report["ledger"]
+    assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (100, 80, 5)
+    assert (report["spend"]["tokens"], report["spend"]["known_cached"]) == (105, 80)
+
+
+async def test_a_report_does_not_know_what_no_call_reported_about_a_cache(
+    project: Project,
+) -> None:
+    """Runs of older versions have no such count, which does not mean that nothing was cached."""
+    await begin(project, Usage(100, 5, 0.25))
+
+    (entry,) = show(project, "one").to_json()["ledger"]
+
+    assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (100, None, 5)
+
+
 def test_a_call_in_doubt_has_an_unknown_cost(
     project: Project,
 ) -> None:
@@ -161,9 +183,10 @@ def test_a_call_in_doubt_has_an_unknown_cost(
 
     assert report["status"] == "interrupted"
     assert (report["spend"]["calls"], report["spend"]["usd"]) == (1, None)
-    assert report["ledger"] == [
-        {"step": "draft", "agent": "writer", "model": None, "calls": 1, "tokens": None, "usd": None}
-    ]
+    (entry,) = report["ledger"]
+    assert (entry["step"], entry["agent"], entry["model"]) == ("draft", "writer", None)
+    assert (entry["calls"], entry["tokens"], entry["usd"]) == (1, None, None)
+    assert (entry["tokens_in"], entry["tokens_cached"], entry["tokens_out"]) == (None, None, None)
 
 
 async def test_a_run_of_a_flow_reports_its_findings_by_round(project: Project) -> None:

@@ -381,9 +381,9 @@ def test_the_ledger_says_who_cost_what_in_which_step() -> None:
     )
 
     assert sorted(state.ledger.values()) == [
-        LedgerEntry("a", "claude", "", 1, 10, 5, 0.5, 0, 0),
-        LedgerEntry("a", "claude", "haiku", 2, 10, 5, 0.5, 1, 1),
-        LedgerEntry("a", "codex", "opus", 1, 1, 1, 0.25, 0, 0),
+        LedgerEntry("a", "claude", "", 1, 10, 5, 0.5, 0, 0, 0, 1),
+        LedgerEntry("a", "claude", "haiku", 2, 10, 5, 0.5, 1, 1, 0, 2),
+        LedgerEntry("a", "codex", "opus", 1, 1, 1, 0.25, 0, 0, 0, 1),
     ]
 
 
@@ -397,8 +397,8 @@ def test_a_lost_call_is_charged_to_the_agent_that_was_asked() -> None:
     )
 
     assert sorted(state.ledger.values()) == [
-        LedgerEntry("a", "claude", "", 2, 0, 0, 0.0, 2, 2),
-        LedgerEntry("a", "codex", "", 1, 10, 5, 0.5, 0, 0),
+        LedgerEntry("a", "claude", "", 2, 0, 0, 0.0, 2, 2, 0, 2),
+        LedgerEntry("a", "codex", "", 1, 10, 5, 0.5, 0, 0, 0, 1),
     ]
 
 

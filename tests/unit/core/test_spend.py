@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.core.spend import Limits, Spend, Usage, reached
+from signoff.core.spend import LedgerEntry, Limits, Spend, Usage, reached
 
 
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5", [1]], ids=str)
@@ -133,3 +133,32 @@ def test_a_model_is_known_by_some_text() -> None:
     usage = Usage(model=["a"])  # type: ignore[arg-type]  # as an agent might report it
 
     assert usage.cleaned().model == "['a']"
+
+
+def test_cached_tokens_are_a_part_of_the_input_that_limits_count() -> None:
+    """A limit on tokens means all of them; the price is what differs."""
+    spend = Spend()
+
+    spend.add(Usage(100, 20, 0.1, tokens_cached=80))
+
+    assert (spend.tokens, spend.known_cached) == (120, 80)
+    assert reached(Limits(tokens=120), spend) == "tokens"
+
+
+def test_a_ledger_counts_the_calls_that_did_not_report_cached_tokens() -> None:
+    """Unknown is not zero; without any input, though, nothing can have been cached."""
+    entry = LedgerEntry("a", "claude", "")
+
+    entry = entry.plus(Usage(100, 20, tokens_cached=80)).plus(Usage(0, 0, 0.0))
+    assert (entry.tokens_cached, entry.unknown_cached) == (80, 0)
+
+    entry = entry.plus(Usage(100, 20)).plus(None)
+    assert (entry.tokens_cached, entry.unknown_cached) == (80, 2)
+
+
+def test_an_impossible_count_of_cached_tokens_is_recognized() -> None:
+    """It would spoil the price and the totals."""
+    usage = Usage(1, 1, tokens_cached=-5)
+
+    assert usage.impossible() == {"tokens_cached": -5}
+    assert usage.cleaned() == Usage(1, 1)

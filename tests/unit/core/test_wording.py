@@ -65,3 +65,11 @@ def test_recording_a_call_computes_no_shape() -> None:
     assert record is not None
     assert record.shape == ""
     assert record.request == {"schema": _SCHEMA}
+
+
+def test_the_length_of_the_shared_part_does_not_identify_a_request() -> None:
+    """It is about prices, follows from the wording, and older versions did not record it."""
+    request = _request(shared=3)
+
+    assert request_digest(request) == request_digest(_request())
+    assert replay_digest(_state(), _ID, request, {}) == digest(_RECORDED)

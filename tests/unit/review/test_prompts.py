@@ -52,6 +52,10 @@ def test_critics_of_one_artifact_get_the_same_prompt_up_to_their_constraint() ->
 
     assert artifact in shared
     assert shared.endswith("# Constraint ")
+    tone, law = prompts
+    assert tone[: tone.shared] == law[: law.shared]
+    assert artifact in tone[: tone.shared]
+    assert tone[tone.shared :].lstrip().startswith("# Constraint ")
 
 
 def test_a_critic_sees_every_rule_and_the_whole_goal() -> None:

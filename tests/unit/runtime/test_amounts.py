@@ -52,3 +52,11 @@ def test_a_partly_known_cost_is_a_lower_bound() -> None:
     spend.add(None)
 
     assert format_spend(spend) == "2 calls · at least 1,200 tokens · at least $0.50"
+
+
+def test_the_cached_part_of_the_tokens_is_shown() -> None:
+    """It costs a fraction of the rest."""
+    spend = Spend(calls=1)
+    spend.add(Usage(12_300, 800, 0.5, tokens_cached=9_800))
+
+    assert format_spend(spend) == "1 call · 13,100 tokens (9,800 cached) · $0.50"

@@ -112,7 +112,7 @@ async def test_the_ledger_is_written_when_the_run_comes_to_rest() -> None:
 
     await bench.start(one_step(work))
 
-    entry = LedgerEntry("work", "claude", "", 4, 8, 12, 2.0, 0, 0)
+    entry = LedgerEntry("work", "claude", "", 4, 8, 12, 2.0, 0, 0, 0, 4)
     assert store.entries == [entry]
     assert store.ledger(store.row("run").id) == [entry]
     await bench.close()

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from signoff.core.spend import LedgerEntry
 from signoff.errors import StoreTooNew
+from signoff.runtime.store_port import RunId
 from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import start_run
@@ -85,6 +87,22 @@ def test_checkpoints_from_before_the_ledger_was_in_them_are_dropped(tmp_path: Pa
 
     assert left == (0,)
     assert len(backups(path)) == 1
+
+
+def test_cached_tokens_of_older_calls_are_unknown(tmp_path: Path) -> None:
+    """Those calls did not report them; 0 would claim that nothing was cached."""
+    path = tmp_path / "signoff.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        migrate(db, path, shipped_migrations()[:2])
+        db.execute("INSERT INTO ledger VALUES (1, 'draft', 'claude', '', 3, 10, 20, 0.5, 0, 0)")
+        db.execute("INSERT INTO checkpoints (run, seq, state) VALUES (1, 1, '{}')")
+
+    with closing(SqliteStore(path)) as store:
+        (entry,) = store.ledger(RunId(1))
+        left = store._db.execute("SELECT count(*) FROM checkpoints").fetchone()
+
+    assert entry == LedgerEntry("draft", "claude", "", 3, 10, 20, 0.5, 0, 0, 0, 3)
+    assert left == (0,)
 
 
 def test_a_database_of_this_version_is_opened_without_a_backup(path: Path) -> None:

@@ -10,6 +10,7 @@ from signoff.cli.options import CliCommand, open_here, output_options, run_argum
 from signoff.cli.output import Output
 from signoff.cli.summary import print_details, print_indented, print_summary, report_to_json
 from signoff.cli.text import moment
+from signoff.core.spend import LedgerEntry
 from signoff.documents.control_characters import json_text
 from signoff.runtime.amounts import duration, money
 from signoff.runtime.narration import describe_answer
@@ -82,12 +83,19 @@ def _describe(report: RunDetails, out: Output) -> None:
                 e.model or "-",
                 e.step,
                 e.calls,
-                "?" if e.unknown_tokens else f"{e.tokens_in + e.tokens_out:,}",
+                _tokens(e),
                 money(None if e.unknown_usd else e.usd),
             )
             for e in report.ledger
         ]
         out.table(("AGENT", "MODEL", "STEP", "CALLS", "TOKENS", "COST"), costs)
+
+
+def _tokens(entry: LedgerEntry) -> str:
+    if entry.unknown_tokens:
+        return "?"
+    cached = f" ({entry.tokens_cached:,} cached)" if entry.tokens_cached else ""
+    return f"{entry.tokens_in:,} in{cached} · {entry.tokens_out:,} out"
 
 
 def _print_errors(line: Timeline, out: Output) -> None:

@@ -101,7 +101,12 @@ class Reading:
     async def read_all(self, ctx: StepContext, items: Sequence[Item], *, key: str) -> list[Any]:
         """Has these critics review the artifact at the same time."""
         critic = CriticHandler(self.flow, self.step, self.state, self.text)
-        return await ctx.map(items, critic, key=key)
+        return await ctx.map(items, critic, key=key, cache_group=self._cache_group)
+
+    def _cache_group(self, item: Mapping[str, str]) -> str | None:
+        """Returns the agent, if it pays once for what all its prompts begin with."""
+        agent = item["agent"]
+        return agent if self.flow.capabilities(agent).prompt_caching else None
 
     def update(
         self, ctx: StepContext, results: Sequence[Mapping[str, Any]]

@@ -44,6 +44,15 @@ class SpendTests(StoreFixture):
 
         assert store.ledger(run.run) == [cheap]
 
+    def test_cached_tokens_are_stored(self, store: Store) -> None:
+        """They show whether a prompt cache works."""
+        run = start_run(store)
+        cached = _entry()._replace(tokens_cached=7, unknown_cached=1)
+
+        run.append(ledger=[cached])
+
+        assert store.ledger(run.run) == [cached]
+
     def test_a_hostile_ledger_entry_does_not_stop_a_run(self, store: Store) -> None:
         """Half a surrogate pair in a model's name, or a huge token count, must not end a run."""
         run = start_run(store)
