@@ -18,20 +18,17 @@ from itertools import accumulate
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 from signoff.review.typography import (
+    MOST_TRIES,
     Marker,
     is_hyphenated,
     plain_text,
     split_markers,
+    splits_word,
     without_hyphens,
 )
 
 SHORTEST_PART = 8
 """Characters that the longest part of a shortened quote needs; shorter ones occur in any text."""
-MOST_TRIES = 10_000
-"""Occurrences of a quote inside other words after which it counts as not found.
-
-In a hostile artifact there are millions.
-"""
 EVIDENCE_RULE = (
     f"copy evidence exactly from the artifact, or write {OMISSION} if something is missing; "
     "drop an issue that has neither"
@@ -46,14 +43,6 @@ _ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
 """A line break that was escaped twice in JSON."""
 _MARKUP_SIGNS = frozenset("*_`~|\\\0")
 _END_PUNCTUATION = " .,;:"
-# Only in alphabets that put spaces between words; in the others a quote may begin anywhere.
-_LETTER = r"[0-9A-Za-z\u00c0-\u08ff]"
-_INSIDE = re.compile(
-    rf"(?<={_LETTER})(?={_LETTER}|'t\b)"
-    r"|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)"
-    r"|(?<=[\s(\[=,:]-)(?=\d)|(?<=\b[Nn]on-)(?=\w)"
-)
-"""Matches inside a word, inside a number and after its sign: no quote begins or ends there."""
 
 
 class ArtifactText:
@@ -229,7 +218,7 @@ class _Form:
 
     def _fits(self, start: int, end: int, markers: Mapping[int, Marker]) -> bool:
         """Whether a match is made of whole words, with the same marks before them."""
-        if _INSIDE.match(self._words, start) or _INSIDE.match(self._words, end):
+        if splits_word(self._words, start) or splits_word(self._words, end):
             return False
         # What precedes the first word and follows the last one is not part of the quote.
         inner = self._marked[bisect_right(self._marked, start) : bisect_left(self._marked, end)]

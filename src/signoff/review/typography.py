@@ -13,6 +13,12 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+MOST_TRIES = 10_000
+"""Occurrences of a quote inside other words after which it counts as not found.
+
+In a hostile artifact there are millions.
+"""
+
 _TABLE = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4", "'"),
@@ -51,6 +57,15 @@ _MARKER = re.compile(
 )
 _HYPHENATED = re.compile(r"([^\W\d_])-[ \t]*+\r?\n[ \t]*+([^\W\d_]\S*+)")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])-(?=[^\W\d_])")
+
+# Only in alphabets that put spaces between words; in the others a quote may begin anywhere.
+_LETTER = r"[0-9A-Za-z\u00c0-\u08ff]"
+_INSIDE = re.compile(
+    rf"(?<={_LETTER})(?={_LETTER}|'t\b)"
+    r"|(?<=\d[.,])(?=\d)|(?<=\d)(?=[.,]\d)"
+    r"|(?<=[\s(\[=,:]-)(?=\d)|(?<=\b[Nn]on-)(?=\w)"
+)
+"""Matches inside a word, inside a number and after its sign: no quote begins or ends there."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +113,23 @@ def split_markers(plain: str) -> tuple[str, Mapping[int, Marker]]:
     if chunk := " ".join(plain[last:].split()):
         words.append(chunk)
     return " ".join(words), markers
+
+
+def splits_word(words: str, position: int) -> bool:
+    """Whether a position is inside a word or a number."""
+    return _INSIDE.match(words, position) is not None
+
+
+def find_words(words: str, passage: str) -> int:
+    """Returns the position of a passage of whole words, -1 if there is none."""
+    start = -1
+    for _ in range(MOST_TRIES):
+        start = words.find(passage, start + 1)
+        if start < 0:
+            break
+        if not splits_word(words, start) and not splits_word(words, start + len(passage)):
+            return start
+    return -1
 
 
 def is_hyphenated(plain: str) -> bool:
