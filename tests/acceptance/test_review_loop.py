@@ -274,6 +274,44 @@ def test_an_implausible_edit_is_returned_once_and_then_a_human_decides(
     assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
 
 
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("deleted", "changed nothing"),
+        ("emptied", "changed nothing"),
+        ("blanked", "changed nothing"),
+        ("folder", "changed nothing"),
+        ("link", "by a link"),
+        ("spaced", "changed nothing but spaces"),
+        ("ended", "changed nothing"),
+        ("crlf", "changed nothing but spaces or line endings"),
+    ],
+)
+def test_a_fixer_that_damages_its_file_is_told_once_and_then_a_human_decides(
+    flow_project: FlowProject, damage: str, why: str
+) -> None:
+    """The previous artifact is never lost, whatever an agent does to its copy."""
+    draft = "The see is wide.\nIt is deep.\n"
+    flow_project.write_flow(
+        f"max_iterations: 1\nphases: {{refine: {{validation_retries: 1}}}}\n{LOOP}"
+    )
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(draft),
+        critic_finds("clear", issue()),
+        judge_decides("REWRITE", bill="Fix it."),
+        {"step": "refine", "edits": True, "damage": damage, "text": "Done."},
+    )
+
+    done = flow_project.run()
+
+    assert (done.code, questions(flow_project)) == (10, ["validation_failed"]), done.err
+    assert flow_project.call_fields("step").count("refine") == 2
+    assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
+    assert flow_project.read("iterations/1/artifact.md") == draft
+    assert flow_project.call("show", "one", "--json").code == 0
+
+
 @pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])
 def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, choice: str) -> None:
     """After each of the three decisions, the text is reviewed again."""

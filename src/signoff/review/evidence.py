@@ -1,66 +1,95 @@
 """Checks the evidence of critiques: quotes against the artifact, verdicts against the issues.
 
-A quote is valid if its words occur in the artifact in the same order and case. Spacing, markup
-and the shape of quotation marks and dashes are typography, and are ignored.
+A quote is valid if its words occur in the artifact in the same order and case. What people change
+when they quote is ignored: typography, markup and line breaks, the marks of lists and headings,
+the case of the first letter and the punctuation at the end. It has to begin and end with
+whole words and numbers, because "can" is no quote of "cannot", nor "5" of "50".
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
+from signoff.review.typography import (
+    MOST_TRIES,
+    Marker,
+    is_hyphenated,
+    plain_text,
+    split_markers,
+    splits_word,
+    without_hyphens,
+)
 
 SHORTEST_PART = 8
 """Characters that the longest part of a shortened quote needs; shorter ones occur in any text."""
-
-_TYPOGRAPHY = {
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc", "'"),
-    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb", '"'),
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-    "\u2026": "...",
-    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff\0", None),  # invisible
-    **dict.fromkeys("*_`~|\\", None),  # Markdown
-}
-_TABLE = str.maketrans(_TYPOGRAPHY)
-_MARK = r"(?:#{1,6}|\+)[ \t]+"
-_LINE_MARK = re.compile(rf"^[ \t]*(?:>[> \t]*(?:{_MARK})?|{_MARK})", re.MULTILINE)
-# No brackets are allowed inside, so a line full of brackets is scanned once, not once for each.
-_LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
-_ELLIPSIS = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
 EVIDENCE_RULE = (
     f"copy evidence exactly from the artifact, or write {OMISSION} if something is missing; "
     "drop an issue that has neither"
 )
 """The advice that a critic gets with the list of its invalid quotes."""
-_WRAPPED = re.compile(r"""(["'])(.+)\1""")
+
+# No brackets are allowed inside, so a line full of brackets is scanned once, not once for each.
+_LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\([^()\n]{0,2000}\)")
+_ELLIPSIS = re.compile(r"\[\.{3,}\]|\(\.{3,}\)|\.{3,}")
+_WRAPPED = re.compile(r"""[\s.]*(["'])(.+)\1[.,;:\s]*""", re.DOTALL)
+_ESCAPED_BREAK = re.compile(r"(?:\\r)?\\n")
+"""A line break that was escaped twice in JSON."""
+_MARKUP_SIGNS = frozenset("*_`~|\\\0")
+_END_PUNCTUATION = " .,;:"
 
 
 class ArtifactText:
     """An artifact, normalized once for any number of quotes."""
 
     def __init__(self, text: str) -> None:
-        self._forms = [_Form(text)]
-        rendered = _LINK.sub(r"\1", text)
-        if rendered != text:
-            self._forms.append(_Form(rendered))
+        self._text = text
 
     def contains(self, quote: str) -> bool:
         """Whether a quote occurs in the artifact; "..." matches any words."""
-        return any(form.spans(words) for words in _readings(quote) for form in self._forms)
+        return self._find(quote) is not None
 
     def lines_of(self, quote: str) -> list[tuple[int, int]]:
         """Returns the first and last line of each part of a quote, from 0; empty if not found."""
-        for words in _readings(quote):
+        found = self._find(quote)
+        return found() if found is not None else []
+
+    def _find(self, quote: str) -> Callable[[], list[tuple[int, int]]] | None:
+        """Returns a function that counts the lines of a quote; None if it is not found."""
+        plain = plain_text(quote)
+        if not any(map(str.isalnum, plain)):
+            return self._find_signs(quote.strip())
+        for reading in _readings(plain):
             for form in self._forms:
-                if spans := form.spans(words):
-                    return [(form.line(start), form.line(end - 1)) for start, end in spans]
-        return []
+                if spans := form.spans(reading):
+                    return partial(form.lines, spans)
+        return None
+
+    def _find_signs(self, signs: str) -> Callable[[], list[tuple[int, int]]] | None:
+        """Finds a quote of nothing but signs, at least two, which count only as they are.
+
+        Signs of Markdown don't count: `**` is markup in one text and code in another.
+        """
+        markup = _MARKUP_SIGNS.issuperset(signs) or not _ELLIPSIS.sub("", signs)
+        start = self._text.find(signs) if len(signs) > 1 and not markup else -1
+        if start < 0:
+            return None
+        first = self._text.count("\n", 0, start)
+        return lambda: [(first, first + signs.count("\n"))]
+
+    @cached_property
+    def _forms(self) -> list[_Form]:
+        """The text as it is, with links as readers see them, and without hyphens."""
+        texts = dict.fromkeys([self._text, _LINK.sub(r"\1", self._text)])
+        plains = list(dict.fromkeys(plain_text(text) for text in texts))
+        forms = [form for plain in plains for form in (_Form(plain), _UnmarkedForm(plain))]
+        return [*forms, _UnhyphenatedForm(plains[-1])] if is_hyphenated(plains[-1]) else forms
 
 
 @dataclass(frozen=True)
@@ -133,55 +162,107 @@ def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
 
 
 class _Form:
-    """The normalized words of a text, and their lines."""
+    """The words of a plain text, and their lines."""
 
-    def __init__(self, text: str) -> None:
-        self._source = text
-        self._words = _normalize(text)
+    def __init__(self, plain: str) -> None:
+        self._plain = plain
+        self._words, self._markers = self._split(plain)
+        self._marked = sorted(self._markers)
 
     def spans(self, quote: str) -> list[tuple[int, int]]:
         """Returns the positions of a quote's parts in order; empty if a part is missing."""
-        whole = self._words.find(quote)
-        if whole >= 0:
-            return [(whole, whole + len(quote))]
-        parts = [part for part in map(str.strip, _ELLIPSIS.split(quote)) if part]
-        if parts == [quote] or max(map(len, parts), default=0) < SHORTEST_PART:
+        if whole := self._locate(quote, 0):
+            return [whole]
+        parts = [part for part in _ELLIPSIS.split(quote) if any(map(str.isalnum, part))]
+        longest = max(len(self._split(part)[0]) for part in parts)
+        if len(parts) > 1 and longest < SHORTEST_PART:
             return []
         spans: list[tuple[int, int]] = []
         for part in parts:
-            start = self._words.find(part, spans[-1][1] if spans else 0)
-            if start < 0:
+            span = self._locate(part, spans[-1][1] if spans else 0)
+            if span is None:
                 return []
-            spans.append((start, start + len(part)))
+            spans.append(span)
         return spans
 
-    def line(self, position: int) -> int:
-        """Returns the line of the original text for a position in its words."""
+    def lines(self, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Returns the first and last line of positions in the words."""
+        return [(self._line(start), self._line(end - 1)) for start, end in spans]
+
+    def _split(self, plain: str) -> tuple[str, Mapping[int, Marker]]:
+        """Returns the words of a text, and the marks that are not among them."""
+        return " ".join(plain.split()), {}
+
+    def _locate(self, quote: str, begin: int) -> tuple[int, int] | None:
+        """Returns the position of a passage, the one with the same first letter and end if any."""
+        words, markers = self._split(quote.strip())
+        core = words.rstrip(_END_PUNCTUATION)
+        if not core:
+            return None
+        # A single word counts only as it is: in code, Item and item are different names.
+        any_case = core[0].swapcase() if " " in core else core[0]
+        skipped = 1 if any_case != core[0] and len(any_case) == 1 else 0
+        similar: tuple[int, int] | None = None
+        start = begin - 1
+        for _ in range(MOST_TRIES):
+            start = self._words.find(core[skipped:], max(start + 1, begin) + skipped) - skipped
+            if start < begin:
+                break
+            end = start + len(core)
+            if self._words[start] not in (core[0], any_case) or not self._fits(start, end, markers):
+                continue
+            if self._words.startswith(words, start):
+                return start, start + len(words)
+            similar = similar or (start, end)
+        return similar
+
+    def _fits(self, start: int, end: int, markers: Mapping[int, Marker]) -> bool:
+        """Whether a match is made of whole words, with the same marks before them."""
+        if splits_word(self._words, start) or splits_word(self._words, end):
+            return False
+        # What precedes the first word and follows the last one is not part of the quote.
+        inner = self._marked[bisect_right(self._marked, start) : bisect_left(self._marked, end)]
+        if not all(self._markers[each].agrees(markers.get(each - start)) for each in inner):
+            return False
+        return all(
+            marker.agrees(self._markers.get(start + position))
+            for position, marker in markers.items()
+        )
+
+    def _line(self, position: int) -> int:
         return bisect_right(self._starts, position) - 1
 
     @cached_property
     def _starts(self) -> list[int]:
-        lengths = (len(_normalize(line)) for line in self._source.split("\n"))
+        lengths = (len(self._split(line + "\n")[0]) for line in self._plain.split("\n"))
         # An empty line adds no space between words, and starts where the next line does.
         return list(accumulate((n + 1 if n else 0 for n in lengths), initial=0))[:-1]
 
 
-def _readings(quote: str) -> list[str]:
-    """Returns the words of a quote: as they are, and without enclosing quotation marks."""
-    words = _normalize(quote)
-    if not any(map(str.isalnum, words)):
-        # A quote of nothing but signs counts only as it is: `**` is markup in one text and code
-        # in another.
-        signs = quote.strip()
-        return [signs] if signs and signs == words and _ELLIPSIS.sub("", signs) else []
-    unquoted = _WRAPPED.fullmatch(words)
-    return [words, unquoted.group(2).strip()] if unquoted else [words]
+class _UnmarkedForm(_Form):
+    """A text without the marks of lists, headings and quotations."""
+
+    def _split(self, plain: str) -> tuple[str, Mapping[int, Marker]]:
+        return split_markers(plain)
 
 
-def _normalize(text: str) -> str:
-    """Returns the words of a text separated by single spaces, without markup and list dashes."""
-    plain = _LINE_MARK.sub("", text).translate(_TABLE)
-    return " ".join(word for word in plain.split() if word != "-")
+class _UnhyphenatedForm(_UnmarkedForm):
+    """A text in which words are divided at the ends of lines."""
+
+    def __init__(self, plain: str) -> None:
+        super().__init__(without_hyphens(plain))
+
+    def spans(self, quote: str) -> list[tuple[int, int]]:
+        return super().spans(without_hyphens(quote))
+
+
+def _readings(plain: str) -> Iterator[str]:
+    """Yields what a quote may mean: as it is, without quotation marks, with real line breaks."""
+    yield plain
+    if wrapped := _WRAPPED.fullmatch(plain):
+        yield wrapped[2]
+    if _ESCAPED_BREAK.search(plain):
+        yield _ESCAPED_BREAK.sub("\n", plain)
 
 
 def _shorten(quote: str) -> str:

@@ -12,7 +12,10 @@ from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
 from signoff.review.severity import Severity
+from signoff.review.typography import plain_text, split_markers
 
+_AROUND_QUOTE = " .,;:\"'"
+"""Characters that a quote may have at its ends although its passage has not."""
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u201a\u2032", "'"),
@@ -120,7 +123,19 @@ def normalize(text: str) -> str:
     return " ".join(plain.split()).casefold()
 
 
-def subject_of(evidence: str, location: str, finding: str, *, omission: bool) -> str:
-    """Returns what a finding is about: its quote, else its location, else its text."""
-    quote = "" if omission else normalize(evidence) or evidence.strip()
+def passage_words(text: str) -> str:
+    """Returns the words of a passage without what people change when they quote it."""
+    words, _ = split_markers(plain_text(text))
+    return words.casefold()
+
+
+def subject_of(
+    evidence: str, location: str, finding: str, *, omission: bool, exact: bool = False
+) -> str:
+    """Returns what a finding is about: its quote, else its location, else its text.
+
+    `exact` keeps the marks and punctuation of the quote: ids were always made of them.
+    """
+    words = normalize(evidence) if exact else passage_words(evidence).strip(_AROUND_QUOTE)
+    quote = "" if omission else words or evidence.strip()
     return quote or normalize(location) or normalize(finding)

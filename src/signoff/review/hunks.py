@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from signoff.review.critique import quotes_nothing
-from signoff.review.edit import Edit, EditKind
+from signoff.review.edit import Edit, EditKind, find_passage
 from signoff.review.evidence import ArtifactText
 
 MOST_HUNKS = 500
@@ -104,10 +104,9 @@ class _Claim:
 def _edit_claims(before: str, edits: Sequence[Edit]) -> Iterator[_Claim]:
     starts = list(accumulate((len(line) + 1 for line in before.split("\n")), initial=0))
     for edit in edits:
-        start = before.find(edit.find) if edit.find else -1
+        (start, end), _ = find_passage(before, edit.find)
         if start < 0 or not edit.issue:
             continue
-        end = start + len(edit.find)
         # Inserted text appears after its anchor, however many lines the anchor has.
         first, last = (end, end) if edit.kind is EditKind.INSERT_AFTER else (start, end - 1)
         yield _Claim(bisect_right(starts, first) - 1, bisect_right(starts, last) - 1, edit.issue)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
-from signoff.review.finding import Finding, normalize, subject_of
+from signoff.review.finding import Finding, normalize, passage_words, subject_of
+from signoff.review.typography import find_words
 
 SIMILAR = 85.0
 """How similar two quotes must be, in percent, for one to be the other reworded."""
@@ -49,12 +51,14 @@ class _Candidate:
 
     @classmethod
     def from_issue(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
-        subject = subject_of(issue.evidence, issue.location, issue.finding, omission=issue.omission)
+        about = partial(
+            subject_of, issue.evidence, issue.location, issue.finding, omission=issue.omission
+        )
         rule, text = normalize(issue.rule_id), normalize(issue.finding)
         quoted = not quotes_nothing(issue.evidence)
         # A location ("Introduction") and a quote can be the same text, so the id tells them apart.
-        id_ = _short_digest(constraint, rule, "quote" if quoted else "omission", subject)
-        return cls(id_, constraint, rule, subject, text, quoted)
+        id_ = _short_digest(constraint, rule, "quote" if quoted else "omission", about(exact=True))
+        return cls(id_, constraint, rule, about(), text, quoted)
 
     @property
     def group(self) -> tuple[str, str, bool]:
@@ -93,9 +97,9 @@ class _Passages:
 
     def _span(self, passage: str) -> tuple[int, int] | None:
         if self._plain is None:
-            self._plain = normalize(self.text)
+            self._plain = passage_words(self.text)
         if passage not in self._spans:
-            start = self._plain.find(passage)
+            start = find_words(self._plain, passage)
             self._spans[passage] = (start, start + len(passage)) if start >= 0 else None
         return self._spans[passage]
 

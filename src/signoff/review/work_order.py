@@ -233,7 +233,10 @@ def _lines(markdown: str) -> Iterator[_Line]:
         if end == len(lines) or (not announced and any(map(_LABELS.match, inside))):
             yield _Line(index, broken=True)
             return
-        yield _Line(index, block="\n".join(inside))
+        # The break before the closing fence is not part of the text. In a work order with CRLF,
+        # its carriage return is at the end of the last line.
+        text = "\n".join(inside)
+        yield _Line(index, block=text.removesuffix("\r") if lines[index] != line else text)
         index, announced = end + 1, False
 
 

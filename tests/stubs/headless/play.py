@@ -85,6 +85,8 @@ def answer(program: str, argv: list[str], rule: dict) -> None:  # type: ignore[t
     for find, put in rule.get("edit", ()):
         file = Path("artifact.md")
         file.write_text(file.read_text().replace(find, put))
+    if "damage" in rule:
+        DAMAGE[rule["damage"]](Path("artifact.md"))
     time.sleep(rule.get("seconds", 0))
     if "raw" in rule:
         sys.stdout.write(rule["raw"])
@@ -94,6 +96,31 @@ def answer(program: str, argv: list[str], rule: dict) -> None:  # type: ignore[t
     sys.stdout.flush()
     sys.stderr.write(rule.get("stderr", ""))
     sys.exit(rule.get("code", 0))
+
+
+def make_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+    (file / "artifact.md").write_text("The sea is wide.")
+
+
+def make_link(file: Path) -> None:
+    file.unlink()
+    Path("other.md").write_text("The sea is wide.")
+    file.symlink_to("other.md")
+
+
+DAMAGE = {
+    "deleted": Path.unlink,
+    "emptied": lambda file: file.write_bytes(b""),
+    "blanked": lambda file: file.write_bytes(b" \n\t\n"),
+    "folder": make_folder,
+    "link": make_link,
+    "spaced": lambda file: file.write_bytes(file.read_bytes().replace(b" ", b"  ")),
+    "ended": lambda file: file.write_bytes(file.read_bytes() + b"\n \n"),
+    "crlf": lambda file: file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n")),
+}
+"""What an editing agent may do to its file instead of editing it."""
 
 
 def say(**event: object) -> None:

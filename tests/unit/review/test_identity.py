@@ -1,3 +1,5 @@
+import pytest
+
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.identity import identify
 from signoff.review.severity import Severity
@@ -20,3 +22,30 @@ def test_ids_depend_only_on_the_content() -> None:
 def test_no_issues_have_no_ids() -> None:
     """A clean critique is the good case."""
     assert identify([], [Critique("c", "claude", 1, Overall.PASS)], "text") == [[]]
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Open the caf\u00e9 door",
+        "open the cafe\u0301 door.",
+        "1. Open the caf\u00e9 door",
+        "- Open  the\r\ncaf\u00e9 door;",
+        "\u201cOpen the caf\u00e9 door\u201d",
+        "> **Open** the\u00a0caf\u00e9 door\u2026",
+    ],
+)
+def test_a_passage_that_is_quoted_differently_is_the_same_finding(quote: str) -> None:
+    """Two critics that report one problem must not look like two problems."""
+    artifact = "1. Open the caf\u00e9 door.\n2. Open the caf\u00e9 floor.\n"
+    issues = [
+        CritiqueIssue(f"c-{n}", "r-1", Severity.HIGH, "", f"in words {n}", evidence)
+        for n, evidence in enumerate(["Open the caf\u00e9 floor", "Open the caf\u00e9 door."])
+    ]
+    reworded = CritiqueIssue("c-9", "r-1", Severity.HIGH, "", "said otherwise", quote)
+    first = Critique("c", "ann", 1, Overall.FAIL, tuple(issues))
+    second = Critique("c", "bob", 1, Overall.FAIL, (reworded,))
+
+    (floor, door), (same,) = identify([], [first, second], artifact)
+
+    assert same == door != floor

@@ -138,6 +138,8 @@ class RefineHandler(FlowHandler):
     def _problem(self, before: str, after: str) -> str:
         if after.strip() == before.strip():
             return "changed nothing"
+        if _lines(after) == _lines(before):
+            return "changed nothing but spaces or line endings"
         most = self.step.max_size_change_pct
         if most is None or self.step.mode == "rewrite":
             return ""
@@ -220,3 +222,8 @@ def _revised_text(reply: Reply, before: str) -> str:
     # Only checked: an edited file keeps its own ending, or every edit would be a change there.
     checked_artifact(left)
     return left
+
+
+def _lines(text: str) -> list[tuple[str, list[str]]]:
+    """Returns the indentation and the words of each line, which a fix may be about."""
+    return [(line[: -len(line.lstrip())], line.split()) for line in text.strip().split("\n")]
