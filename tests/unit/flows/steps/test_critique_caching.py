@@ -47,7 +47,7 @@ async def test_one_critic_goes_first_if_their_agent_caches_prompts(
         [constraint(name) for name in NAMES],
         kinds={"desk": kind},
     )
-    claude = ScriptedAgent().on("BILL_OF_WORK", rules("APPROVED")).on("", "The sea.")
+    claude = ScriptedAgent().on("You are the judge", rules("APPROVED")).on("", "The sea.")
 
     result = await play(played, {"claude": claude, "desk": critic}, tmp_path)
 
