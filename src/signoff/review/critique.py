@@ -62,8 +62,12 @@ class CritiqueIssue(Record):
     """What it does to the review; set by the engine."""
     unverified: bool = False
     """Whether its quote was not found in the artifact."""
+    impact: str = ""
+    """What goes wrong if it stays."""
 
-    omit_empty: ClassVar = frozenset({"edit", "finding_id", "label", "behavior", "unverified"})
+    omit_empty: ClassVar = frozenset(
+        {"edit", "finding_id", "label", "behavior", "unverified", "impact"}
+    )
 
     @property
     def omission(self) -> bool:

@@ -42,6 +42,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding
+from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
@@ -98,11 +99,13 @@ class AdjudicateHandler(FlowHandler):
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
             return by_rules()
+        prompt = judge_prompt(self.flow, state.artifact, critiques, state.guidance)
+        material = Material(prompt)
         judged = await ctx.ask(
             self.agent,
-            judge_prompt(self.flow, state.artifact, critiques, state.guidance),
+            prompt,
             key="verdict",
-            read=lambda reply: parse_adjudication(reply.text, iteration=ctx.iteration),
+            read=partial(parse_adjudication, iteration=ctx.iteration, material=material),
             otherwise=Otherwise(self._unreadable, key="unreadable"),
             **self.call_options,
         )
