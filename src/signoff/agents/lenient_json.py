@@ -37,15 +37,15 @@ class NotJson(ValueError):  # noqa: N818  # named for what the text is
     """The text is not a JSON value; the message tells its author why."""
 
 
-def find_objects(text: str) -> Iterator[str]:
-    """Yields every outermost JSON object of a text, ignoring prose and code fences.
+def find_objects(text: str) -> Iterator[tuple[int, int]]:
+    """Yields the start and end of every outermost JSON object, ignoring prose and code fences.
 
     Raises `NotJson` for an object that never ends.
     """
     position = 0
     while opening := _OBJECT.search(text, position):
         position = find_end(text, opening.start())
-        yield text[opening.start() : position]
+        yield opening.start(), position
 
 
 def find_end(text: str, start: int) -> int:

@@ -58,12 +58,15 @@ class Severity(StrEnum):
         return _DEFAULTS[self]
 
     @classmethod
+    def named(cls, text: object) -> Severity | None:
+        """Returns the severity that a word names, in any case; None for an unknown word."""
+        word = str(text).strip().lower()
+        return next((each for each in cls if each.key == word), None) or SYNONYMS.get(word)
+
+    @classmethod
     def read(cls, text: object) -> Severity:
-        """Returns the severity a text names, in any case; the default for an unknown one."""
-        try:
-            return cls(str(text).strip().upper())
-        except ValueError:
-            return DEFAULT_SEVERITY
+        """Returns the severity that a word names; the default for an unknown word."""
+        return cls.named(text) or DEFAULT_SEVERITY
 
 
 class SeverityDefaults(NamedTuple):
@@ -83,6 +86,17 @@ _DEFAULTS = {
     Severity.MEDIUM: SeverityDefaults(IssueBehavior.CONTINUE, blocks=False, hide_unverified=True),
     Severity.LOW: SeverityDefaults(IssueBehavior.IGNORE, blocks=False, hide_unverified=True),
 }
+
+SYNONYMS = {
+    "blocker": Severity.CRITICAL,
+    "major": Severity.HIGH,
+    "moderate": Severity.MEDIUM,
+    "minor": Severity.LOW,
+    "nit": Severity.LOW,
+    "info": Severity.LOW,
+}
+"""Other words for severities. Words that reviewers use for several ones, such as `serious`, are
+not in it: a guess could let a text through."""
 
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 

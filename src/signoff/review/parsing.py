@@ -1,81 +1,98 @@
 """Parses the replies of critics and judges: tolerant of slips, strict where a fault could pass.
 
-Half an answer, two answers, an answer of the wrong shape and one that imitates the format are
-all `Unreadable`. The parser never guesses what such a reply was meant to say.
+Half an answer, two answers that differ, an answer of the wrong shape and one that is quoted from
+the material are all `Unreadable`. The parser never guesses what such a reply was meant to say.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from signoff.agents.lenient_json import NotJson, find_objects, load
+from signoff.core.effects import Reply
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
 from signoff.review.fields import Fields, Unreadable, clean
-from signoff.review.severity import DEFAULT_SEVERITY, Severity
+from signoff.review.judge_reply import find_adjudication
+from signoff.review.own_words import Material
+from signoff.review.reply_text import LONGEST_REPLY, find_critique
+from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
 
 __all__ = ["MOST_ISSUES", "Unreadable", "parse_adjudication", "parse_critique"]
 
 MOST_ISSUES = 500
-"""Issues that are kept of one critique, the most severe first."""
+"""Issues that are kept of one critique under all circumstances, the most severe first."""
+DEFAULT_MOST_ISSUES = 10
+"""Issues that are kept of one critique, not counting those that block approval."""
 MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
-LONGEST_REPLY = 8_000_000
+MOST_PROBLEMS = 20
 LONGEST_EDIT = 200_000
 DEFAULT_CONFIDENCE = 0.9
 
-_ADJUDICATION = re.compile(r"^=== ?ADJUDICATION ?===[ \t\r]*$", re.MULTILINE)
-_WORK_ORDER = re.compile(r"^=== ?BILL_OF_WORK ?===[ \t\r]*$", re.MULTILINE)
-_YAML_FIELD = re.compile(
-    r"^(?:iteration|status|decisions|tension_analysis|termination|bill_of_work):", re.MULTILINE
-)
 # Ids that are safe in decisions and file names; any other id from an agent is replaced.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}")
 
 
 def parse_critique(
-    text: str,
+    reply: Reply | str,
     *,
     constraint_id: str,
     reviewer: str,
     iteration: int,
     rules: Mapping[str, Severity] | None = None,
+    material: Material | None = None,
+    most_issues: int = DEFAULT_MOST_ISSUES,
+    block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
 ) -> Critique:
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.
 
     Constraint, reviewer and iteration come from the caller; what the reply claims about them is
-    not read. `rules` gives the severity of an issue that names a rule but no severity.
+    not read. `rules` gives the severity of an issue that names a rule but no severity. In a text
+    reply, nothing that is quoted from the `material` counts. At most `most_issues` issues are
+    kept, but always those of a severity in `block_on`.
     """
-    fields = Fields(_sole_object(text), "the answer")
+    value = _structured(reply)
+    if value is None:
+        value = find_critique(_text(reply), material or Material())
+    fields = Fields(value, "the answer")
     if "overall" not in fields.raw and "issues" not in fields.raw:
         raise Unreadable("the JSON object has neither `overall` nor `issues`")
     overall = _overall(fields)
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
+    _check_severities(entries)
     issues = _with_unique_ids([_issue(entry, rules or {}) for entry in entries], constraint_id)
+    kept = _most_severe(issues, most_issues, block_on)
     return Critique(
         constraint_id=constraint_id,
         reviewer=reviewer,
         iteration=iteration,
         overall=overall,
-        issues=_most_severe(issues),
+        issues=kept,
         approved_sections=_sections(fields.raw.get("approved_sections")),
         summary=fields.text("summary", most=5_000),
-        notes=_omitted_note(len(issues)),
+        notes=_omitted_note(len(issues), len(kept)),
     )
 
 
-def parse_adjudication(text: str, *, iteration: int) -> Adjudication:
+def parse_adjudication(
+    reply: Reply | str, *, iteration: int, material: Material | None = None
+) -> Adjudication:
     """Returns the adjudication in a reply; raises `Unreadable` with a message to its author.
 
-    The reply's `termination` is not read: it is counted from the decisions.
+    In a text reply, nothing that is quoted from the `material` counts. The reply's `termination`
+    is not read: it is counted from the decisions.
     """
-    head, work_order = _split_sections(text)
-    fields = Fields(_mapping(head), "the adjudication")
+    value, work_order = _structured(reply), ""
+    if value is None:
+        value, work_order = find_adjudication(_text(reply), material or Material())
+    fields = Fields(value, "the adjudication")
+    if "status" not in fields.raw and "decisions" not in fields.raw:
+        raise Unreadable("the JSON object has neither `status` nor `decisions`")
     entries = fields.items("decisions")
     if len(entries) > MOST_DECISIONS:
         raise Unreadable(f"it has {len(entries)} decisions; at most {MOST_DECISIONS} are allowed")
@@ -83,41 +100,28 @@ def parse_adjudication(text: str, *, iteration: int) -> Adjudication:
     decisions: dict[str, AdjudicationDecision] = {}
     for number, entry in enumerate(entries, start=1):
         _add_decision(decisions, _decision(Fields(entry, f"decision {number}"), notes), notes)
+    # A judge may write one part of the work order into the object and the other one beside it.
+    orders = dict.fromkeys([fields.text("bill_of_work", most=LONGEST_REPLY), clean(work_order)])
     return Adjudication(
         iteration=iteration,
         status=_verdict(fields),
         decisions=tuple(decisions.values()),
         tension_analysis=_tensions(fields.raw.get("tension_analysis")),
-        bill_of_work=(
-            fields.text("bill_of_work", most=LONGEST_REPLY)
-            if work_order is None
-            else clean(work_order)
-        ),
+        bill_of_work="\n\n".join(filter(str.strip, orders)),
         notes=tuple(notes),
     )
 
 
-def _sole_object(text: str) -> Mapping[str, Any]:
-    texts = _find_objects(text)
-    if not texts:
-        raise Unreadable("it contains no JSON object" if text.strip() else "it is empty")
-    try:
-        return dict(load(texts[0]))
-    except NotJson as error:
-        raise Unreadable(f"the JSON object cannot be read: {error}") from error
+def _structured(reply: Reply | str) -> Mapping[Any, Any] | None:
+    """Returns the object of a structured reply; it is the reviewer's own whatever it contains."""
+    value = None if isinstance(reply, str) else reply.value
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise Unreadable("it is not a JSON object")
 
 
-def _find_objects(text: str) -> list[str]:
-    """Returns the text of the JSON object in a reply, if any; two are an error."""
-    if len(text) > LONGEST_REPLY:
-        raise Unreadable(f"it is longer than {LONGEST_REPLY:,} characters")
-    try:
-        texts = list(find_objects(text))
-    except NotJson as error:
-        raise Unreadable(f"the JSON object cannot be read: {error}") from error
-    if len(texts) > 1:
-        raise Unreadable(f"it contains {len(texts)} JSON objects; write exactly one")
-    return texts
+def _text(reply: Reply | str) -> str:
+    return reply if isinstance(reply, str) else reply.text
 
 
 def _overall(fields: Fields) -> Overall:
@@ -140,6 +144,7 @@ def _issue(fields: Fields, rules: Mapping[str, Severity]) -> CritiqueIssue:
         severity=Severity.read(severity) if severity else rules.get(rule, DEFAULT_SEVERITY),
         location=fields.text("location", most=500),
         finding=finding,
+        impact=fields.text("impact", most=2_000),
         evidence=fields.text("evidence"),
         suggested_fix=fix or None,
         confidence=_confidence(fields.raw.get("confidence")),
@@ -163,16 +168,35 @@ def _with_unique_ids(issues: list[CritiqueIssue], constraint: str) -> list[Criti
     return result
 
 
-def _most_severe(issues: list[CritiqueIssue]) -> tuple[CritiqueIssue, ...]:
-    if len(issues) <= MOST_ISSUES:
+def _check_severities(entries: Sequence[Fields]) -> None:
+    """Raises every unknown severity at once, so that one retry can fix them all."""
+    words = [(entry.location, entry.text("severity")) for entry in entries]
+    problems = [
+        f"the severity of {location} is {word[:40]!r}; it must be one of {SEVERITIES}"
+        for location, word in words
+        if word and Severity.named(word) is None
+    ]
+    if problems:
+        raise Unreadable("", *problems[:MOST_PROBLEMS])
+
+
+def _most_severe(
+    issues: list[CritiqueIssue], most: int, block_on: Sequence[Severity]
+) -> tuple[CritiqueIssue, ...]:
+    """Returns the issues to keep: all that block, then the most severe of the others."""
+    if len(issues) <= min(most, MOST_ISSUES):
         return tuple(issues)
-    return tuple(sorted(issues, key=lambda issue: issue.severity.rank)[:MOST_ISSUES])
+    by_severity = sorted(issues, key=lambda issue: issue.severity.rank)
+    blocking = [issue for issue in by_severity if issue.severity in block_on]
+    others = [issue for issue in by_severity if issue.severity not in block_on]
+    kept = [*blocking, *others[: max(0, most - len(blocking))]][:MOST_ISSUES]
+    return tuple(sorted(kept, key=lambda issue: issue.severity.rank))
 
 
-def _omitted_note(count: int) -> tuple[str, ...]:
-    if count <= MOST_ISSUES:
+def _omitted_note(count: int, kept: int) -> tuple[str, ...]:
+    if count == kept:
         return ()
-    return (f"{count} issues were reported; only the {MOST_ISSUES} most severe are kept",)
+    return (f"{count} issues were reported; only the {kept} most severe are kept",)
 
 
 def _confidence(raw: object) -> float:
@@ -206,32 +230,6 @@ def _sections(raw: object) -> tuple[Mapping[str, str], ...]:
         {name: clean(str(s[name]))[:1_000] for name in names if isinstance(s.get(name), str)}
         for s in sections[:MOST_SECTIONS]
     )
-
-
-def _split_sections(text: str) -> tuple[str, str | None]:
-    """Splits a reply at its markers; the work order is None if it has no section of its own."""
-    markers = list(_ADJUDICATION.finditer(text))
-    if len(markers) > 1:
-        raise Unreadable(
-            "the line `=== ADJUDICATION ===` appears more than once; write it once, and do not "
-            "quote text that contains it"
-        )
-    start = markers[0].end() if markers else 0
-    marker = _WORK_ORDER.search(text)
-    if marker is None:
-        return text[start:], None
-    if marker.start() < start:
-        raise Unreadable("`=== BILL_OF_WORK ===` comes before `=== ADJUDICATION ===`")
-    return text[start : marker.start()], text[marker.end() :].strip("\r\n")
-
-
-def _mapping(head: str) -> Mapping[str, Any]:
-    """Reads a section as JSON, or as YAML if a line starts with one of its field names."""
-    if not _YAML_FIELD.search(head) and _find_objects(head):
-        return _sole_object(head)
-    from signoff.review.yaml_reply import read_yaml
-
-    return read_yaml(head)
 
 
 def _verdict(fields: Fields) -> Verdict:

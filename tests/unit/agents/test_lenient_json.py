@@ -88,7 +88,9 @@ def test_objects_are_found_between_prose_fences_and_templates() -> None:
     """Models explain their answers in prose."""
     text = 'For {name}:\n```json\n{"a": {"b": "}"}}\n```\nand {"c": 1}.'
 
-    assert list(find_objects(text)) == ['{"a": {"b": "}"}}', '{"c": 1}']
+    found = [text[start:end] for start, end in find_objects(text)]
+
+    assert found == ['{"a": {"b": "}"}}', '{"c": 1}']
 
 
 def test_mismatched_brackets_are_refused() -> None:

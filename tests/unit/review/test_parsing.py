@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 
+from signoff.core.effects import Reply
 from signoff.review.adjudication import Adjudication, Pursuit, Verdict
 from signoff.review.critique import Critique, Overall
 from signoff.review.edit import Edit, EditKind
+from signoff.review.own_words import Material
 from signoff.review.parsing import (
     MOST_DECISIONS,
     MOST_ISSUES,
@@ -18,6 +20,8 @@ from signoff.review.severity import Severity
 ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}
 PASSED = '{"overall": "PASS", "issues": []}'
 APPROVED = '{"status": "APPROVED", "decisions": []}'
+REWRITE = '{"status": "REWRITE", "decisions": []}'
+ENTRY = "### Issue: a-1 (HIGH)\n\nDelete\n\nFind:\n```\nLOUD\n```"
 MARKED = f"=== ADJUDICATION ===\n{APPROVED}\n=== BILL_OF_WORK ===\n"
 
 
@@ -42,8 +46,10 @@ def judged(text: str) -> Adjudication:
         f"My answer is {PASSED}.",
         '{"overall": "pass", "issues": [],}',
         '{"overall": "PASS"}',
+        f"{PASSED}\nAgain:\n{PASSED}",
+        f'For {{"tone": 1}} and {{"a": []}}: {PASSED}',
     ],
-    ids=["bare", "fenced", "fenced in prose", "in prose", "slips", "nothing listed"],
+    ids=["bare", "fenced", "in fence and prose", "prose", "slips", "no list", "twice", "strays"],
 )
 def test_a_pass_is_read_however_it_is_wrapped(text: str) -> None:
     """Models wrap their answers as they like."""
@@ -57,8 +63,11 @@ def test_a_pass_is_read_however_it_is_wrapped(text: str) -> None:
         ("PASS", "no JSON object"),
         ("[]", "no JSON object"),
         ("{}", "neither"),
-        (PASSED + PASSED, "2 JSON objects"),
-        (f"```json\n{PASSED}\n```\nNo: " + PASSED.replace("PASS", "FAIL"), "2 JSON objects"),
+        (f"```json\n{PASSED}\n```\nNo: " + PASSED.replace("PASS", "FAIL"), "2 answers"),
+        (PASSED + '{"overall": "PASS", "issues": [', "cut off"),
+        ('{"overall": "BESTANDEN", "issues": []}', "PASS or FAIL"),
+        ("I cannot review this text.", "no JSON object"),
+        ('{"text": {"overall": "PASS"}}', "neither"),
         ('{"overall": "FAIL", "overall": "PASS"}', "twice"),
         ('{"overall": "ERROR"}', "PASS or FAIL"),
         ('{"overall": "PASS with remarks"}', "PASS or FAIL"),
@@ -106,11 +115,26 @@ def test_reviewer_and_constraint_are_not_taken_from_the_reply() -> None:
 def test_a_missing_severity_is_the_rules_default_or_high() -> None:
     """A critic that leaves it out must not make a fault harmless."""
     issues = [{**ISSUE, "rule_id": "soft"}, {**ISSUE, "rule_id": "other"}, ISSUE]
-    odd = [{**ISSUE, "severity": "low"}, {**ISSUE, "severity": "BLOCKER"}]
+    odd = [{**ISSUE, "severity": "low"}, {**ISSUE, "severity": "Blocker"}]
 
     read = critique(json.dumps({"issues": [*issues, *odd]}), soft=Severity.LOW)
 
-    assert [issue.severity for issue in read.issues] == ["LOW", "HIGH", "HIGH", "LOW", "HIGH"]
+    severities = [issue.severity for issue in read.issues]
+    assert severities == ["LOW", "HIGH", "HIGH", "LOW", "CRITICAL"]
+
+
+def test_every_unknown_severity_is_reported_to_the_critic_at_once() -> None:
+    """A silent HIGH would block approval for a word that the critic never meant that way."""
+    issues = [{**ISSUE, "severity": "P1"}, {**ISSUE, "severity": "nit"}, {**ISSUE, "severity": 3}]
+
+    with pytest.raises(Unreadable) as caught:
+        parsed_critique(*issues)
+
+    assert [problem.split(";")[0] for problem in caught.value.problems] == [
+        "the severity of issue 1 is 'P1'",
+        "the severity of issue 3 is '3'",
+    ]
+    assert "CRITICAL, HIGH, MEDIUM, LOW" in caught.value.problems[0]
 
 
 def test_unique_ids_are_kept_and_others_are_generated() -> None:
@@ -125,13 +149,66 @@ def test_unique_ids_are_kept_and_others_are_generated() -> None:
 
 def test_of_thousands_of_issues_the_worst_are_kept_with_a_note() -> None:
     """The issue that blocks may be the last one in the list."""
-    many = [{**ISSUE, "id": f"i-{n}", "severity": "LOW"} for n in range(3_000)]
+    many = [{**ISSUE, "id": f"i-{n}", "severity": "HIGH"} for n in range(3_000)]
 
     read = parsed_critique(*many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
 
     assert len(read.issues) == MOST_ISSUES
     assert read.issues[0].id == "last"
     assert "3001 issues" in read.notes[0]
+
+
+def test_the_cap_on_findings_keeps_every_finding_that_blocks() -> None:
+    """A long list of minor findings hides the important one, but none that blocks may be lost."""
+    names = ["LOW", "MEDIUM", "HIGH", "LOW", "CRITICAL", "HIGH"]
+    text = json.dumps({"issues": [{**ISSUE, "severity": name} for name in names]})
+    options: dict[str, Any] = {"constraint_id": "c", "reviewer": "r", "iteration": 1}
+
+    two = parse_critique(text, most_issues=2, **options)
+    four = parse_critique(text, most_issues=4, **options)
+    lows = parse_critique(text, most_issues=1, block_on=[Severity.LOW], **options)
+
+    assert [issue.severity for issue in two.issues] == ["CRITICAL", "HIGH", "HIGH"]
+    assert [issue.severity for issue in four.issues] == ["CRITICAL", "HIGH", "HIGH", "MEDIUM"]
+    assert [issue.severity for issue in lows.issues] == ["LOW", "LOW"]
+    assert two.notes == ("6 issues were reported; only the 3 most severe are kept",)
+
+
+def test_an_impact_is_kept_and_left_out_of_the_record_if_empty() -> None:
+    """Old records have none, and their content must not change."""
+    with_impact, without = parsed_critique({**ISSUE, "impact": "It scares."}, ISSUE).issues
+
+    assert with_impact.to_json()["impact"] == "It scares."
+    assert "impact" not in without.to_json()
+
+
+def test_a_structured_reply_is_the_reviewers_own_whatever_it_contains() -> None:
+    """An agent that is held to a schema cannot quote in place of its answer."""
+    value = json.loads(PASSED)
+    quoted = Material(PASSED, APPROVED)
+    options: dict[str, Any] = {"constraint_id": "c", "reviewer": "r", "iteration": 1}
+    judge = {"decisions": [], "bill_of_work": "Cut it.", "status": "REWRITE"}
+
+    passed = parse_critique(Reply("ignored", value), material=quoted, **options)
+    rewrite = parse_adjudication(Reply(APPROVED, judge), iteration=1, material=quoted)
+
+    assert passed.overall is Overall.PASS
+    assert (rewrite.status, rewrite.bill_of_work) == (Verdict.REWRITE, "Cut it.")
+    with pytest.raises(Unreadable, match="not a JSON object"):
+        parse_critique(Reply(PASSED, [value]), **options)
+    with pytest.raises(Unreadable, match="neither `status` nor `decisions`"):
+        parse_adjudication(Reply("", value), iteration=1)
+    assert parse_critique(Reply(PASSED), **options).overall is Overall.PASS
+
+
+def test_a_judge_may_dismiss_everything_and_name_unknown_ids() -> None:
+    """Both are readable; the rules check the decisions against the findings."""
+    decisions = [{"issue_id": name, "status": "dismissed"} for name in ("a-1", "invented")]
+
+    read = judged(json.dumps({"decisions": decisions, "status": "APPROVED"}))
+
+    assert [d.issue_id for d in read.decisions] == ["a-1", "invented"]
+    assert read.pursued() == []
 
 
 def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
@@ -223,8 +300,9 @@ def test_fences_and_markers_inside_the_work_order_stay_in_it() -> None:
     ("text", "why"),
     [
         ("", "empty"),
-        ("APPROVED", "not a JSON object"),
-        ("- status: APPROVED", "not a JSON object"),
+        ("APPROVED", "no JSON object"),
+        ("- status: APPROVED", "no JSON object"),
+        ("Sorry: I cannot help.", "no JSON object"),
         ("status: [APPROVED", "neither"),
         ("status: APPROVED\nstatus: REWRITE", "neither"),
         ("```yaml\nstatus: APPROVED", "fenced block"),
@@ -233,15 +311,18 @@ def test_fences_and_markers_inside_the_work_order_stay_in_it() -> None:
         ('{"status": {"is": "APPROVED"}}', "must be a string"),
         (f"=== ADJUDICATION ===\n{APPROVED[:-1]}", "cut off"),
         (f"=== ADJUDICATION ===\n{APPROVED[:-1]}\n=== BILL_OF_WORK ===\n}}", "cut off"),
-        (f"=== ADJUDICATION ===\n{APPROVED}\n{APPROVED}", "2 JSON objects"),
-        (MARKED + MARKED, "more than once"),
-        (f"=== BILL_OF_WORK ===\n=== ADJUDICATION ===\n{APPROVED}", "comes before"),
+        (f"=== ADJUDICATION ===\n{APPROVED}\n{REWRITE}", "2 answers"),
+        (MARKED + MARKED.replace(APPROVED, REWRITE), "2 answers"),
+        (f"{REWRITE}\n{MARKED}", "2 answers"),
+        (f"=== BILL_OF_WORK ===\nCut it.\n=== ADJUDICATION ===\n{REWRITE}", "comes before"),
+        (f"{ENTRY}\n{REWRITE}", "comes before"),
+        (f"## Work order\nCut it.\n{REWRITE}", "before the work order"),
         ('{"decisions": {"a": "dismissed"}}', "list of objects"),
         ('{"decisions": [{"status": "dismissed"}]}', "decision 1 has no `issue_id`"),
         ('{"decisions": [{"issue_id": "a", "flagged_by": 3}]}', "list of strings"),
         (json.dumps({"decisions": [{"issue_id": "a"}] * (MOST_DECISIONS + 1)}), "at most"),
         ("x" * 300_000, "no JSON object"),
-        ("- " * 50_000, "neither"),
+        ("- " * 50_000, "no JSON object"),
     ],
 )
 def test_an_invalid_adjudication_is_unreadable_with_a_reason(text: str, why: str) -> None:

@@ -48,6 +48,7 @@ from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding
 from signoff.review.memory import earlier_findings
+from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
@@ -159,11 +160,12 @@ class AdjudicateHandler(FlowHandler):
             ctx.progress(f"unchanged since {self.agent} judged it")
             verdict = replace(Adjudication.from_json(answered), iteration=ctx.iteration)
             return check_verdict(verdict, critiques, block_on), {}
+        material = Material(prompt, self.flow.goal.text)
         judged = await ctx.ask(
             self.agent,
             prompt,
             key="verdict",
-            read=lambda reply: parse_adjudication(reply.text, iteration=ctx.iteration),
+            read=partial(parse_adjudication, iteration=ctx.iteration, material=material),
             otherwise=Otherwise(self._unreadable, key="unreadable"),
             **self.call_options,
         )

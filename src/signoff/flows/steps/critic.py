@@ -27,7 +27,8 @@ from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
 from signoff.review.memory import known_findings
-from signoff.review.parsing import parse_critique
+from signoff.review.own_words import Material
+from signoff.review.parsing import MOST_ISSUES, parse_critique
 from signoff.review.prompts import critic_prompt
 
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
@@ -78,7 +79,7 @@ class CriticHandler(FlowHandler):
             agent,
             prompt,
             key=constraint.id,
-            read=partial(self._read, unread, constraint, quotes_artifact=not exact),
+            read=partial(self._read, unread, constraint, prompt, quotes_artifact=not exact),
             otherwise=Otherwise(partial(self._unusable, agent, constraint), key="unusable"),
             about={"title": f"Review against {constraint.id!r}"},
             **self.call_options,
@@ -87,19 +88,30 @@ class CriticHandler(FlowHandler):
         return _decided(checked, constraint, unread)
 
     def _read(
-        self, unread: Critique, constraint: Constraint, reply: Reply, *, quotes_artifact: bool
+        self,
+        unread: Critique,
+        constraint: Constraint,
+        prompt: ProductPrompt,
+        reply: Reply,
+        *,
+        quotes_artifact: bool,
     ) -> Critique:
         """Returns the critique in a reply; raises everything that is wrong with it."""
+        block_on = self.flow.config.adjudication.block_on
+        # A check is a program: it quotes nothing, and all of its findings count.
         critique = parse_critique(
-            reply.text,
+            reply,
             constraint_id=constraint.id,
             reviewer=unread.reviewer,
             iteration=unread.iteration,
             rules={rule.id: rule.default_severity for rule in constraint.rules},
+            material=Material(prompt, self.flow.goal.text) if quotes_artifact else Material(),
+            most_issues=self.flow.config.max_findings if quotes_artifact else MOST_ISSUES,
+            block_on=block_on,
         )
         if not quotes_artifact:
             return critique
-        found = find_problems(critique, self.text, self.flow.config.adjudication.block_on)
+        found = find_problems(critique, self.text, block_on)
         if not found:
             return critique
         marked = mark_unverified(critique, found)

@@ -1,0 +1,207 @@
+"""Finds a judge's answer and its work order in a text reply.
+
+A judge is asked for two sections, each under a marker on a line of its own. Markers are
+recognized in any common spelling. They separate sections and prove nothing: which verdict counts
+is decided by the objects in the sections, and an object quoted from the material never counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from signoff.review.fields import Unreadable
+from signoff.review.own_words import Material
+from signoff.review.reply_text import (
+    ADJUDICATION,
+    MOST_ANSWERS,
+    QUOTED,
+    PossibleAnswer,
+    check_length,
+    has_answer_keys,
+    is_alone,
+    object_spans,
+    own_answers,
+    possible_answers,
+    sole_answer,
+)
+from signoff.review.work_order import LONGEST_WORK_ORDER, parse_work_order, work_order_entries
+
+MOST_LINES = 50
+"""Lines that are looked up in the material; each may take as long as reading all of it."""
+
+# The quantifiers are possessive, so a hostile line takes linear time.
+_MARKER = re.compile(
+    r"^(?P<before>[=#*_<\[~\d.) \t-]*+)"
+    r"(?P<name>adjudication|bill[ _-]of[ _-]work|work[ _-]order)"
+    r"(?P<after>[=#*_>\]~: \t\r-]*+)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_NUMBERING = " \t\r0123456789.)"
+_YAML_FIELD = re.compile(
+    r"^(?:iteration|status|decisions|tension_analysis|termination|bill_of_work):.*", re.MULTILINE
+)
+_CLOSING_FENCE = re.compile(r"\A\s*`{3,}[ \t\r]*(?:\n|\Z)")
+
+
+@dataclass(frozen=True)
+class JudgeSection:
+    """A part of a reply, from a marker to the next one; the first part has no marker."""
+
+    marker: str
+    start: int
+    body: int
+    """Where its text begins, after the marker."""
+    end: int
+
+    @property
+    def is_work_order(self) -> bool:
+        """Whether it holds a work order; any other section may hold the verdict."""
+        return bool(self.marker) and not self.marker.lower().startswith("adj")
+
+
+@dataclass(frozen=True)
+class HeadSection:
+    """What a section that may hold the verdict contains."""
+
+    section: JudgeSection
+    own: Sequence[PossibleAnswer] = ()
+    quoted: bool = False
+    """Whether it contains a quoted answer."""
+    problem: Unreadable | None = None
+
+
+def find_adjudication(text: str, material: Material) -> tuple[Mapping[Any, Any], str]:
+    """Returns a judge's object and the work order beside it; raises `Unreadable`."""
+    check_length(text)
+    sections = _sections(text)
+    if sum(not each.is_work_order for each in sections) > MOST_ANSWERS:
+        raise Unreadable("it has too many adjudications; write one")
+    bodies = "\n".join(text[each.body : each.end] for each in sections if not each.is_work_order)
+    alone = _has_only_objects(bodies)
+    heads = [_read_head(text, each, material, alone) for each in sections if not each.is_work_order]
+    own = [answer for head in heads for answer in head.own]
+    if not own:
+        raise _no_answer(text, heads)
+    answer = sole_answer(own)
+    work_order, end = _work_order(text, sections, answer, material)
+    for head in heads:
+        # The text before the first marker is a draft if the answer follows it, and what follows
+        # the marker of the work order belongs to the work order, whatever it looks like.
+        is_draft = not head.section.marker and answer.start >= head.section.end
+        if head.problem and head.section.start < end and not is_draft:
+            raise head.problem
+    return answer.value, work_order
+
+
+def _has_only_objects(text: str) -> bool:
+    try:
+        return is_alone(text, object_spans(text))
+    except Unreadable:
+        return False
+
+
+def _read_head(text: str, section: JudgeSection, material: Material, alone: bool) -> HeadSection:
+    try:
+        found = _answers_in(text, section, material)
+        own = own_answers(found, material, ADJUDICATION, alone=alone)
+    except Unreadable as problem:
+        return HeadSection(section, problem=problem)
+    return HeadSection(section, own, quoted=len(found) > len(own))
+
+
+def _sections(text: str) -> list[JudgeSection]:
+    markers = [match for match in _MARKER.finditer(text) if _is_marker(match)]
+    ends = [*(match.start() for match in markers), len(text)]
+    sections = [JudgeSection("", 0, 0, ends[0])]
+    sections += [
+        JudgeSection(match["name"], match.start(), match.end(), end)
+        for match, end in zip(markers, ends[1:], strict=True)
+    ]
+    return sections
+
+
+def _is_marker(match: re.Match[str]) -> bool:
+    """Whether a line that consists of a section's name is a heading, not a list item or a key."""
+    before, name, after = match["before"].strip(_NUMBERING), match["name"], match["after"].strip()
+    if before in ("-", "*") and match["before"][-1] in " \t":
+        return False
+    if before or after.strip(":"):
+        return True
+    return name.isupper() or (after == ":" and name != name.lower())
+
+
+def _answers_in(text: str, section: JudgeSection, material: Material) -> list[PossibleAnswer]:
+    """Returns the objects of a section that look like an answer, in JSON or in YAML.
+
+    YAML that contains JSON is read as YAML: the object in its work order is not the answer.
+    """
+    body = text[section.body : section.end]
+    lines = list(islice((match.group() for match in _YAML_FIELD.finditer(body)), MOST_LINES))
+    if all(map(material.contains, lines)):
+        spans = object_spans(text, section.body, section.end)
+        found = possible_answers(text, spans, ADJUDICATION)
+        if found or not lines:
+            return found
+    from signoff.review.yaml_reply import read_yaml
+
+    value = read_yaml(body)
+    is_answer = has_answer_keys(value, ADJUDICATION)
+    return [PossibleAnswer(body, section.body, value)] if is_answer else []
+
+
+def _no_answer(text: str, heads: Sequence[HeadSection]) -> Unreadable:
+    """Returns why a reply has no answer of the judge's own."""
+    problems = [head.problem for head in heads if head.problem]
+    if problems:
+        return problems[0]
+    if any(head.quoted for head in heads):
+        return Unreadable(QUOTED)
+    if not text.strip():
+        return Unreadable("it is empty")
+    return Unreadable(
+        "it contains no JSON object with `status` or `decisions`; write it before the work order"
+    )
+
+
+def _work_order(
+    text: str, sections: Sequence[JudgeSection], answer: PossibleAnswer, material: Material
+) -> tuple[str, int]:
+    """Returns the work order beside an answer, and where the answer's own part ends."""
+    orders = [section for section in sections if section.is_work_order]
+    after = [section for section in orders if section.start >= answer.end]
+    own = (each for each in after[:MOST_LINES] if not _is_quoted(text, each, material))
+    if after:
+        section = next(own, after[0])
+        return text[section.body :].strip("\r\n"), section.start
+    before = "\n".join(text[each.body : each.end] for each in orders) or text[: answer.start]
+    if (orders or _has_entries(before)) and _has_own_lines(before, material):
+        raise Unreadable(
+            "`=== BILL_OF_WORK ===` comes before `=== ADJUDICATION ===`; write it after"
+        )
+    rest = _CLOSING_FENCE.sub("", text[answer.end :])
+    if _has_entries(rest):
+        return rest.strip("\r\n"), answer.end
+    return "", len(text)
+
+
+def _is_quoted(text: str, section: JudgeSection, material: Material) -> bool:
+    """Whether a marker and the line after it occur in the material."""
+    first = next(filter(str.strip, text[section.body : section.end].split("\n")), "")
+    return bool(first) and material.contains(text[section.start : section.body] + "\n" + first)
+
+
+def _has_own_lines(body: str, material: Material) -> bool:
+    """Whether a line is neither empty nor in a block quote nor in the material."""
+    lines = (line for line in body.split("\n") if any(map(str.isalnum, line)))
+    own = (line for line in lines if not line.lstrip().startswith(">"))
+    return not all(map(material.contains, islice(own, MOST_LINES)))
+
+
+def _has_entries(text: str) -> bool:
+    return len(text) <= LONGEST_WORK_ORDER and bool(
+        work_order_entries(text) or parse_work_order(text)
+    )
