@@ -192,7 +192,7 @@ def _critique_name(critique: Mapping[str, Any]) -> str:
     return f"{file_name_part(critique['constraint_id'])}-{file_name_part(critique['reviewer'])}"
 
 
-_NOT_SHOWN = frozenset({"step", "request", "reused"})
+_NOT_SHOWN = frozenset({"step", "request", "reused", "verified"})
 
 
 def _critique_json(critique: Mapping[str, Any]) -> bytes:

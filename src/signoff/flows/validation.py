@@ -179,6 +179,8 @@ def _agents_by_path(
         if step.agent is not None:
             path: Path = ("workflow", position, "agent")
             yield path, f"{format_path(path)} is", step.agent
+    if config.verify is not None:
+        yield ("verify", "agent"), "verify.agent is", config.verify.agent
     routing = config.constraints.routing
     groups: list[tuple[Path, tuple[str, ...]]] = [(("default_agents",), routing.default_agents)]
     groups += [(("rules", n), rule.agents) for n, rule in enumerate(routing.rules)]

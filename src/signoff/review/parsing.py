@@ -19,7 +19,7 @@ from signoff.review.edit import Edit, EditKind
 from signoff.review.fields import Fields, Unreadable, clean
 from signoff.review.judge_reply import find_adjudication
 from signoff.review.own_words import Material
-from signoff.review.reply_text import LONGEST_REPLY, find_critique
+from signoff.review.reply_text import CRITIQUE, LONGEST_REPLY, find_answer
 from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
 
 __all__ = ["MOST_ISSUES", "Unreadable", "parse_adjudication", "parse_critique"]
@@ -58,7 +58,7 @@ def parse_critique(
     """
     value = _structured(reply)
     if value is None:
-        value = find_critique(_text(reply), material or Material())
+        value = find_answer(_text(reply), material or Material(), CRITIQUE)
     fields = Fields(value, "the answer")
     if "overall" not in fields.raw and "issues" not in fields.raw:
         raise Unreadable("the JSON object has neither `overall` nor `issues`")

@@ -18,7 +18,7 @@ from typing import Any
 
 from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, compress_constraints
-from signoff.review.critique import Critique
+from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.prompt_text import (
     bullets,
     constraint_line,
@@ -30,7 +30,7 @@ from signoff.review.prompt_text import (
     full_constraint,
     sentences,
 )
-from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
+from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CONFIRMATION_SCHEMA, CRITIQUE_SCHEMA
 from signoff.review.severity import SEVERITIES, Severity
 from signoff.review.template import built_in, fill
 
@@ -241,6 +241,37 @@ def refinement_prompt(
         "feedback": feedback,
     }
     return _prompt(("fixer", "fixer_system"), values, material, templates)
+
+
+def verifier_prompt(
+    *,
+    goal: str,
+    passage: str,
+    constraint: Constraint,
+    issue: CritiqueIssue,
+    sources: str = "",
+    structured: bool = False,
+    templates: Templates = NO_TEMPLATES,
+) -> ProductPrompt:
+    """Returns the prompt for the agent that confirms a finding before it blocks."""
+    rules = [rule for rule in constraint.rules if rule.id == issue.rule_id] or constraint.rules
+    claim = [issue.finding, f"Evidence: {issue.evidence}", f"Location: {issue.location}"]
+    values = {
+        "text_reply": _flag(not structured),
+        "goal": enclose("GOAL", _within_budget(goal)),
+        "passage": enclose("PASSAGE", passage),
+        "constraint": constraint.id,
+        "rules": "\n".join(map(format_rule, rules)),
+        "sources": enclose("SOURCES", sources),
+        "claim": enclose("CLAIM", "\n".join(claim)),
+    }
+    material = {
+        "passage": passage,
+        "constraint": _constraint_json(constraint),
+        "claim": [issue.rule_id, issue.finding, issue.evidence, issue.location],
+    }
+    schema = CONFIRMATION_SCHEMA if structured else None
+    return _prompt(("verifier", "verifier_system"), values, material, templates, schema)
 
 
 def _prompt(

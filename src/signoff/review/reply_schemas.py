@@ -84,3 +84,9 @@ ADJUDICATION_SCHEMA = _object(
     status=_one_of(Verdict.APPROVED, Verdict.REWRITE),
 )
 """What a judge answers: decisions and the work order first, then the verdict."""
+
+CONFIRMATION_SCHEMA = _object(
+    reason=_text("why the claim is true or not"),
+    confirmed={"type": "boolean"},
+)
+"""What the agent answers that confirms a finding: the reason first."""

@@ -82,18 +82,18 @@ class PossibleAnswer:
         return self.start + len(self.source)
 
 
-def find_critique(text: str, material: Material) -> Mapping[Any, Any]:
-    """Returns the object that is a critic's answer; raises `Unreadable`."""
+def find_answer(text: str, material: Material, form: ReplyFormat) -> Mapping[Any, Any]:
+    """Returns the object that is a reviewer's answer; raises `Unreadable`."""
     check_length(text)
     spans = object_spans(text)
-    found = possible_answers(text, spans, CRITIQUE)
-    own = own_answers(found, material, CRITIQUE, alone=is_alone(text, spans))
+    found = possible_answers(text, spans, form)
+    own = own_answers(found, material, form, alone=is_alone(text, spans))
     if own:
         return sole_answer(own).value
     if found:
         raise Unreadable(QUOTED)
     if spans:
-        raise Unreadable("the JSON object has neither `overall` nor `issues`")
+        raise Unreadable(f"the JSON object has neither `{form.verdict}` nor `{form.entries}`")
     raise Unreadable("it contains no JSON object" if text.strip() else "it is empty")
 
 

@@ -28,6 +28,8 @@ REQUIRED: Mapping[str, frozenset[str]] = {
     "judge": frozenset({"artifact", "critiques"}),
     "judge_system": frozenset(),
     "severities": frozenset(),
+    "verifier": frozenset({"passage", "claim"}),
+    "verifier_system": frozenset(),
 }
 """Every template, with the placeholders it cannot do without."""
 

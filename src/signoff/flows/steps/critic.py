@@ -23,6 +23,7 @@ from signoff.flows.state import FlowState
 from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
+from signoff.flows.steps.verify import Verifier
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
@@ -60,7 +61,11 @@ class CriticHandler(FlowHandler):
             return {**answered, "iteration": ctx.iteration, "request": request, "reused": True}
         critique = await self._ask(ctx, prompt, constraint, agent, exact=exact)
         critique = self.flow.config.with_behaviors(critique, constraint)
-        return {**critique.to_json(), "request": request}
+        verified: list[dict[str, Any]] = []
+        if self.flow.config.verify is not None and not exact:
+            verifier = Verifier(self.flow, self.state, self.text, self.flow.config.verify)
+            critique, verified = await verifier.verify(ctx, critique, constraint)
+        return {**critique.to_json(), "request": request, "verified": verified}
 
     async def _ask(
         self,

@@ -152,8 +152,9 @@ def _answers(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for each in results
         if each.get("request") and not each.get("reused")
     ]
+    answers += [entry for each in results for entry in each.get("verified", ())]
     return {"answered": Append(answers)} if answers else {}
 
 
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in result.items() if key != "request"}
+    return {key: value for key, value in result.items() if key not in ("request", "verified")}
