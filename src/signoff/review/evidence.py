@@ -19,7 +19,7 @@ from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 from signoff.review.typography import (
     MOST_TRIES,
-    Marker,
+    LineMark,
     is_hyphenated,
     plain_text,
     split_markers,
@@ -173,6 +173,8 @@ class _Form:
         """Returns the positions of a quote's parts in order; empty if a part is missing."""
         if whole := self._locate(quote, 0):
             return [whole]
+        if not _ELLIPSIS.search(quote):
+            return []
         parts = [part for part in _ELLIPSIS.split(quote) if any(map(str.isalnum, part))]
         longest = max(len(self._split(part)[0]) for part in parts)
         if len(parts) > 1 and longest < SHORTEST_PART:
@@ -189,7 +191,7 @@ class _Form:
         """Returns the first and last line of positions in the words."""
         return [(self._line(start), self._line(end - 1)) for start, end in spans]
 
-    def _split(self, plain: str) -> tuple[str, Mapping[int, Marker]]:
+    def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
         """Returns the words of a text, and the marks that are not among them."""
         return " ".join(plain.split()), {}
 
@@ -216,7 +218,7 @@ class _Form:
             similar = similar or (start, end)
         return similar
 
-    def _fits(self, start: int, end: int, markers: Mapping[int, Marker]) -> bool:
+    def _fits(self, start: int, end: int, markers: Mapping[int, LineMark]) -> bool:
         """Whether a match is made of whole words, with the same marks before them."""
         if splits_word(self._words, start) or splits_word(self._words, end):
             return False
@@ -242,7 +244,7 @@ class _Form:
 class _UnmarkedForm(_Form):
     """A text without the marks of lists, headings and quotations."""
 
-    def _split(self, plain: str) -> tuple[str, Mapping[int, Marker]]:
+    def _split(self, plain: str) -> tuple[str, Mapping[int, LineMark]]:
         return split_markers(plain)
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-MOST_TRIES = 10_000
+MOST_TRIES = 1_000
 """Occurrences of a quote inside other words after which it counts as not found.
 
 In a hostile artifact there are millions.
@@ -69,7 +69,7 @@ _INSIDE = re.compile(
 
 
 @dataclass(frozen=True)
-class Marker:
+class LineMark:
     """Marks of lists, headings and quotations that precede a word."""
 
     signs: str
@@ -77,7 +77,7 @@ class Marker:
     layout: bool
     """Whether they are at the start of a line."""
 
-    def agrees(self, other: Marker | None) -> bool:
+    def agrees(self, other: LineMark | None) -> bool:
         """Whether a quote may have one of them where its source has the other."""
         if other is None:
             return self.layout
@@ -95,21 +95,21 @@ def plain_text(text: str) -> str:
     return "\n".join(_MARKUP.sub("", line) if _SIGNS.search(line) else line for line in lines)
 
 
-def split_markers(plain: str) -> tuple[str, Mapping[int, Marker]]:
+def split_markers(plain: str) -> tuple[str, Mapping[int, LineMark]]:
     """Returns the words of a plain text, and the marks before them by position."""
     words: list[str] = []
-    markers: dict[int, Marker] = {}
+    markers: dict[int, LineMark] = {}
     position = last = 0
     for match in _MARKER.finditer(plain):
         if chunk := " ".join(plain[last : match.start()].split()):
             words.append(chunk)
             position += len(chunk) + 1
         last = match.end()
-        before = markers.get(position, Marker("", "", match["line"] is not None))
+        before = markers.get(position, LineMark("", "", match["line"] is not None))
         if len(before.signs) + len(before.number) < _MOST_SIGNS:
             signs = before.signs + (match["mark"] or "")
             number = before.number + (match["number"] or "")
-            markers[position] = Marker(signs, number, before.layout)
+            markers[position] = LineMark(signs, number, before.layout)
     if chunk := " ".join(plain[last:].split()):
         words.append(chunk)
     return " ".join(words), markers
