@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from signoff import errors
@@ -85,7 +86,7 @@ class AttemptEffects:
         """Requests that no one has awaited yet: scope, key and coroutine, by a token."""
         self._suspended: dict[str, list[Suspension]] = {}
         """Why a handler or an item of a fan-out could not continue, by its scope."""
-        self._when_answering: dict[str, Callable[[], None]] = {}
+        self._when_answering: dict[str, Callable[[], object]] = {}
         """What to call when an agent begins to answer, by the scope of the request."""
 
     # Called by the context
@@ -186,7 +187,8 @@ class AttemptEffects:
 
     def when_answering(self, scope: str, notify: Callable[[], None]) -> None:
         """Calls `notify` when an agent begins to answer a request of a scope, or fails to."""
-        self._when_answering[scope] = notify
+        # An agent may stream from a thread of its own.
+        self._when_answering[scope] = partial(self._loop.call_soon_threadsafe, notify)
 
     # Called by the runner
 

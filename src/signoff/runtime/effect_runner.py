@@ -62,7 +62,7 @@ class EffectCall(NamedTuple):
     agent: str
     """The agent or role that is asked; empty for other effects."""
     attempt: int = 1
-    answering: Callable[[], None] = lambda: None
+    answering: Callable[[], object] = lambda: None
     """Called when the agent begins to answer, and when an attempt ends in any other way."""
 
 

@@ -104,6 +104,30 @@ async def test_the_others_wait_for_the_whole_answer_of_an_agent_that_does_not_st
     assert agent.log[:2] == ["ask cats", "end cats"]
 
 
+class ThreadedAgent(LoggingAgent):
+    """Streams from a thread, as an agent around a client without asyncio does."""
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        def emit(text: str) -> None:
+            emitting.append(asyncio.get_running_loop().run_in_executor(None, call.emit, text))
+
+        emitting: list[asyncio.Future[None]] = []
+        reply = await super().ask(request, call._replace(emit=emit))
+        await asyncio.gather(*emitting)
+        return reply
+
+
+async def test_an_agent_may_begin_to_answer_in_a_thread() -> None:
+    """The loop's own tools must not be used there; in debug mode, asyncio checks that."""
+    asyncio.get_running_loop().set_debug(True)
+    agent = ThreadedAgent()
+    agent.hold = agent.others_asked
+
+    result = await run(agent, fan())
+
+    assert result.state == {"texts": ["on cats", "on dogs", "on fish"]}
+
+
 async def test_items_without_a_group_start_at_once() -> None:
     """An agent without a cache has nothing to warm up, so waiting would only cost time."""
     agent = LoggingAgent()
