@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -110,7 +111,7 @@ def make_link(file: Path) -> None:
     file.symlink_to("other.md")
 
 
-DAMAGE = {
+DAMAGE: dict[str, Callable[[Path], object]] = {
     "deleted": Path.unlink,
     "emptied": lambda file: file.write_bytes(b""),
     "blanked": lambda file: file.write_bytes(b" \n\t\n"),

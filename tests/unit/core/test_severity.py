@@ -3,8 +3,7 @@ from pydantic import TypeAdapter
 
 from signoff.agents.findings import Source, build_critique
 from signoff.core.severity import Severity
-from signoff.flows.judging_file import SeverityName
-from signoff.flows.sections import BehaviorSection
+from signoff.flows.sections import BehaviorSection, SeverityName
 
 
 def test_every_severity_has_a_letter_of_its_own() -> None:
