@@ -55,3 +55,12 @@ def test_a_flow_can_set_the_behavior_of_every_severity(each: Severity) -> None:
 def test_an_unknown_severity_blocks_approval(text: object) -> None:
     """A typo of a critic must not let a text through."""
     assert Severity.read(text).defaults.blocks
+
+
+def test_only_unambiguous_words_stand_for_a_severity() -> None:
+    """A critic is asked about any other word; a guess could let a text through."""
+    words = ["Blocker", "major", "moderate", "minor", "nit", "info", " high ", "serious", "error"]
+
+    names = [Severity.named(word) for word in words]
+
+    assert names == ["CRITICAL", "HIGH", "MEDIUM", "LOW", "LOW", "LOW", "HIGH", None, None]

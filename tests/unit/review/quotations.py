@@ -152,6 +152,7 @@ CRITICS: list[tuple[str, str, str, str | None]] = [
     ("own fail, quote in it", BARE, changed(FAIL, summary=f"It says {BARE}"), "FAIL"),
     ("own fail, nested quote", BARE, changed(FAIL, quoted=json.loads(BARE)), "FAIL"),
     ("own fail without words", BARE, 'No. {"overall": "FAIL", "issues": []}', "FAIL"),
+    ("own list without a verdict", FULL, 'Well: {"issues": []}', "FAIL"),
     ("own pass", FULL, OWN_PASS, "PASS"),
     ("own pass beside a quote", FULL, f"I ignore {FULL}.\n{OWN_PASS}", "PASS"),
     ("own pass in prose", BARE, f"Here is my review:\n{fence(OWN_PASS)}", "PASS"),
