@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from types import ModuleType
@@ -44,14 +44,14 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, RunResult]]) -> Callable
 
     @wraps(function)
     def blocking(*args: P.args, **kwargs: P.kwargs) -> RunResult:
-        try:
+        with suppress(RuntimeError):
             asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(function(*args, **kwargs))
-        raise UsageError(
-            f"signoff.{name}() cannot be called while an event loop is running here; "
-            f"use: await signoff.{name}_async(...)"
-        )
+            raise UsageError(
+                f"signoff.{name}() cannot be called while an event loop is running here; "
+                f"use: await signoff.{name}_async(...)"
+            )
+        # Not while an exception is handled: every error of the run would show that one first.
+        return asyncio.run(function(*args, **kwargs))
 
     blocking.__name__ = blocking.__qualname__ = name
     return blocking

@@ -116,9 +116,11 @@ def test_an_unknown_option_is_reported_with_the_agent_and_the_option(project: Cl
 
     done = project.signoff("run", "flow.py", "--name", "one")
 
-    assert done.returncode == 1
-    assert "agents.writer" in done.stdout
-    assert "marck" in done.stdout
+    assert done.returncode == 2
+    assert (
+        "config.yaml:2: agents.writer: unknown option 'marck' (did you mean 'mark'?" in done.stderr
+    )
+    assert project.json("runs") == []
 
 
 def test_the_examples_own_tests_pass(project: CliProject, installed: Path) -> None:

@@ -150,6 +150,20 @@ def test_a_dry_run_starts_nothing(project: CliProject) -> None:
     assert not (project.folder / ".signoff").exists()
 
 
+@pytest.mark.parametrize("mistake", ["kind: manuel", "kind: manual, modle: x"])
+def test_a_dry_run_with_a_mistake_in_the_settings_of_an_agent_fails(
+    ends: CliProject, mistake: str
+) -> None:
+    """It used to report a valid plan."""
+    ends.write(".signoff/config.yaml", f"agents:\n  ann: {{{mistake}}}\n")
+
+    done = ends.signoff("run", "ends.py", "--dry-run")
+
+    assert done.returncode == 2
+    assert "agents.ann: unknown " in done.stderr
+    assert "Plan is valid" not in done.stdout
+
+
 def test_a_run_is_not_silently_resumed_with_a_changed_workflow(ends: CliProject) -> None:
     """The run was started with other rules."""
     ends.signoff("run", "ends.py", "-i", "ending=waiting", "--name", "one")

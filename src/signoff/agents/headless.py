@@ -77,9 +77,11 @@ class HeadlessAgent(ABC):
     """The HTTP status that an exit code means, for programs that use such codes."""
     success_codes: Collection[int] = (0,)
 
+    OPTIONS = ProgramOptions
+
     def __init__(self, **options: Any) -> None:
         """Takes `ProgramOptions`; the program is searched on first use."""
-        self._options = ProgramOptions(**options)
+        self._options = self.OPTIONS(**options)
 
     @abstractmethod
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from signoff import plugins
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.agents.options import option_names
 from signoff.app.loading import make_importable
 from signoff.app.settings import AgentSettings, Settings
 from signoff.core.effects import AgentRequest, Reply
@@ -258,6 +259,36 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
         for name, kind in own.items()
         if kind not in kinds
     ]
+
+
+def unknown_options(settings: Settings, root: Path) -> list[Problem]:
+    """Returns a problem for each option that an agent's kind does not take, with its line."""
+    from difflib import get_close_matches
+
+    problems = []
+    for name, agent in settings.agents.items():
+        known = _option_names(name, agent, root) if agent.options else None
+        if known is None:
+            continue
+        for option in sorted(agent.options.keys() - known):
+            close = get_close_matches(option, known, n=1)
+            suggestion = f"did you mean {close[0]!r}? " if close else ""
+            problem = f"agents.{name}: unknown option {option!r}"
+            where = _agent_origin(settings, name, option)
+            problems.append(Problem(where, problem, f"{suggestion}valid: {', '.join(known)}"))
+    return problems
+
+
+def _option_names(name: str, agent: AgentSettings, root: Path) -> list[str] | None:
+    if ":" in agent.kind:
+        make_importable([root])
+    try:
+        factory = _factory(name, agent.kind)
+    except Exception:  # noqa: BLE001  # reported by `unknown_kinds` and `import_errors`
+        return None
+    injected = {"agents"} if capabilities_of(factory).needs_agents else set[str]()
+    names = option_names(factory)
+    return None if names is None else [each for each in names if each not in injected]
 
 
 def roles_without_agent(settings: Settings) -> list[Problem]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.agents import unknown_kinds
+from signoff.app.agents import unknown_kinds, unknown_options
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.project import Project, database_path, open_store
@@ -16,7 +16,7 @@ from signoff.app.settings import Settings, command_line_limits, load_settings
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.spend import Limits
-from signoff.errors import NameTaken
+from signoff.errors import ConfigError, NameTaken
 from signoff.notation import DryRunPlan
 from signoff.remedies import Resume
 from signoff.runtime.ports import Observer
@@ -100,6 +100,8 @@ def plan(
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
+    if problems := unknown_options(settings, home.root):
+        raise ConfigError("\n".join(map(str, problems)))
     context = compile_context(home, settings, options, cwd=cwd)
     found = resolve(target, cwd, context, settings.workflows)
     values = found.workflow.bind(params)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signoff.app.agents import import_errors, roles_without_agent, unknown_kinds
+from signoff.app.agents import import_errors, roles_without_agent, unknown_kinds, unknown_options
 from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
@@ -56,7 +56,11 @@ def validate(
 
 def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
-    problems = (*unknown_kinds(settings), *roles_without_agent(settings))
+    problems = (
+        *unknown_kinds(settings),
+        *unknown_options(settings, home.root),
+        *roles_without_agent(settings),
+    )
     warnings = tuple(import_errors(settings, home.root))
     if problems or warnings:
         yield ValidationResult("settings", None, problems, warnings)

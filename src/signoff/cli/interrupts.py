@@ -72,8 +72,10 @@ class _Guard:
             if self._asked:
                 quit_at_once(self._view)
             self._asked = True
-            self._view.stopping()
             loop.call_soon_threadsafe(task.cancel)
+            # This may interrupt a print to the same stream, which cannot be entered twice.
+            with suppress(RuntimeError, OSError):
+                self._view.stopping()
 
         restore = _install(loop, stop)
         self.active = True
@@ -89,14 +91,19 @@ class _Guard:
 
 def quit_at_once(view: View) -> None:
     """Ends this process and every program it started; its runs can be resumed."""
-    # Not by what the journal knows of them: a program that was just started is not in it yet.
-    kill_children()
-    view.release_terminal()
-    names = "".join(
-        f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
-    )
-    os.write(2, f"\nquit at once{names}\n".encode())
-    os._exit(exits.INTERRUPTED)
+    for number in _SIGNALS:
+        # A key that is held down sends more of them, which would interrupt this and start over.
+        signal.signal(number, lambda _number, _frame: None)
+    try:
+        # Not by what the journal knows of them: a program that was just started is not in it yet.
+        kill_children()
+        view.release_terminal()
+        names = "".join(
+            f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
+        )
+        os.write(2, f"\nquit at once{names}\n".encode())
+    finally:
+        os._exit(exits.INTERRUPTED)
 
 
 def _install(

@@ -7,6 +7,7 @@ far. Everything is drawn from a timeline, so it can be redrawn at any time and w
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -116,8 +117,8 @@ class LiveView(View):
     def release_terminal(self) -> None:
         """Restores the terminal at once; safe to call from a signal handler."""
         self._keyboard.restore()
-        sys.stderr.write(_SHOW_CURSOR)
-        sys.stderr.flush()
+        # Not through `sys.stderr`, which refuses to be entered twice.
+        os.write(2, _SHOW_CURSOR.encode())
 
     def notice(self, notice: Notice) -> None:
         """Records what happened; the next redraw shows it."""

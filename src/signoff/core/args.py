@@ -134,16 +134,14 @@ def read_params(handler: Any) -> dict[str, Param]:
 
 
 def bind(
-    declared: Mapping[str, Param], inputs: Mapping[str, Any], others: Collection[str] | None = None
+    declared: Mapping[str, Param], inputs: Mapping[str, Any], others: Collection[str] | None = ()
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Converts and checks the parameters of a run; returns the values and every problem.
 
-    `others` are names whose values are passed unchecked; None accepts any name if none is
-    declared.
+    `others` are names whose values are passed unchecked; None accepts any name.
     """
     known = [*declared, *sorted(others or ())]
-    anything = others is None and not declared
-    unknown = [name for name in inputs if name not in known and not anything]
+    unknown = [name for name in inputs if others is not None and name not in known]
     valid = f"valid: {', '.join(known)}" if known else "it takes none"
     problems = [Problem(f"parameter {name!r}", "is unknown", valid) for name in unknown]
     values = {n: v for n, v in inputs.items() if n not in declared and n not in unknown}

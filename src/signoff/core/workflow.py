@@ -58,8 +58,8 @@ class Workflow:
     warnings: tuple[str, ...]
     """Warnings for its author; no run depends on them."""
     inputs: frozenset[str] | None
-    """Parameters that handlers read from their context. None accepts any, unless handlers declare
-    theirs."""
+    """Parameters that handlers read from their context, besides those that they declare. None
+    accepts any name."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Workflow:
         roles: Mapping[str, str] | None = None,
         source: Mapping[str, Any] | None = None,
         warnings: Sequence[str] = (),
-        inputs: Collection[str] | None = None,
+        inputs: Collection[str] | None = (),
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
@@ -133,14 +133,18 @@ class Workflow:
         # Cached, because reading the code of every handler takes a while.
         return describe(self)
 
-    def bind(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Converts and checks the parameters of a run; every problem is reported at once."""
+    def bind(self, params: Mapping[str, Any], also: Collection[str] = ()) -> dict[str, Any]:
+        """Converts and checks the parameters of a run; every problem is reported at once.
+
+        `also` are names that are accepted although the workflow does not take them.
+        """
         declared: dict[str, Param] = {}
         for of_step in self.params.values():
             for name, param in of_step.items():
                 if name not in declared or declared[name].required:
                     declared[name] = param
-        values, problems = bind(declared, params, self.inputs)
+        others = None if self.inputs is None else {*self.inputs, *also} - {*declared}
+        values, problems = bind(declared, params, others)
         if problems:
             raise InvalidParams(problems)
         return values
@@ -151,7 +155,8 @@ class Workflow:
         For declared parameters the steps that use them are known. Parameters that handlers read
         from their context may have been used by any step.
         """
-        values = self.bind({**state.params, **params})
+        # A run of an earlier version may have parameters that the workflow does not declare.
+        values = self.bind({**state.params, **params}, also=state.params)
         declared = {name for of_step in self.params.values() for name in of_step}
         finished = [
             step

@@ -280,7 +280,9 @@ async def end_group(pid: int) -> None:
         if not _signal(pid, number):
             return
         for _ in range(int(GRACE_SECONDS / _LOOK_SECONDS)):
-            if not _alive(pid):
+            # In a thread: it looks at every process. It may also be the first to import psutil,
+            # and a signal handler that runs during an import in its own thread gets half a module.
+            if not await asyncio.to_thread(_alive, pid):
                 return
             await asyncio.sleep(_LOOK_SECONDS)
 

@@ -6,6 +6,7 @@ from signoff.app.project import Project
 from signoff.app.start import plan
 from signoff.app.targets import find_workflow
 from signoff.app.validate import validate
+from signoff.errors import ConfigError
 
 GOOD = """
 from signoff import Outcome, StepDef, Workflow
@@ -105,6 +106,26 @@ def test_an_unknown_kind_of_agent_is_reported_with_its_line(project: Project) ->
     assert good.valid
     planned = plan(project.cwd, isolated(project), "good.py", {})
     assert planned.warnings == (str(problem),)
+
+
+@pytest.mark.parametrize("kind", ["claude", "openai", "command"])
+def test_an_unknown_option_of_an_agent_is_reported_before_the_start(
+    project: Project, kind: str
+) -> None:
+    """The run failed at its first call, with an error of Python."""
+    (project.home.root / "good.py").write_text(GOOD)
+    config = project.home.config
+    config.write_text(f"agents:\n  ann:\n    kind: {kind}\n    modle: x\n")
+
+    settings, good = validate(["good.py"], project.cwd, isolated(project))
+
+    (problem,) = settings.problems
+    assert str(problem).startswith(
+        f"{config}:4: agents.ann: unknown option 'modle' (did you mean 'model'? valid: "
+    )
+    assert good.valid
+    with pytest.raises(ConfigError, match="unknown option 'modle'"):
+        plan(project.cwd, isolated(project), "good.py", {})
 
 
 def test_a_role_without_an_agent_is_a_problem_with_its_line(project: Project) -> None:

@@ -1,7 +1,9 @@
 import asyncio
 import signal
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +11,8 @@ from signoff.cli.driving import choose_view
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
 from signoff.errors import HandlerFailed
-from tests.patience import PATIENCE_SECONDS
+from signoff.runtime.owner import birth_of
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 
 async def leave() -> None:
@@ -54,3 +57,46 @@ def test_a_stop_is_heard_while_the_loop_has_nothing_to_do() -> None:
         run_interruptibly(work(), choose_view(Output()))
 
     assert not woken_by_something_else
+
+
+QUITS_DURING_AN_IMPORT = """
+import asyncio, os, signal, sys, time
+from signoff.cli.interrupts import run_interruptibly
+from signoff.cli.views import View
+from signoff.runtime.process import run_process
+
+HOLD = "trap '' TERM INT; echo $$ > pid; sleep 600"
+
+
+class SecondCtrlC:
+    def find_spec(self, name, path, target=None):
+        # Part of psutil has been executed, the rest has not.
+        if name == "psutil._common":
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+async def work():
+    running = asyncio.ensure_future(run_process(["sh", "-c", HOLD]))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    # The program is at work, and the loop has not heard yet that it was started.
+    while not (os.path.exists("pid") and open("pid").read()):
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+    await running
+
+
+assert "psutil" not in sys.modules
+sys.meta_path.insert(0, SecondCtrlC())
+run_interruptibly(work(), View())
+"""
+
+
+def test_a_second_ctrl_c_leaves_no_program_running_however_early_it_comes(tmp_path: Path) -> None:
+    """One that came during the search for processes failed, and was not heard."""
+    program = [sys.executable, "-c", QUITS_DURING_AN_IMPORT]
+
+    ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr.strip()) == (130, "quit at once")
+    wait_until(lambda: birth_of(int((tmp_path / "pid").read_text())) is None)

@@ -228,9 +228,19 @@ def test_without_an_annotation_the_default_says_the_type(
     assert bind_one(handler, n=value) == becomes
 
 
-def test_without_any_declaration_everything_is_passed_through() -> None:
-    """A workflow that only reads `ctx.workflow_params` declares nothing."""
-    assert bind({}, {"topic": "tea", "n": 1}) == ({"topic": "tea", "n": 1}, [])
+def test_without_any_declaration_every_parameter_is_unknown() -> None:
+    """A misspelled name, or one of another workflow, must not be ignored silently."""
+    values, problems = bind({}, {"topic": "tea"})
+
+    assert values == {}
+    assert [(problem.where, problem.remedy) for problem in problems] == [
+        ("parameter 'topic'", "it takes none")
+    ]
+
+
+def test_a_workflow_may_accept_any_parameter() -> None:
+    """Functions and programs of a contract get all of them."""
+    assert bind({}, {"topic": "tea", "n": 1}, None) == ({"topic": "tea", "n": 1}, [])
 
 
 def test_domains_list_every_value_a_parameter_can_take() -> None:

@@ -7,6 +7,7 @@ import pytest
 from signoff.core.args import Arg
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
+from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.step import Dispatch, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import StepOutput, Workflow, checked_result
@@ -108,6 +109,20 @@ def test_parameters_are_bound_once_for_all_steps() -> None:
         FLOW.bind({"mode": "slow", "mood": "good"})
 
 
+def test_a_workflow_without_parameters_refuses_all() -> None:
+    """A parameter that no step reads is a mistake, however few there are."""
+    plain, reading, any_name = (
+        Workflow("x", StepDef("only", next={Outcome.OK: None}), inputs=inputs)
+        for inputs in ((), ["topic"], None)
+    )
+
+    assert reading.bind({"topic": "tea"}) == {"topic": "tea"}
+    assert any_name.bind({"tpoic": "tea"}) == {"tpoic": "tea"}
+    for workflow in (plain, reading):
+        with pytest.raises(InvalidParams, match="'tpoic': is unknown"):
+            workflow.bind({"tpoic": "tea"})
+
+
 def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
     """Then the default serves both."""
 
@@ -124,6 +139,18 @@ def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
     )
 
     assert flow.bind({}) == {"topic": "tea"}
+
+
+def test_a_run_keeps_parameters_that_only_earlier_versions_accepted() -> None:
+    """Otherwise none of its parameters could be corrected."""
+
+    def handler(ctx: StepContext, topic: str) -> Result:
+        return Outcome.OK, {}
+
+    flow = Workflow("x", StepDef("a", handler=handler, next={Outcome.OK: None}))
+    state = RunState(params={"topic": "tea", "old": 1}, step="a")
+
+    assert flow.correct({"topic": "lake"}, state) == {"topic": "lake"}
 
 
 def test_steps_that_declare_a_parameter_alike_share_its_value() -> None:

@@ -24,6 +24,7 @@ from signoff.cli.options import (
 )
 from signoff.cli.output import DisplayOptions, Output
 from signoff.core import graph
+from signoff.errors import ConfigError
 
 
 @click.command(cls=CliCommand)
@@ -76,6 +77,9 @@ def command(
         command_line=limit_settings(limits),
         options=options,
     )
+    if dry_run and planned.warnings:
+        # A run may still succeed, if it never asks these agents. A plan with them is not valid.
+        raise ConfigError("\n".join(planned.warnings))
     for warning in (
         *planned.target.problems,
         *planned.warnings,
