@@ -16,13 +16,16 @@ from typing import Any
 from signoff.flows.model import GenflowConfig
 from signoff.review.behaviors import ConstraintBehavior
 
-_LATER_KEYS = frozenset({"prompts"})
-"""Keys that older releases did not have: stored only if they are used."""
+_NEWER = ("prompts",)
+"""Keys that came later; without a value of their own they are left out, as they were before."""
 
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
     stored = config.model_dump(mode="json")
+    for name in _NEWER:
+        if stored[name] == GenflowConfig.model_fields[name].default:
+            del stored[name]
     constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"
     constraints["inline"] = _pairs(constraints["inline"])
     constraints["routing"]["priority_routing"] = [
@@ -32,7 +35,7 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     stored["default_behavior"] = _behavior(config.default_behavior)
     stored[behaviors] = _pairs({k: _behavior(v) for k, v in config.constraint_behaviors.items()})
     stored["goal"] = {"text": goal["goal"], "source": goal["source"]} if goal else None
-    return {key: value for key, value in stored.items() if key not in _LATER_KEYS or value}
+    return stored
 
 
 def config_from_json(raw: Mapping[str, Any]) -> GenflowConfig:
