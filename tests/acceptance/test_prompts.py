@@ -64,7 +64,9 @@ def test_a_copied_template_can_be_changed_and_is_sent(project: FlowProject) -> N
     for file in folder.glob("*.md"):
         if file.name != "fixer.md":
             file.unlink()
-    (folder / "fixer.md").write_text("The artifact is the file {{filename}}. {{bill_of_work}} Be quick.\n")
+    (folder / "fixer.md").write_text(
+        "The artifact is the file {{filename}}. {{bill_of_work}} Be quick.\n"
+    )
     project.write_flow(FLOW + "prompts: own\n")
 
     done = project.run()
