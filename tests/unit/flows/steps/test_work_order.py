@@ -1,5 +1,6 @@
 """What the agent that carries out a work order gets besides it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,8 @@ PURSUED = {"issue_id": "clear-001", "status": "pursuing"}
 
 
 def approving(*issues: Any, note: str) -> str:
-    section = {"location": "end", "note": note}
-    return fails(*issues).replace(
-        '"summary"', f'"approved_sections": [{_json(section)}], "summary"'
-    )
-
-
-def _json(section: dict[str, str]) -> str:
-    return str(section).replace("'", '"')
+    critique = json.loads(fails(*issues))
+    return json.dumps({**critique, "approved_sections": [{"location": "end", "note": note}]})
 
 
 def edited(text: str) -> Any:
