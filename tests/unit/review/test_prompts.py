@@ -7,6 +7,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
+from signoff.review.policy import policy_judge
 from signoff.review.prompts import (
     LONGEST_GOAL,
     adjudicator_prompt,
@@ -248,3 +249,14 @@ def test_the_role_of_all_critics_is_the_same() -> None:
     roles = {critic_prompt(goal="g", artifact="a", constraint=c).system for c in (TONE, LAW)}
 
     assert len(roles) == 1
+
+
+def test_a_small_model_gets_no_details_of_the_findings() -> None:
+    """It would copy the quote that it should change."""
+    found = issue("tone-001", evidence="HELLO", suggested_fix="Write it in small letters")
+    bill = policy_judge([Critique("tone", "ann", 1, Overall.FAIL, (found,))], iteration=1)
+
+    prompt = brief_prompt(goal="Say hello.", sources="", bill_of_work=bill.bill_of_work)
+
+    assert "> - quote: HELLO" in bill.bill_of_work
+    assert prompt == "Say hello. Write it in small letters.\n"
