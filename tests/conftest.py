@@ -1,4 +1,4 @@
-"""The option --real, and a summary of skipped tests at the end of every test run.
+"""The options --real and --update-snapshots, and a summary of skipped tests after every run.
 
 Fixtures for one kind of test are in the conftest of its folder.
 """
@@ -11,6 +11,9 @@ import pytest
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--real", action="store_true", help="fail where a vendor's real program is not installed"
+    )
+    parser.addoption(
+        "--update-snapshots", action="store_true", help="accept changed prompts as the new ones"
     )
 
 

@@ -388,9 +388,9 @@ def test_two_passes_are_judged_separately(flow_project: FlowProject) -> None:
 def test_the_stored_prompts_are_the_ones_the_programs_received(full: FlowProject) -> None:
     """The run directory has every prompt exactly as it was sent."""
     digests = set(full.call_fields("prompt"))
-    written = {
-        hashlib.sha256(full.read(name).encode()).hexdigest()[:16]
-        for name in full.names
-        if "/prompt_" in name
-    }
+    stored = [full.read(name) for name in full.names if "/prompt_" in name]
+    parts = [text.removeprefix("[system]\n").partition("\n\n[prompt]\n") for text in stored]
+    # Programs without an option for a system prompt receive it above the prompt.
+    sent = {*(prompt for *_, prompt in parts), *(f"{s}\n\n{prompt}" for s, _, prompt in parts)}
+    written = {hashlib.sha256(text.encode()).hexdigest()[:16] for text in sent}
     assert digests <= written

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from signoff.flows.model import GenflowConfig as GenflowConfig
     from signoff.flows.model import OutputConfig as OutputConfig
     from signoff.flows.model import get_behavior_for_severity as get_behavior_for_severity
+    from signoff.flows.prompt_builders import build_adjudicator_prompt as build_adjudicator_prompt
+    from signoff.flows.prompt_builders import build_critic_prompt as build_critic_prompt
+    from signoff.flows.prompt_builders import build_generator_prompt as build_generator_prompt
+    from signoff.flows.prompt_builders import build_refinement_prompt as build_refinement_prompt
+    from signoff.flows.prompt_builders import get_critiques_for_scope as get_critiques_for_scope
     from signoff.flows.sections import ConstraintConfig as ConstraintConfig
     from signoff.flows.sections import Goal as Goal
     from signoff.flows.state import critiques_in_scope as critiques_in_scope
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from signoff.review.parsing import parse_adjudication as parse_adjudication
     from signoff.review.parsing import parse_critique as parse_critique
     from signoff.review.severity import Severity as Severity
+    from signoff.runtime.ports import Agent as Agent
 
 _HOMES = {
     # configuration
@@ -56,6 +62,15 @@ _HOMES = {
     "signoff.flows.validation": ("validate_workflow",),
     "signoff.flows.step": ("resolve_constraints_for_step",),
     "signoff.flows.state": ("critiques_in_scope",),
+    # prompts
+    "signoff.flows.prompt_builders": (
+        "build_adjudicator_prompt",
+        "build_critic_prompt",
+        "build_generator_prompt",
+        "build_refinement_prompt",
+        "get_critiques_for_scope",
+    ),
+    "signoff.runtime.ports": ("Agent",),
     # files
     "signoff.flows.goal_file": ("load_goal",),
     "signoff.flows.constraint_file": ("load_constraints",),

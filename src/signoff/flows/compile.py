@@ -20,6 +20,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.serialize import config_to_json
 from signoff.flows.step import StepKind, WorkflowStep
+from signoff.runtime.amounts import count
 
 _HANDLERS: Mapping[StepKind, tuple[str, str]] = {
     StepKind.GENERATE: ("GenerateHandler", "Generate.__call__"),
@@ -59,7 +60,25 @@ class StepHandler:
         module = import_module(f"signoff.flows.steps.{kind.value}")
         handler = getattr(module, _HANDLERS[kind][0])(self.flow, self.step)
         outcome, update = await handler(ctx)
-        return outcome, update
+        return outcome, {**update, **self._question_at_limit(ctx, outcome, update)}
+
+    def _question_at_limit(
+        self, ctx: StepContext, outcome: Outcome, update: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the reason that the engine shows when it asks for more rounds."""
+        from signoff.flows.state import FlowState, after
+        from signoff.flows.steps.updates import at_limit_reason
+
+        config, kind = self.flow.config, self.step.step
+        unapproved = Outcome.ITERATE if kind is StepKind.ADJUDICATE else Outcome.OK
+        asks = "max_iterations" in config.adjudication.triggers and outcome is unapproved
+        # Each grant is as many rounds as the limit, so every multiple is a limit again.
+        last = ctx.iteration % config.max_iterations == 0 and self.flow.starts_round(self.step)
+        if not (asks and last):
+            return {}
+        why = update.get("_reason") or f"{count(ctx.iteration, 'iteration')} without approval"
+        ledger = FlowState(after(ctx.step_state, update)).ledger
+        return {"_reason": at_limit_reason(str(why), ledger)}
 
 
 def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflow:

@@ -55,7 +55,7 @@ NOTATION = Notation(
             "Inspect",
         ),
         "prompts": Command(
-            "signoff.flows.prompts_command:prompts",
+            "signoff.flows.commands:prompts",
             "Show the prompts of a flow, or copy their templates.",
             "Inspect",
         ),

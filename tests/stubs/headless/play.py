@@ -21,7 +21,7 @@ STEPS = {
     "You are the judge": "adjudicate",
     "The artifact is the file": "refine",
 }
-"""How the prompts of the four kinds of step begin."""
+"""How the prompts of the four kinds of step begin, after the system prompt if there is one."""
 USAGE = {"input_tokens": 100, "output_tokens": 10}
 
 
@@ -41,7 +41,8 @@ def main() -> None:
 
 def describe_call(program: str, argv: list[str], prompt: str) -> dict:  # type: ignore[type-arg]  # plain data
     """Describes the call by its arguments and its prompt."""
-    step = next((step for words, step in STEPS.items() if prompt.startswith(words)), "?")
+    begins = re.search(rf"^(?:{'|'.join(STEPS)})", prompt, re.MULTILINE)
+    step = STEPS[begins[0]] if begins else "?"
     constraint = re.search(r"^Review the artifact against (\S+) now\.$", prompt, re.MULTILINE)
     return {
         "agent": program,

@@ -85,7 +85,9 @@ async def test_the_first_prompt_has_the_planned_size(tmp_path: Path) -> None:
     flow_plan = plan(compile_flow(the_flow, "flow"))
     await play(the_flow, {"claude": agent}, tmp_path / "runs")
 
-    assert flow_plan.facts["plan"][0]["asks"][0]["prompt_chars"] == len(agent.prompts[0])
+    (request,) = agent.requests
+    sent = len(request.prompt) + len(request.system or "")
+    assert flow_plan.facts["plan"][0]["asks"][0]["prompt_chars"] == sent
 
 
 def test_programs_get_the_warnings_with_the_plan() -> None:

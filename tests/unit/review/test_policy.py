@@ -273,6 +273,31 @@ def test_the_policy_judges_work_order_has_edits_and_notes_by_severity() -> None:
     assert "c-3 is wrong" in bill
 
 
+def test_the_policy_judges_work_order_says_what_is_wrong_and_where() -> None:
+    """An agent that only reads "Cut it." does not know what to cut."""
+    edit = Edit(EditKind.DELETE, "never ever")
+    reported = issue(
+        "c-1",
+        Severity.HIGH,
+        evidence="never ever\n### Issue: c-9 (HIGH)\n\nDelete\n\nFind:\n```\nall\n```",
+        rule_id="short",
+        location="the end",
+        suggested_fix="Cut it.",
+    )
+
+    noted = policy_judge([critique(reported)], iteration=1, block_on=BLOCK).bill_of_work
+    literal = policy_judge([critique(replace(reported, edit=edit))], iteration=1).bill_of_work
+
+    assert noted.startswith("### Issue: c-1 (HIGH)\n\n> Cut it.\n")
+    for line in ("> - problem: c-1 is wrong", "> - rule: short", "> - location: the end"):
+        assert line in noted
+        assert line in literal
+    assert "> - quote: never ever ### Issue" in noted
+    assert "> - fix: Cut it." in literal
+    assert parse_work_order(noted) == []
+    assert parse_work_order(literal) == [replace(edit, issue="c-1")]
+
+
 def test_the_policy_judges_answer_survives_its_own_check() -> None:
     """The two must agree, or a free verdict would differ from a paid one."""
     critiques = [

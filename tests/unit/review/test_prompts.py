@@ -7,13 +7,16 @@ from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
+from signoff.review.policy import policy_judge
 from signoff.review.prompts import (
+    LONGEST_GOAL,
     adjudicator_prompt,
     brief_prompt,
     critic_prompt,
     generator_prompt,
     refinement_prompt,
 )
+from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.review.work_order import format_work_order, parse_work_order
 
@@ -182,3 +185,82 @@ def test_a_small_model_gets_the_goal_and_what_to_fix_and_nothing_else() -> None:
     )
 
     assert prompt == "It is free.\n\nWrite a line. Say when. Say how. Be calm.\n"
+
+
+def test_a_goal_beyond_the_budget_is_cut_visibly() -> None:
+    """A reviewer must know that it has not seen everything."""
+    goal = "g" * (LONGEST_GOAL + 1_234)
+
+    prompts = [
+        critic_prompt(goal=goal, artifact="a", constraint=TONE),
+        refinement_prompt(filename="a.md", bill_of_work="b", goal=goal),
+    ]
+    author = generator_prompt(goal=goal, sources="", constraints=[])
+
+    assert all("g\n[1,234 characters omitted]\n" in prompt for prompt in prompts)
+    assert goal in author
+
+
+def test_only_the_arguments_of_recorded_runs_identify_a_request() -> None:
+    """A run in progress would fail after an update if a new argument counted."""
+    critic = critic_prompt(goal="g", artifact="a", constraint=LAW)
+    more = critic_prompt(
+        goal="g",
+        artifact="a",
+        constraint=LAW,
+        known=["open"],
+        goal_sources="s",
+        structured=True,
+        max_findings=3,
+    )
+    fixer = refinement_prompt(filename="f", bill_of_work="b", goal="g")
+    with_findings = refinement_prompt(
+        filename="f",
+        bill_of_work="b",
+        goal="g",
+        constraints=[LAW],
+        findings=["f"],
+        approved=["a"],
+        unchanged_before=True,
+    )
+
+    rules = [["bind", Severity.HIGH, "No promises.", "", ""]]
+    assert critic.material == {
+        "goal": "g",
+        "artifact": "a",
+        "constraint": ["law", 1, "Promise nothing.", rules],
+    }
+    assert more.material == critic.material
+    assert fixer.material == {"filename": "f", "bill_of_work": "b", "goal": "g"}
+    assert with_findings.material == fixer.material
+
+
+def test_an_agent_held_to_a_schema_is_not_told_the_syntax() -> None:
+    """It is paid for and of no use; the meaning of the fields still is."""
+    critic = critic_prompt(goal="g", artifact="a", constraint=TONE, structured=True)
+    judged = judge(structured=True)
+
+    assert critic.schema == CRITIQUE_SCHEMA
+    assert judged.schema == ADJUDICATION_SCHEMA
+    assert "Answer with one JSON object" not in critic
+    assert "`evidence` is copied exactly" in critic
+    assert "=== ADJUDICATION ===" not in judged
+    assert critic_prompt(goal="g", artifact="a", constraint=TONE).schema is None
+
+
+def test_the_role_of_all_critics_is_the_same() -> None:
+    """A provider's cache starts with the system prompt."""
+    roles = {critic_prompt(goal="g", artifact="a", constraint=c).system for c in (TONE, LAW)}
+
+    assert len(roles) == 1
+
+
+def test_a_small_model_gets_no_details_of_the_findings() -> None:
+    """It would copy the quote that it should change."""
+    found = issue("tone-001", evidence="HELLO", suggested_fix="Write it in small letters")
+    bill = policy_judge([Critique("tone", "ann", 1, Overall.FAIL, (found,))], iteration=1)
+
+    prompt = brief_prompt(goal="Say hello.", sources="", bill_of_work=bill.bill_of_work)
+
+    assert "> - quote: HELLO" in bill.bill_of_work
+    assert prompt == "Say hello. Write it in small letters.\n"

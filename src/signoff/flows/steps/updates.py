@@ -19,6 +19,8 @@ from signoff.review.critique import Critique
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
+MOST_LISTED = 20
+"""Findings that a question lists."""
 LONGEST = 400
 """Characters of a warning; the problems of one critique can fill pages."""
 
@@ -66,6 +68,18 @@ def keep_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
 def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
     """Returns the engine's notes about critiques, each with its constraint and reviewer."""
     return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
+
+
+def at_limit_reason(why: str, ledger: Ledger) -> str:
+    """Returns why a run needs a decision at its limit, with the findings that are still open."""
+    findings = ledger.open()
+    lines = [
+        f"- [{each.severity}] {each.id} ({each.constraint}): {shortened(each.finding)}"
+        for each in findings[:MOST_LISTED]
+    ]
+    if len(findings) > MOST_LISTED:
+        lines.append(f"- and {len(findings) - MOST_LISTED} more")
+    return "\n".join([f"{why}; still open:", *lines]) if lines else why
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

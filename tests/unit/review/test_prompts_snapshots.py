@@ -1,0 +1,206 @@
+"""Every prompt, word for word: a change of a template or of its material shows up as a diff.
+
+`pytest tests/unit/review/test_prompts_snapshots.py --update-snapshots` accepts the changes.
+"""
+
+import difflib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from signoff.core.correction import correction
+from signoff.core.effects import ProductPrompt
+from signoff.review.constraint import Constraint, Rule
+from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.prompts import (
+    adjudicator_prompt,
+    brief_prompt,
+    critic_prompt,
+    generator_prompt,
+    refinement_prompt,
+)
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
+
+FOLDER = Path(__file__).with_name("snapshots")
+
+GOAL = "Write a welcome letter to new members of the rowing club."
+SOURCES = "### FILE: fees.md\n\nThe fee is 80 euros a year.\n"
+ARTIFACT = "# Welcome\n\nROWING IS FUN! The fee is 90 euros.\n"
+TONE = Constraint(
+    "tone",
+    2,
+    "Friendly and calm.",
+    (Rule("calm", "No shouting.", Severity.MEDIUM, "COME NOW!", "Come when you like."),),
+)
+FACTS = Constraint("facts", 1, "Only what the sources say.", (Rule("true", "No false figures."),))
+LAW = Constraint("law", 3, "Promise nothing.")
+ISSUE = CritiqueIssue(
+    "facts-001",
+    "true",
+    Severity.HIGH,
+    "second sentence",
+    "The fee is wrong.",
+    "The fee is 90 euros.",
+    "Write 80 euros.",
+    0.95,
+    impact="Members pay too much.",
+)
+DOUBTFUL = CritiqueIssue("tone-001", "calm", Severity.MEDIUM, finding="Loud.", unverified=True)
+CRITIQUES = (
+    Critique("facts", "claude", 1, Overall.FAIL, (ISSUE,)),
+    Critique("tone", "codex", 1, Overall.FAIL, (DOUBTFUL,)),
+    Critique("law", "claude", 1, Overall.PASS),
+)
+WORK_ORDER = "### Issue: facts-001 (HIGH)\n\nReplace 90 by 80.\n"
+GUIDANCE = ("How formal should it be?\nNot at all.",)
+KNOWN = ("open since round 1: facts-001, The fee is wrong.",)
+FINDINGS = ("[HIGH] facts-001 violates true: No false figures.\n  quote: The fee is 90 euros.",)
+APPROVED = ("# Welcome: the heading",)
+
+
+def author_first() -> ProductPrompt:
+    return generator_prompt(goal=GOAL, sources=SOURCES, constraints=[TONE, FACTS])
+
+
+def author_second() -> ProductPrompt:
+    return generator_prompt(
+        goal=GOAL,
+        sources=SOURCES,
+        constraints=[TONE, FACTS],
+        previous=ARTIFACT,
+        bill_of_work=WORK_ORDER,
+        guidance=GUIDANCE,
+        iteration=2,
+        findings=FINDINGS,
+        approved=APPROVED,
+    )
+
+
+def author_already_applied() -> ProductPrompt:
+    return generator_prompt(
+        goal=GOAL,
+        sources="",
+        constraints=[TONE],
+        previous=ARTIFACT,
+        bill_of_work=WORK_ORDER,
+        iteration=2,
+        already_applied=True,
+    )
+
+
+def author_brief() -> ProductPrompt:
+    return brief_prompt(goal=GOAL, sources=SOURCES, bill_of_work=WORK_ORDER, guidance=GUIDANCE)
+
+
+def critic_first() -> ProductPrompt:
+    return critic_prompt(
+        goal=GOAL, artifact=ARTIFACT, constraint=FACTS, sources=SOURCES, goal_sources="notes"
+    )
+
+
+def critic_second() -> ProductPrompt:
+    return critic_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraint=TONE,
+        analysis="exit code 1\n12 capitals in a row",
+        guidance=GUIDANCE,
+        known=KNOWN,
+        max_findings=5,
+    )
+
+
+def critic_structured() -> ProductPrompt:
+    return critic_prompt(goal=GOAL, artifact=ARTIFACT, constraint=TONE, structured=True)
+
+
+def judge(*, structured: bool = False) -> ProductPrompt:
+    return adjudicator_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraints=[TONE, FACTS, LAW],
+        critiques=CRITIQUES,
+        block_on=DEFAULT_BLOCK_ON,
+        tensions=[("short or complete", "lean to short", "tone")],
+        instructions="Be lenient with humor.",
+        guidance=GUIDANCE,
+        known=KNOWN,
+        disputed_sources={"facts": SOURCES},
+        structured=structured,
+    )
+
+
+def judge_structured() -> ProductPrompt:
+    return judge(structured=True)
+
+
+def fixer_first() -> ProductPrompt:
+    return refinement_prompt(
+        filename="artifact.md",
+        bill_of_work=WORK_ORDER,
+        goal=GOAL,
+        constraints=[TONE, FACTS],
+        findings=FINDINGS,
+        approved=APPROVED,
+    )
+
+
+def fixer_again() -> ProductPrompt:
+    return refinement_prompt(
+        filename="artifact.md",
+        bill_of_work=WORK_ORDER,
+        goal=GOAL,
+        guidance=GUIDANCE,
+        feedback="changed nothing",
+        unchanged_before=True,
+    )
+
+
+def critic_retry() -> ProductPrompt:
+    prompt = critic_first()
+    sent_back = correction('{"overall": "FAIL", "issues": []}', ["FAIL without any issue"])
+    return ProductPrompt(f"{prompt}\n\n{sent_back}\n", system=prompt.system)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        author_first,
+        author_second,
+        author_already_applied,
+        author_brief,
+        critic_first,
+        critic_second,
+        critic_structured,
+        critic_retry,
+        judge,
+        judge_structured,
+        fixer_first,
+        fixer_again,
+    ],
+)
+def test_a_prompt_is_the_one_in_its_snapshot(
+    build: Callable[[], ProductPrompt], request: pytest.FixtureRequest
+) -> None:
+    """Nobody should change what agents are told without reading it."""
+    prompt = build()
+    now = f"SYSTEM\n\n{prompt.system}\n\nPROMPT\n\n{prompt}"
+    file = FOLDER / f"{build.__name__}.md"
+    if request.config.getoption("--update-snapshots"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(now)
+
+    before = file.read_text() if file.exists() else ""
+    diff = difflib.unified_diff(
+        before.splitlines(), now.splitlines(), "snapshot", "now", lineterm=""
+    )
+
+    assert before == now, "\n".join(["the prompt has changed (--update-snapshots):", *diff])
+
+
+def test_each_snapshot_belongs_to_a_prompt() -> None:
+    """A stale file would show a prompt that is never sent."""
+    names = {file.stem for file in FOLDER.glob("*.md")}
+
+    assert names <= set(globals())
