@@ -68,7 +68,11 @@ SOURCES = "files, globs, scripts or inline"
 
 
 class FlowSection(Section):
-    """A section of a file that is also a value: it never changes, and types are not converted."""
+    """A section of a file that is also a value: it never changes, and types are not converted.
+
+    Sections that are valid for sure, such as defaults, are created by `model_construct`: the first
+    validation by a class builds its validator, and only that of the whole file is needed.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -288,6 +292,7 @@ class ConstraintConfig(FlowSection):
     )
     """Constraints in one line each."""
     routing: RoutingConfig = Field(
-        default_factory=RoutingConfig, description="default_agents, rules or priority_routing"
+        default_factory=RoutingConfig.model_construct,
+        description="default_agents, rules or priority_routing",
     )
     """The agents of each constraint."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
 
+from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 
@@ -63,7 +64,7 @@ class ArtifactText:
         return []
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CritiqueProblems:
     """Everything that is wrong with a critique."""
 

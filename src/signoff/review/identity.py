@@ -8,9 +8,10 @@ similarity, but never confused with another passage that is in the artifact at t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from signoff.core.digest import SHORT, text_digest
+from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding, normalize, subject_of
 
@@ -30,7 +31,7 @@ def identify(
     return [register.identify(critique) for critique in critiques]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Candidate:
     """The part of a finding or an issue that identity depends on, normalized."""
 
@@ -76,7 +77,7 @@ _Ids = dict[tuple[str, ...], str]
 """Finding ids by statement."""
 
 
-@dataclass
+@light_dataclass()
 class _Passages:
     """A text that is normalized on first use and searched once per passage."""
 

@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import describe_error
 from signoff.errors import AgentBadOutput
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.from_thread import FromThread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
 
@@ -37,7 +38,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class BoundHandler:
     """A step's handler, ready to be called."""
 

@@ -7,7 +7,7 @@ pursued, and a finding that the judge does not mention is pursued.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -38,6 +38,7 @@ from signoff.flows.steps.updates import (
     with_round,
 )
 from signoff.flows.steps.work_order import bill_of
+from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.convergence import find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
@@ -50,7 +51,7 @@ RULES = "rules"
 CONTINUE, STOP = "continue", "stop"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 

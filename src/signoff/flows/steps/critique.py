@@ -8,7 +8,6 @@ remaining ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -24,13 +23,14 @@ from signoff.flows.steps.updates import (
     with_best,
     with_round,
 )
+from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import is_set_aside
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CritiqueHandler(FlowHandler):
     """The handler of a critique step."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -15,6 +14,7 @@ from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.material import gather
 from signoff.flows.steps.updates import keep_warnings
 from signoff.flows.warnings import independence_warnings
+from signoff.light_dataclass import light_dataclass
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
 
@@ -22,7 +22,7 @@ MOST_CHARACTERS = 8_000_000
 """A longer artifact is treated as an error of the agent."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class GenerateHandler(FlowHandler):
     """The handler of a generate step."""
 

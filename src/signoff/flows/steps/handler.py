@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -11,12 +10,13 @@ from signoff.flows.flow import Flow
 from signoff.flows.state import after
 from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.ending import at_limit, save_unapproved
+from signoff.light_dataclass import light_dataclass
 
 StepResult = tuple[Outcome, dict[str, Any]]
 """What a handler returns: its outcome, and the update of the run's state."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FlowHandler:
     """The handler of one step of a flow."""
 

@@ -7,7 +7,6 @@ is recorded hunk by hunk, each tied to the finding it answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,6 +22,7 @@ from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, keep_warnings
 from signoff.flows.steps.work_order import bill_of, wanted_edits
+from signoff.light_dataclass import light_dataclass
 from signoff.review.edit import apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
@@ -31,7 +31,7 @@ FILE = "artifact.md"
 BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class RefineHandler(FlowHandler):
     """The handler of a refine step."""
 

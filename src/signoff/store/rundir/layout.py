@@ -11,20 +11,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import fold_name
 
 LONGEST_PART = 60
 """Characters of a step's, agent's or key's name that go into a file name."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class AgentCall:
     """One agent call, reduced to what its file names depend on."""
 
@@ -40,7 +41,7 @@ class AgentCall:
     """The author's name for it within its scope, its ordinal included."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FinishedStep:
     """What a step has produced, for the files that show it."""
 
@@ -60,7 +61,7 @@ class FinishedStep:
         return apply(self.before, self.delta)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FinishedItem:
     """One finished item of a fan-out whose step is still running or waiting."""
 
@@ -71,7 +72,7 @@ class FinishedItem:
     """As for a step; the step may show the same file again when it ends."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class StepView:
     """What a notation shows of a step in addition to its calls."""
 
