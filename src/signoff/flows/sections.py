@@ -34,7 +34,7 @@ from signoff.core.severity import Severity
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
-from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.constraint import SourceBlock
 
 T = TypeVar("T")
@@ -114,8 +114,8 @@ class SourceSection(FlowSection):
 
 
 Behavior = Annotated[
-    Literal["halt", "continue", "escalate", "ignore"] | None,
-    Field(description="one of: halt, continue, escalate, ignore"),
+    Annotated[IssueBehavior, Strict(False)] | None,
+    Field(description=f"one of: {', '.join(IssueBehavior)}"),
 ]
 
 
