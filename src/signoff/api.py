@@ -8,7 +8,6 @@ line.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -44,6 +43,10 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, RunResult]]) -> Callable
 
     @wraps(function)
     def blocking(*args: P.args, **kwargs: P.kwargs) -> RunResult:
+        # A file that defines workflows often imports `run` too. The command line imports such
+        # files to list, check or draw workflows, and should not wait for asyncio then.
+        import asyncio
+
         with suppress(RuntimeError):
             asyncio.get_running_loop()
             raise UsageError(

@@ -9,10 +9,12 @@ when they are used, so the object itself is cheap to build.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.agents.base import KnownAgent
@@ -31,7 +33,7 @@ class OptionKind(StrEnum):
     """A list, written as JSON."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class NotationOption:
     """An option that a notation adds to general commands."""
 
@@ -51,7 +53,7 @@ class NotationOption:
         return self.flag.lstrip("-")
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SettingsSection:
     """A section of the settings files that belongs to a notation."""
 
@@ -64,7 +66,7 @@ class SettingsSection:
     """Environment variables, and the key of the section each one sets."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Preset:
     """A set of files that `init` can write into a project."""
 
@@ -78,7 +80,7 @@ class Preset:
     """The options to run it with, by name."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Command:
     """A command that a notation adds to the program."""
 
@@ -132,7 +134,7 @@ def _agents_without_settings() -> Mapping[str, KnownAgent]:
     return agents_without_settings()
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CompileContext:
     """What a compiler gets besides the file or the name."""
 
@@ -162,7 +164,7 @@ class CompileContext:
         return {key: value for key, value in {**self.options, **machine}.items() if value}
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Notation:
     """A language for workflows, with everything that belongs to it."""
 

@@ -19,7 +19,13 @@ PURE_STDLIB = frozenset(
     unicodedata
     """.split()
 )
-OWN = ("signoff.core", "signoff.errors", "signoff.remedies", "signoff.tagged_json")
+OWN = (
+    "signoff.core",
+    "signoff.errors",
+    "signoff.light_dataclass",
+    "signoff.remedies",
+    "signoff.tagged_json",
+)
 COMPUTES_ONLY = {"codec.py": {"orjson"}, "digest.py": {"orjson"}}
 
 CLOCK_READS = frozenset(

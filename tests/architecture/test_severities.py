@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from signoff.core.severity import Severity
-from tests.architecture.tree import Module, parsed, planted, product
+from tests.architecture.tree import Module, names_in, planted, product
 
 LIST = "signoff/core/severity.py"
 
@@ -62,16 +62,8 @@ def test_severities_are_found_in_code_texts_and_fields() -> None:
 
 
 def spelled_out(modules: Iterable[Module]) -> Iterator[str]:
-    """Yields where modules other than the list name a severity in code or in a literal."""
-    for module in modules:
-        if module.path == LIST:
-            continue
-        tree = parsed(module.text)
-        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            name = "" if id(node) in docstrings else _severity_in(node)
-            if name:
-                yield f"{module.path}:{getattr(node, 'lineno', 0)}: {name}"
+    """Returns where modules other than the list name a severity in code or in a literal."""
+    return names_in((module for module in modules if module.path != LIST), _severity_in)
 
 
 def _severity_in(node: ast.AST) -> str:

@@ -1,7 +1,7 @@
 """The package as syntax trees, parsed once for all tests that look at it."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -51,6 +51,17 @@ def modules_in(package: Path) -> Iterator[Module]:
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
         yield Module(name, inside.as_posix(), path.read_text(encoding="utf-8"), is_package)
+
+
+def names_in(modules: Iterable[Module], name_of: Callable[[ast.AST], str]) -> Iterator[str]:
+    """Yields file, line and name of each node that `name_of` finds a name in, except docstrings."""
+    for module in modules:
+        nodes = list(ast.walk(module.syntax))
+        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            name = "" if id(node) in docstrings else name_of(node)
+            if name:
+                yield f"{module.path}:{getattr(node, 'lineno', 0)}: {name}"
 
 
 def planted(**files: str) -> list[Module]:

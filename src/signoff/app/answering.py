@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
@@ -18,6 +18,7 @@ from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.requests import AnswerForm, ItemState, check_answer, describe_default
 from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
+from signoff.light_dataclass import light_dataclass
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
@@ -31,7 +32,7 @@ SHORTEST_DIGEST = 6
 """The fewest characters of a digest that are accepted; fewer could match other content."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class AnswerInput:
     """An answer or a submission before it is checked, and who gives it."""
 

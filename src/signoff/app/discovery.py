@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -21,13 +21,14 @@ from signoff.core.workflow import Workflow
 from signoff.documents.files import display_path
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
+from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 
 NAME = "WORKFLOW"
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class DiscoveredWorkflow:
     """A workflow and its file."""
 
@@ -35,7 +36,7 @@ class DiscoveredWorkflow:
     path: Path
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Discovery:
     """All workflows that were found, and the problems of files that could not be read."""
 

@@ -7,7 +7,7 @@ checks as an agent's reply. Requests to humans are shown, but only humans answer
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from signoff.app.answering import AnswerInput, form_of, record_answer
@@ -22,6 +22,7 @@ from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
+from signoff.light_dataclass import light_dataclass
 from signoff.remedies import PassOption, Resume, TakeWork
 from signoff.runtime.ports import Observer
 from signoff.runtime.run_inbox import BY_HUMAN
@@ -36,7 +37,7 @@ _RESUMABLE = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status
 """The statuses from which a run can be resumed without an answer."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class WorkItem:
     """One open work item."""
 
@@ -59,7 +60,7 @@ class WorkItem:
     """What can be submitted in addition to the result, as words of the notation's options."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class SubmitResult:
     """The verdict on a submission."""
 
@@ -69,7 +70,7 @@ class SubmitResult:
     """Why it was not accepted."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class RunStatus:
     """The status of a run as an external worker needs it."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.errors import UsageError, WriteFailed
+from signoff.light_dataclass import light_dataclass
 from signoff.remedies import InitProject, ShowSettings
 
 FOLDER = ".signoff"
@@ -21,7 +21,7 @@ ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
 """How to fix a folder that is not writable."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Home:
     """The home folder of a project and its parts."""
 
@@ -58,7 +58,7 @@ class Home:
         return self.path / "runs"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class InitResult:
     """The result of initializing a project."""
 

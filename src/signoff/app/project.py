@@ -10,13 +10,14 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from signoff.store.rundir.layout import EndView, Layout
 
 
-@dataclass
+@light_dataclass()
 class Project:
     """Everything a use case needs."""
 

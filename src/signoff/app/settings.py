@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from signoff.app.setting_layers import Layer, Rate, Value
 from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.errors import ConfigError, Problem
+from signoff.light_dataclass import light_dataclass
 
 BUILT_IN: Mapping[str, Any] = {
     "limits.usd": None,
@@ -49,7 +50,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
 COMMAND_LINE = "command line"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class AgentSettings:
     """The settings of one agent."""
 
@@ -68,7 +69,7 @@ class AgentSettings:
     """Options that are specific to the kind of agent."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Settings:
     """All settings in force, and in `values` where each comes from."""
 

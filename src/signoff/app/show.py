@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
+from signoff.light_dataclass import light_dataclass
 from signoff.notation import YAML_SUFFIXES, RunReport
 from signoff.remedies import RaiseIterations, Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
@@ -24,7 +25,7 @@ from signoff.runtime.timeline import StepVisit, Timeline
 from signoff.store.rundir.layout import EndView
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class RunDetails:
     """Everything that is known about a run."""
 

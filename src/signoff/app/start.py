@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,14 @@ from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.spend import Limits
 from signoff.errors import ConfigError, NameTaken
+from signoff.light_dataclass import light_dataclass
 from signoff.notation import DryRunPlan
 from signoff.remedies import Resume
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class StartPlan:
     """Everything a run would start with."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,6 +26,7 @@ from signoff.app.notations import (
 from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 
 _PYTHON_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>\w+))?")
@@ -35,7 +35,7 @@ _NAMED = re.compile(r"(?P<scheme>[a-z][a-z0-9_-]*):(?P<name>\S+)")
 _OTHER_FILE = re.compile(r".+\.(ya?ml|json|toml|md)")
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Target:
     """A workflow, and how to find it again from the project's root."""
 

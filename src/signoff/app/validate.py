@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,11 @@ from signoff.app.notations import compile_context
 from signoff.app.settings import Settings, load_settings
 from signoff.app.targets import resolve
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
+from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ValidationResult:
     """The result of checking one target, the settings or a workflow that discovery found."""
 

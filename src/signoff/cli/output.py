@@ -10,13 +10,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from signoff.cli.terminal import has_keyboard
 from signoff.cli.text import clean, one_line, styled, terminal_width, wrapped
 from signoff.documents.control_characters import json_text
+from signoff.light_dataclass import light_dataclass
 
 LAST_WIDTH = 8
 """The minimum width of a table's last column."""
@@ -39,7 +39,7 @@ STYLES: Mapping[str, str] = {
 """The color of each status."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Output:
     """Prints the results of a command, as text or as JSON."""
 
@@ -104,7 +104,7 @@ class Output:
             print(styled(line, "dim") if self.pretty and row is headings else line)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class DisplayOptions:
     """How progress is shown and whether the user is asked."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import re
@@ -18,7 +17,7 @@ from signoff.contracts.proving import time_limit
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
-from signoff.runtime.from_thread import FromThread, on_thread
+from signoff.runtime.from_thread import for_thread, on_thread
 from signoff.runtime.process import KEPT_BYTES
 
 KEY = "work"
@@ -58,7 +57,11 @@ async def _call(
         return await result if inspect.isawaitable(result) else result
     is_async = inspect.iscoroutinefunction(command)
     async with time_limit(seconds, f"it took more than {seconds:g} seconds"):
-        result = command(ctx) if is_async else await _on_thread(command, ctx)
+        if is_async:
+            result = command(ctx)
+        else:
+            engine = for_thread(ctx.engine) if ctx.engine is not None else None
+            result = await on_thread(partial(command, replace(ctx, engine=engine)))
         return await result if inspect.isawaitable(result) else result
 
 
@@ -66,14 +69,6 @@ def _warn_if_blocking(command: Callable[[StepContext], Any], ctx: StepContext) -
     port = ctx.engine.port if ctx.engine is not None else None
     if port is not None and not inspect.iscoroutinefunction(command):
         port.may_block()
-
-
-async def _on_thread(command: Callable[[StepContext], Any], ctx: StepContext) -> Any:
-    engine = ctx.engine
-    if engine is not None and engine.port is not None:
-        port = FromThread(engine.port, asyncio.get_running_loop())
-        ctx = replace(ctx, engine=replace(engine, port=port))
-    return await on_thread(partial(command, ctx))
 
 
 async def _run(argv: list[str], step: WorkflowStep, ctx: StepContext) -> StepOutput:

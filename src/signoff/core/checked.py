@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from signoff.core.effects import Effect, Reply
 from signoff.core.requests import Answer, Request
+from signoff.light_dataclass import light_dataclass
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ class Otherwise(Generic[T]):
     key: str = "otherwise"
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class CheckedCall(Generic[T]):
     """One call of `ask` with `read`."""
 

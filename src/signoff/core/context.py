@@ -23,6 +23,7 @@ from signoff.core.effects import (
 )
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
+from signoff.light_dataclass import light_dataclass
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class EffectPort(Protocol):
         """Prepares for ordinary code that may block the event loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class FanOutCall:
     """One call of `map`."""
 

@@ -10,11 +10,12 @@ by back edges, whose counts never reset.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
+from signoff.light_dataclass import light_dataclass
 
 DEFAULT_BOUND = 20
 """How often a loop without a declared bound may be taken."""
@@ -23,7 +24,7 @@ ERROR = "error"
 """The name of the edge taken when a handler raises."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ResolvedEdge:
     """One edge as the engine uses it; values that every step needs are computed once."""
 

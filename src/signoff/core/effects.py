@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
 from signoff.core.spend import Usage
+from signoff.light_dataclass import light_dataclass
 
 EffectId = NewType("EffectId", str)
 """Scope path, key and ordinal within one step attempt: `critics[3]/ask#1`."""
@@ -176,7 +177,7 @@ class CommandResult:
         return self.code == 0
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Written:
     """A file the run wrote."""
 

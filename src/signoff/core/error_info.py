@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Remedy
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class ErrorInfo:
     """What a run stores about an error, and what surfaces show of it."""
 

@@ -7,7 +7,7 @@ left out, so a new field with a default keeps old journals readable.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, field, fields
 from typing import Any, ClassVar
 
 from signoff.core.delta import Delta
@@ -15,6 +15,7 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.stop_reason import StopReason
 from signoff.errors import StoreDamaged, StoreTooNew
+from signoff.light_dataclass import light_dataclass
 from signoff.tagged_json import snake_case
 
 ROUNDS = "max_iterations"
@@ -25,7 +26,7 @@ KINDS: dict[str, type[Event]] = {}
 """Every class of event, by tag."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class Event:
     """Something that happened, and when (seconds since 1970, stamped by the journal)."""
 
@@ -39,7 +40,7 @@ class Event:
         KINDS[cls.tag] = cls
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class RunStarted(Event):
     """A run began."""
 
@@ -53,12 +54,12 @@ class RunStarted(Event):
     """The folder it was started in; its programs run there, wherever it is resumed from."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class RunResumed(Event):
     """A runner resumed the run; the errors that stopped it are forgotten, so it tries again."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class RunStopped(Event):
     """The run stopped: waiting, parked, or at one of its ends."""
 
@@ -77,7 +78,7 @@ class RunStopped(Event):
         return cls(status, str(reason or ""), due_at, reason.to_json() if reason else None)
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class LimitsChanged(Event):
     """The user changed the limits."""
 
@@ -88,7 +89,7 @@ ANY_AGENT = "*"
 """In place of an agent's name: every agent without a replacement of its own."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class AgentSwitched(Event):
     """The user replaced an agent by another from here on."""
 
@@ -96,26 +97,26 @@ class AgentSwitched(Event):
     to: str
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class ParamsCorrected(Event):
     """Someone corrected parameters that no finished step had used."""
 
     params: dict[str, Any]
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class DefinitionAdopted(Event):
     """The user let the run continue with a changed definition."""
 
     definition: str
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class StepBegun(Event):
     """The preconditions of the current visit held; they are not checked again."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class StepWorked(Event):
     """The handler is done and its postconditions held; only the gate remains."""
 
@@ -123,7 +124,7 @@ class StepWorked(Event):
     delta: Delta = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class AttemptFailed(Event):
     """The current attempt fell short; the next one gets the problem as feedback."""
 
@@ -132,7 +133,7 @@ class AttemptFailed(Event):
     """Whether it only ran out of time; its finished effects are not repeated then."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class Escalated(Event):
     """Retries are used up or a limit is reached, and a human has to decide."""
 
@@ -145,19 +146,19 @@ class Escalated(Event):
     delta: Delta = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class AttemptOpened(Event):
     """A human sent the step back with feedback."""
 
     feedback: str
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class AttemptReplaced(Event):
     """The attempt was started over, because its requests differ from the recorded ones."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class LimitLifted(Event):
     """A human let a loop continue beyond its bound."""
 
@@ -165,7 +166,7 @@ class LimitLifted(Event):
     """The edge whose count starts again at 0, or `ROUNDS` for as many iterations again."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class StepFinished(Event):
     """A step was left; the next one, if any, is entered by the same event."""
 
@@ -183,7 +184,7 @@ class StepFinished(Event):
     """The approver's comment at a gate, for the next step."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class EffectStarted(Event):
     """An effect is about to be performed."""
 
@@ -197,7 +198,7 @@ class EffectStarted(Event):
     """What the previous attempt cost, in journals without an event for its failure."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class EffectRunning(Event):
     """An effect's process has started; the next runner can end it if this one dies."""
 
@@ -205,7 +206,7 @@ class EffectRunning(Event):
     process: dict[str, Any]
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class EffectAttemptFailed(Event):
     """An attempt at an effect met a transient error and is charged; a retry follows."""
 
@@ -214,7 +215,7 @@ class EffectAttemptFailed(Event):
     usage: dict[str, Any] | None = None
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class EffectFinished(Event):
     """An effect ended with a reply or an error."""
 
@@ -226,7 +227,7 @@ class EffectFinished(Event):
     """The inbox item whose answer this is."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class ItemFinished(Event):
     """One item of a fan-out has finished; it is never run again."""
 
@@ -234,7 +235,7 @@ class ItemFinished(Event):
     result: Any = None
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class ItemFailed(Event):
     """One attempt at an item of a fan-out failed."""
 

@@ -21,7 +21,8 @@ LONGEST = 120
 """Characters of a title or prompt that appear in a drawing."""
 
 _RISKY = re.compile(
-    r"(?<!\w)[-._/]|[-._/](?!\w)|[^\w \-._/,!?'\u0080-\U0010ffff]|d(?=irection)", re.IGNORECASE
+    # A set of nearly all characters would take Python milliseconds to compile.
+    r"(?<!\w)[-._/]|[-._/](?!\w)|(?=[\x00-\x7f])[^\w \-._/,!?']|(?i:d(?=irection))"
 )
 """What Mermaid could take for notation, markup or a list, even within quotes: nearly all
 punctuation, and the word `direction`, which it looks for anywhere in a line."""

@@ -26,7 +26,6 @@ so a replay decides exactly as the first run did.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
@@ -45,6 +44,7 @@ from signoff.core.stop_reason import (
     StopReason,
 )
 from signoff.errors import EngineError, UnmappedOutcome
+from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
@@ -68,26 +68,26 @@ class Position(NamedTuple):
     """The edge whose bound was reached, or `ROUNDS`, while a human decides about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class ConditionsMet:
     """All conditions are true (or there are none)."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class ConditionsBroken:
     """Some condition is false."""
 
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Returned:
     """The handler returned."""
 
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class FellShort:
     """The work is not good enough, or took too long; a retry may help."""
 
@@ -98,7 +98,7 @@ class FellShort:
     """Whether it is accepted as it is once no retry is left."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Raised:
     """The handler raised; a retry would raise again."""
 
@@ -110,7 +110,7 @@ class Raised:
         return self.error.message
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Chosen:
     """A human chose an option, perhaps with a comment."""
 
@@ -122,14 +122,14 @@ class Chosen:
 Fact = ConditionsMet | ConditionsBroken | Returned | FellShort | Raised | Chosen
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Proceed:
     """Continue with a later stage of the same visit."""
 
     stage: Stage
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Retry:
     """Run the step's handler again with this feedback."""
 
@@ -138,7 +138,7 @@ class Retry:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Wait:
     """A human must decide how to continue."""
 
@@ -147,7 +147,7 @@ class Wait:
     edge_key: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Move:
     """Leave by this edge for another step."""
 
@@ -158,7 +158,7 @@ class Move:
     feedback: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Finish:
     """The run ends: by an edge, or inside a step that cannot continue."""
 
@@ -167,7 +167,7 @@ class Finish:
     edge: ResolvedEdge | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Limit:
     """A bound is reached, and the run ends with that as its reason."""
 
@@ -175,7 +175,7 @@ class Limit:
     reason: IterationLimit | EdgeLimit
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Lift:
     """A human lets the run continue beyond a limit: lift it, then leave the step again."""
 

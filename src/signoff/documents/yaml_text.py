@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import StringIO
 from itertools import count
 from typing import Any
@@ -22,6 +22,7 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 
 from signoff._version import __version__
 from signoff.errors import Problem
+from signoff.light_dataclass import light_dataclass
 
 Path = tuple[str | int, ...]
 """The keys and list positions that lead to a value."""
@@ -49,7 +50,7 @@ _AS_TEXT = "put it in quotes to make it a string"
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Document:
     """A file's content as plain values."""
 

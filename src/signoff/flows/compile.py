@@ -8,7 +8,6 @@ follows it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -20,6 +19,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.serialize import config_to_json
 from signoff.flows.step import StepKind, WorkflowStep
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.amounts import count
 
 _HANDLERS: Mapping[StepKind, tuple[str, str]] = {
@@ -31,7 +31,7 @@ _HANDLERS: Mapping[StepKind, tuple[str, str]] = {
 """For each kind its handler, in the module of that kind, and the name that runs record for it."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class StepHandler:
     """Passes a step on to the handler of its kind.
 

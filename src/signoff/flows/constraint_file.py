@@ -57,7 +57,7 @@ class RuleSection(FlowSection):
     default_severity: SeverityName = DEFAULT_SEVERITY
     """How severe a violation is, if the critic does not say."""
     examples: ExamplesSection = Field(
-        default_factory=ExamplesSection, description="violation and compliant"
+        default_factory=ExamplesSection.model_construct, description="violation and compliant"
     )
     """Texts that violate and follow it."""
 

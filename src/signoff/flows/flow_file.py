@@ -23,12 +23,13 @@ class AnyFlowFile(FlowSettings):
     notation: Literal["flows"] = Field("flows", description="flows")
     """The notation of this file."""
     adjudication: AdjudicationSection = Field(
-        default_factory=AdjudicationSection,
+        default_factory=AdjudicationSection.model_construct,
         description="approval, escalation, tensions or instructions",
     )
     """What a judge applies."""
     termination: TerminationSection = Field(
-        default_factory=TerminationSection, description="approve_when or escalate_on"
+        default_factory=TerminationSection.model_construct,
+        description="approve_when or escalate_on",
     )
     """Older keys for approval and escalation."""
 
@@ -60,7 +61,7 @@ class FlowFile(AnyFlowFile):
 
     def config(self) -> GenflowConfig:
         """Returns the flow that the file describes."""
-        return GenflowConfig(
+        return GenflowConfig.model_construct(
             **self.shared(),
             workflow=with_ids(self.workflow),
             adjudication=self.judging().config(()),

@@ -57,16 +57,20 @@ class RefinePhaseSection(PhaseSection):
 class PhasesSection(FlowSection):
     """The four phases."""
 
-    generate: PhaseSection = Field(default_factory=PhaseSection, description="agent and model")
+    generate: PhaseSection = Field(
+        default_factory=PhaseSection.model_construct, description="agent and model"
+    )
     """Writes the artifact."""
     critique: CritiquePhaseSection = Field(
-        default_factory=CritiquePhaseSection, description="pattern"
+        default_factory=CritiquePhaseSection.model_construct, description="pattern"
     )
     """Reviews the artifact."""
-    adjudicate: PhaseSection = Field(default_factory=PhaseSection, description="agent and model")
+    adjudicate: PhaseSection = Field(
+        default_factory=PhaseSection.model_construct, description="agent and model"
+    )
     """Decides about the findings."""
     refine: RefinePhaseSection = Field(
-        default_factory=RefinePhaseSection,
+        default_factory=RefinePhaseSection.model_construct,
         description="agent, model, mode, validation_retries and max_size_change_pct",
     )
     """Fixes the artifact."""
@@ -78,14 +82,15 @@ class GenloopFile(AnyFlowFile):
     max_iterations: int = Field(3, ge=1, le=20, description="a whole number from 1 to 20")
     """How many rounds a run may have."""
     phases: PhasesSection = Field(
-        default_factory=PhasesSection, description="generate, critique, adjudicate or refine"
+        default_factory=PhasesSection.model_construct,
+        description="generate, critique, adjudicate or refine",
     )
     """The agent and the options of each phase."""
 
     def config(self) -> GenflowConfig:
         """Returns the loop as a flow."""
         own = self.default_behavior.by_severity
-        return GenflowConfig(
+        return GenflowConfig.model_construct(
             **{
                 **self.shared(),
                 "default_behavior": ConstraintBehavior({**KEEP_ALL.by_severity, **own}),

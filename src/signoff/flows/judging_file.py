@@ -7,7 +7,6 @@ as they agree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -15,6 +14,7 @@ from pydantic import Field
 from signoff.documents.mistakes import Mistake
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
 from signoff.flows.sections import FlowSection, Many, SeverityName, Text
+from signoff.light_dataclass import light_dataclass
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
 PolicyName = Literal[
@@ -57,11 +57,12 @@ class AdjudicationSection(FlowSection):
     """What a judge applies."""
 
     approval: ApprovalSection = Field(
-        default_factory=ApprovalSection, description="block_on or policy"
+        default_factory=ApprovalSection.model_construct, description="block_on or policy"
     )
     """What blocks approval."""
     escalation: EscalationSection = Field(
-        default_factory=EscalationSection, description="triggers and thrash_threshold"
+        default_factory=EscalationSection.model_construct,
+        description="triggers and thrash_threshold",
     )
     """When a human is asked."""
     tensions: Many[Tension] = Field(
@@ -84,7 +85,7 @@ class TerminationSection(FlowSection):
 KeyPath = tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Judging:
     """What the newer and the older keys mean together."""
 

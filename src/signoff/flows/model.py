@@ -176,22 +176,25 @@ class FlowSettings(FileSection, FlowSection):
     )
     """How many rounds a run may have."""
     constraints: ConstraintConfig = Field(
-        default_factory=ConstraintConfig, description="dir, files, inline or routing"
+        default_factory=ConstraintConfig.model_construct,
+        description="dir, files, inline or routing",
     )
     """Where the constraints are, and which agents review them."""
-    output: OutputConfig = Field(default_factory=OutputConfig, description="dir and filename")
+    output: OutputConfig = Field(
+        default_factory=OutputConfig.model_construct, description="dir and filename"
+    )
     """Where the approved artifact goes."""
     allow_scripts: bool = Field(False, description="true or false")
     """Whether scripts of sources may run."""
     limits: LimitsField = Field(default_factory=Limits, description="usd, tokens, calls or seconds")
     """What a run may cost at most."""
     convergence: ConvergenceConfig = Field(
-        default_factory=ConvergenceConfig,
+        default_factory=ConvergenceConfig.model_construct,
         description="plateau, oscillation, thrashing, only_new and action",
     )
     """Stop rules besides the iteration limit."""
     independence: IndependenceField = Field(
-        default_factory=lambda: Independence(rule="none"),
+        default_factory=lambda: Independence.model_construct(rule="none"),
         description="one of: none, different_family; or a mapping with rule and otherwise",
     )
     """Whether critics may share the author's model family."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -22,7 +22,6 @@ from signoff.documents.yaml_text import Document
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.constraint_lookup import ConstraintLookup
 from signoff.flows.flow_file import VERSION, FlowFile
-from signoff.flows.genloop_file import GenloopFile
 from signoff.flows.goal_file import read_goal
 from signoff.flows.model import GenflowConfig
 from signoff.flows.prompt_files import read_templates
@@ -30,14 +29,18 @@ from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import flow_mistakes, unknown_agents
 from signoff.flows.warnings import flow_warnings
+from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
+
+if TYPE_CHECKING:
+    from signoff.flows.genloop_file import GenloopFile
 
 _TRIES = 5
 """How often invalid values are removed from a file to find out what else is wrong with it."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ReadFlow:
     """A flow with everything that its file refers to."""
 
@@ -163,7 +166,7 @@ def _checked(
 
     If there are problems, the result is only good for finding more of them.
     """
-    form = FlowFile if _has_steps(raw) else GenloopFile
+    form = _form_of(raw)
     rest, mistakes = _without_unknown_keys(raw)
     config, others = _parsed(form, rest)
     mistakes += others
@@ -255,7 +258,13 @@ def _certain(found: Sequence[Mistake], doubtful: set[KeyPath]) -> list[Mistake]:
     ]
 
 
-def _has_steps(raw: Mapping[str, Any]) -> bool:
-    """Tells whether a file lists its steps, possibly with a typo in `workflow`."""
+def _form_of(raw: Mapping[str, Any]) -> type[FlowFile | GenloopFile]:
+    """Returns whether a file lists its steps (`workflow` may have a typo) or is the fixed loop."""
+    if "workflow" in raw:
+        return FlowFile
+    # Most files list their steps and should not wait for the models of the fixed loop.
+    from signoff.flows.genloop_file import GenloopFile
+
     others = [key for key in raw if key not in GenloopFile.model_fields]
-    return bool(difflib.get_close_matches("workflow", others, n=1, cutoff=0.75))
+    close = difflib.get_close_matches("workflow", others, n=1, cutoff=0.75)
+    return FlowFile if close else GenloopFile

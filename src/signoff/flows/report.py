@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from signoff.flows.state import UNREVIEWED, FlowState
 from signoff.flows.steps.updates import shortened
+from signoff.light_dataclass import light_dataclass
 from signoff.review.findings import Finding
 from signoff.review.plot import draw_plot
 
@@ -24,7 +25,7 @@ LONGEST_FINDING = 100
 """Characters of a finding in the list."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FlowReport:
     """What a flow reports about a run beyond its steps and its cost."""
 

@@ -34,7 +34,7 @@ from signoff.core.severity import SEVERITIES, Severity
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
-from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.behaviors import ConstraintBehavior, IssueBehavior
 from signoff.review.constraint import SourceBlock
 
 T = TypeVar("T")
@@ -78,7 +78,11 @@ SOURCES = "files, globs, scripts or inline"
 
 
 class FlowSection(Section):
-    """A section of a file that is also a value: it never changes, and types are not converted."""
+    """A section of a file that is also a value: it never changes, and types are not converted.
+
+    Sections that are valid for sure, such as defaults, are created by `model_construct`: the first
+    validation by a class builds its validator, and only that of the whole file is needed.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -120,8 +124,8 @@ class SourceSection(FlowSection):
 
 
 Behavior = Annotated[
-    Literal["halt", "continue", "escalate", "ignore"] | None,
-    Field(description="one of: halt, continue, escalate, ignore"),
+    Annotated[IssueBehavior, Strict(False)] | None,
+    Field(description=f"one of: {', '.join(IssueBehavior)}"),
 ]
 
 
@@ -298,6 +302,7 @@ class ConstraintConfig(FlowSection):
     )
     """Constraints in one line each."""
     routing: RoutingConfig = Field(
-        default_factory=RoutingConfig, description="default_agents, rules or priority_routing"
+        default_factory=RoutingConfig.model_construct,
+        description="default_agents, rules or priority_routing",
     )
     """The agents of each constraint."""

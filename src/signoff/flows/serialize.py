@@ -11,7 +11,11 @@ definition, so it stays as it is: another form would make every run under way lo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
+
+from pydantic import BaseModel
 
 from signoff.flows.model import GenflowConfig
 from signoff.review.behaviors import ConstraintBehavior
@@ -22,7 +26,7 @@ _NEWER = ("prompts", "rereview", "max_findings", "verify")
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     """Returns a flow as plain data; equal flows give equal data."""
-    stored = config.model_dump(mode="json")
+    stored: dict[str, Any] = _plain(config)
     for name in _NEWER:
         if stored[name] == GenflowConfig.model_fields[name].default:
             del stored[name]
@@ -59,6 +63,19 @@ def config_from_json(raw: Mapping[str, Any]) -> GenflowConfig:
     if goal := stored.get("goal"):
         stored["goal"] = {"goal": goal["text"], "source": goal["source"]}
     return GenflowConfig.model_validate(stored, strict=False)
+
+
+def _plain(value: Any) -> Any:
+    # Not `model_dump`, which would build a serializer for the whole flow to use it once.
+    if isinstance(value, BaseModel):
+        return {name: _plain(each) for name, each in value}
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value.value if isinstance(value, Enum) else value
 
 
 def _pairs(mapping: Mapping[str, Any]) -> list[list[Any]]:

@@ -6,14 +6,16 @@ It is plain JSON, and its names are part of the run directory that users know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
-from signoff.flows.step import Scope
+from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger, version_digest
+
+if TYPE_CHECKING:
+    from signoff.flows.step import Scope
 
 MOST_GUIDANCE = 10
 """Answers of humans that prompts repeat, the latest ones."""
@@ -25,7 +27,7 @@ UNREVIEWED = "nothing was reviewed: no critic read the artifact against any cons
 """The note on a verdict without critiques. It is stored, and recognized by this text."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FlowState:
     """A typed view of the state."""
 

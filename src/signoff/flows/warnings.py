@@ -7,7 +7,7 @@ who starts a run reads the terminal, not the prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from signoff.agents.base import KnownAgent
@@ -17,7 +17,6 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.families import ModelUse, Relatives, find_relatives
-from signoff.review.sources import read_source
 
 _FILES = (".yaml", ".yml", ".md", ".txt")
 VARIABLE = "{{"
@@ -119,8 +118,22 @@ def _goal(config: GenflowConfig) -> Iterator[Mistake]:
 
 def source_warnings(flow: Flow) -> Iterator[str]:
     """Yields which sources cannot be read and which scripts will not run."""
+    blocks = {name: block for name, block in flow.sources.items() if block != SourceBlock()}
+    if blocks:
+        yield from _unreadable(flow, blocks)
+    scripts = [script for block in blocks.values() for script in block.scripts]
+    scripts += [each.script for each in flow.constraints if each.script.strip()]
+    if scripts and not flow.allow_scripts:
+        names = ", ".join(scripts)
+        yield f"scripts run only if the run allows them (allow_scripts); these will not: {names}"
+
+
+def _unreadable(flow: Flow, blocks: Mapping[str, SourceBlock]) -> Iterator[str]:
+    # Most flows have no sources and should not wait for what reads them.
+    from signoff.review.sources import read_source
+
     allowed = [flow.home] if flow.home else []
-    for name, block in flow.sources.items():
+    for name, block in blocks.items():
         files, globs = (
             tuple(path for path in paths if VARIABLE not in path)
             for paths in (block.files, block.globs)
@@ -129,11 +142,6 @@ def source_warnings(flow: Flow) -> Iterator[str]:
         read = read_source(checked, root=flow.root, allowed=allowed, variables={})
         for message in (*read.errors, *read.warnings):
             yield f"sources of {name or 'the goal'}: {message}"
-    scripts = [script for block in flow.sources.values() for script in block.scripts]
-    scripts += [each.script for each in flow.constraints if each.script.strip()]
-    if scripts and not flow.allow_scripts:
-        names = ", ".join(scripts)
-        yield f"scripts run only if the run allows them (allow_scripts); these will not: {names}"
 
 
 def relatives(flow: Flow) -> Relatives:

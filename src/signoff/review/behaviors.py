@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from signoff.core.severity import IssueBehavior, Severity
+from signoff.light_dataclass import light_dataclass
 from signoff.review.record import Record
 
 __all__ = [
@@ -61,7 +62,7 @@ class Level(StrEnum):
 BUILT_IN = ConstraintBehavior({each: each.defaults.behavior for each in Severity})
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ResolvedBehavior:
     """A behavior, and the level that set it."""
 

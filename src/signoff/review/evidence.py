@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate
 
+from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 from signoff.review.typography import (
@@ -92,7 +93,7 @@ class ArtifactText:
         return [*forms, _UnhyphenatedForm(plains[-1])] if is_hyphenated(plains[-1]) else forms
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CritiqueProblems:
     """Everything that is wrong with a critique."""
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from signoff.core.digest import SHORT, text_digest
+from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
@@ -154,7 +155,7 @@ _Report = tuple[str, str, CritiqueIssue]
 """A constraint, the reviewer and the issue."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _LedgerUpdate:
     """Updates findings with the critiques of one review."""
 

@@ -8,10 +8,11 @@ similarity, but never confused with another passage that is in the artifact at t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from signoff.core.digest import SHORT, text_digest
+from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding, normalize, passage_words, subject_of
 from signoff.review.typography import find_words
@@ -32,7 +33,7 @@ def identify(
     return [register.identify(critique) for critique in critiques]
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class _Candidate:
     """The part of a finding or an issue that identity depends on, normalized."""
 
@@ -80,7 +81,7 @@ _Ids = dict[tuple[str, ...], str]
 """Finding ids by statement."""
 
 
-@dataclass
+@light_dataclass()
 class _Passages:
     """A text that is normalized on first use and searched once per passage."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from signoff.light_dataclass import light_dataclass
 
 ORDINARY = frozenset(
     """
@@ -66,7 +67,7 @@ def hidden_in(text: str) -> str | None:
     return next((name for name in _HIDDEN.findall(text) if name in os.environ), None)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Secrets:
     """Values that must not be stored, each with the name of the variable that holds it."""
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -30,6 +31,13 @@ async def on_thread(call: Callable[[], T]) -> T:
     work = partial(_complete, done, partial(copy_context().run, call))
     threading.Thread(target=work, name="signoff-handler", daemon=True).start()
     return await asyncio.wrap_future(done)
+
+
+def for_thread(ctx: StepContext) -> StepContext:
+    """Returns a context with which a handler can make requests in a thread of its own."""
+    if ctx.port is None:
+        return ctx
+    return replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
 
 
 def _complete(done: Future[T], call: Callable[[], T]) -> None:

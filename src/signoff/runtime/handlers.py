@@ -10,7 +10,6 @@ import asyncio
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +21,8 @@ from signoff.core.step import Condition, Dispatch, StepDef
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import describe_error
 from signoff.errors import AgentBadOutput
-from signoff.runtime.from_thread import FromThread, on_thread
+from signoff.light_dataclass import light_dataclass
+from signoff.runtime.from_thread import for_thread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
 
 Work = tuple[Outcome, dict[str, Any]]
@@ -37,7 +37,7 @@ VERDICT_SCHEMA: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class BoundHandler:
     """A step's handler, ready to be called."""
 
@@ -132,9 +132,7 @@ async def work(bound_handler: BoundHandler, ctx: StepContext, timed: bool = Fals
 
 async def _in_thread(call: Callable[..., Any], ctx: StepContext, /, **arguments: Any) -> Any:
     """Calls an ordinary function in a thread, which can be abandoned when its time is up."""
-    if ctx.port is not None:
-        ctx = replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
-    return await on_thread(partial(call, ctx, **arguments))
+    return await on_thread(partial(call, for_thread(ctx), **arguments))
 
 
 async def awaited(returned: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.orphans import call_mark
@@ -36,7 +37,7 @@ _REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
 }
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Performers:
     """Performs effects in this process, each kind with its own method."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core import events as ev
@@ -20,6 +19,7 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, ItemState, Request, RequestKind
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnsafePath
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
@@ -29,7 +29,7 @@ BY_HUMAN = "?person"
 """Suffix of the effect id of a request to a human who answers in an agent's place."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class RunInbox:
     """The requests of one run to humans."""
 
@@ -168,7 +168,7 @@ class RunInbox:
         return Answer(**reply)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ApprovedFiles:
     """Compares the file of an approval with what its approver was shown.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import Clock, Notice, Observer, Progress
@@ -14,7 +15,7 @@ from signoff.runtime.store_port import Store
 log = logging.getLogger("signoff")
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Backoff:
     """How often and with which pauses transient errors of agents are retried."""
 
@@ -34,7 +35,7 @@ class Backoff:
         return float(whole * (0.75 + chance / 2))
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class EngineServices:
     """The services that all runs of an engine share."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from signoff.core import events as ev
@@ -21,6 +21,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
+from signoff.light_dataclass import light_dataclass
 
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
@@ -37,7 +38,7 @@ LABEL_WIDTH = 60
 """Characters of a command line that are worth showing."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class StepVisit:
     """One visit to a step."""
 
@@ -60,7 +61,7 @@ class StepVisit:
     """What its handler raised, if the step was left by its `on_error` edge."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Decision:
     """What a human decided."""
 
@@ -74,7 +75,7 @@ class Decision:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Running:
     """An effect in progress."""
 
@@ -92,7 +93,7 @@ class Running:
     """What was requested; only the first of several attempts repeats it in the journal."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class FanOutProgress:
     """The progress of a fan-out."""
 
@@ -109,7 +110,7 @@ class FanOutProgress:
         return self.total if self.total is not None else len(self.seen)
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class Timeline:
     """Everything that the views of a run show."""
 

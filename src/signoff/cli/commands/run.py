@@ -8,11 +8,9 @@ from typing import Any
 
 import click
 
-from signoff.app.external_work import start_pulled
 from signoff.app.start import StartPlan, plan, start
 from signoff.cli import exits
 from signoff.cli.driving import drive
-from signoff.cli.external_work import drive_external
 from signoff.cli.options import (
     CliCommand,
     complete_target,
@@ -101,6 +99,10 @@ def command(
                 ),
                 workflow=planned.target.workflow,
             )
+        # Only runs for external workers need what hands out work.
+        from signoff.app.external_work import start_pulled
+        from signoff.cli.external_work import drive_external
+
         status = drive_external(
             out,
             lambda watchers: start_pulled(

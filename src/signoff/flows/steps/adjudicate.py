@@ -7,7 +7,7 @@ pursued, and a finding that the judge does not mention is pursued.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,7 @@ from signoff.flows.steps.updates import (
     with_round,
 )
 from signoff.flows.steps.work_order import bill_of
+from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
@@ -59,7 +60,7 @@ REASON = "_reason"
 """The key under which the engine looks for the reason, in case the run ends here."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 

@@ -8,7 +8,7 @@ unusable, a human decides; quotes that still do not occur are only marked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
 from signoff.flows.steps.verify import Verifier
+from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
@@ -36,7 +37,7 @@ PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a human can decide about a review that cannot be used as it is."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CriticHandler(FlowHandler):
     """The handler of one item of a critique step: a constraint and an agent."""
 

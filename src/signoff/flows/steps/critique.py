@@ -8,7 +8,6 @@ remaining ones.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -18,13 +17,14 @@ from signoff.flows.step import StepKind
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.reading import Reading, issues_that
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human, with_best
+from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Ledger
 from signoff.runtime.amounts import count
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class CritiqueHandler(FlowHandler):
     """The handler of a critique step."""
 

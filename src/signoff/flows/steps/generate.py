@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -23,6 +22,7 @@ from signoff.flows.steps.work_order import (
     pursued_findings,
 )
 from signoff.flows.warnings import independence_warnings
+from signoff.light_dataclass import light_dataclass
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
 
@@ -30,7 +30,7 @@ MOST_CHARACTERS = 8_000_000
 """A longer artifact is treated as an error of the agent."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class GenerateHandler(FlowHandler):
     """The handler of a generate step."""
 

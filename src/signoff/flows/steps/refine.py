@@ -7,7 +7,6 @@ is recorded hunk by hunk, each tied to the finding it answers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,6 +30,7 @@ from signoff.flows.steps.work_order import (
     unchanged_before,
     wanted_edits,
 )
+from signoff.light_dataclass import light_dataclass
 from signoff.review.edit import apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
@@ -39,7 +39,7 @@ FILE = "artifact.md"
 BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class RefineHandler(FlowHandler):
     """The handler of a refine step."""
 

@@ -14,7 +14,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import JournalRow, RunRow, Store
 from signoff.store.rundir import files
@@ -231,7 +232,7 @@ class RunDirectory:
             self._disk.point_link(self._root / files.LATEST, newest[0].name)
 
 
-@dataclass
+@light_dataclass()
 class _Follower:
     """A run that this process follows, and what its directory contains."""
 

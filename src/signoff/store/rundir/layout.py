@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 from signoff.core.delta import Delta, apply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
+from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import fold_name
 
 LONGEST_PART = 60
 """Characters of a step's, agent's or key's name that go into a file name."""
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class AgentCall:
     """One agent call, reduced to what its file names depend on."""
 
@@ -41,7 +42,7 @@ class AgentCall:
     """The author's name for it within its scope, its ordinal included."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FinishedStep:
     """What a step has produced, for the files that show it."""
 
@@ -61,7 +62,7 @@ class FinishedStep:
         return apply(self.before, self.delta)
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class FinishedItem:
     """One finished item of a fan-out whose step is still running or waiting."""
 
@@ -72,7 +73,7 @@ class FinishedItem:
     """As for a step; the step may show the same file again when it ends."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class StepView:
     """What a notation shows of a step in addition to its calls."""
 
@@ -82,7 +83,7 @@ class StepView:
     """For `thread.jsonl`; each line gets an id and a time in front."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class EndView:
     """What a notation shows of a run that has come to its end."""
 
