@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.loop.agents import CAPABILITIES, agents_of
 from benchmarks.loop.artifacts import Artifact
 from benchmarks.loop.meter import Meter
-from benchmarks.loop.naive import ROUNDS
+from benchmarks.loop.naive import ROUNDS, constraints
 from benchmarks.loop.outcome import LoopEnd
 from benchmarks.loop.simulation import Simulation
 from signoff import Status
@@ -23,7 +23,6 @@ from signoff.flows import GenflowConfig
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow
 from signoff.flows.sections import Goal
-from signoff.review.constraint import Constraint, Rule
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.files import RunFiles
@@ -44,10 +43,7 @@ async def engine_loop(
     flow = Flow(
         config=flow_config(mode),
         goal=Goal(goal=artifact.goal),
-        constraints=tuple(
-            Constraint(name, summary=summary, rules=(Rule(name, summary),))
-            for name, summary in artifact.constraints.items()
-        ),
+        constraints=tuple(constraints(artifact)),
         root=Path(),
         agents=known,
     )

@@ -1,82 +1,56 @@
 """The naive loop: every critic reads everything in every round, and the author rewrites it all.
 
-It has no memory, no record and no retries. Its prompts are written as one would by hand, and ask
-for the same answers as signoff does.
+It has no memory, no record and no retries. Its prompts are those of signoff's first round, in the
+form for agents without a schema: other prompts would be another recall, and what is compared is
+the loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from benchmarks.loop.artifacts import Artifact
 from benchmarks.loop.meter import Meter
 from benchmarks.loop.outcome import LoopEnd
 from benchmarks.loop.replies import critique, dumps, verdict
 from benchmarks.loop.simulation import Alarm, Simulation
+from signoff.core.effects import ProductPrompt
+from signoff.review.constraint import Constraint, Rule
+from signoff.review.parsing import parse_critique
+from signoff.review.prompts import adjudicator_prompt, critic_prompt, generator_prompt
+from signoff.review.severity import DEFAULT_BLOCK_ON
 
 ROUNDS = 6
-
-_CRITIC = """You review the artifact below against one constraint. Report every violation of it \
-and nothing else. Quote the passage word for word. Answer with JSON only:
-
-{"overall": "PASS or FAIL", "issues": [{"id": "<constraint>-001", "rule_id": "...", "severity": \
-"CRITICAL, HIGH, MEDIUM or LOW", "location": "...", "finding": "what is wrong", "impact": "what \
-goes wrong if it stays", "evidence": "the exact passage", "suggested_fix": "the text that should \
-replace it", "confidence": 0.9}], "approved_sections": [], "summary": "one sentence"}
-
-Use CRITICAL for what does serious harm, HIGH for what must be fixed before publication, MEDIUM \
-for what should be fixed, and LOW for details. PASS means that nothing has to change.
-"""
-_JUDGE = """You are the editor in chief. Critics have reviewed the artifact below. Decide about \
-each issue: pursue it if it is true and matters for the goal, otherwise dismiss it and say why. \
-Answer with JSON and then the list of changes:
-
-{"status": "APPROVED or REWRITE", "decisions": [{"issue_id": "...", "constraint": "...", \
-"severity": "...", "status": "pursuing or dismissed", "flagged_by": ["..."], \
-"competing_constraint": null, "rationale": "...", "guidance": "..."}]}
-
-APPROVED is allowed only if no CRITICAL or HIGH issue is pursued. Write one entry for each change: \
-"### Issue: id (SEVERITY)", what is wrong, and the new text.
-"""
-_AUTHOR = """Write the artifact below again with all changes of the list made and nothing else \
-changed. Answer with the whole artifact and nothing else.
-"""
 
 
 async def naive_loop(artifact: Artifact, simulation: Simulation, meter: Meter) -> LoopEnd:
     """Reviews and rewrites until the judge approves, for six rounds at most."""
     text, approved, number = artifact.text, False, 0
-    goal = f"# Goal\n\n{artifact.goal}\n"
-    await meter.call("author", 1, f"Write the artifact.\n\n{goal}\n{_listed(artifact)}", text)
+    await meter.call("author", 1, _author(artifact), text)
     while not approved and number < ROUNDS:
         number += 1
         replies = await asyncio.gather(
-            *(
-                _review(simulation, meter, number, text, goal, constraint)
-                for constraint in artifact.constraints
-            )
+            *(_review(simulation, meter, number, text, each) for each in constraints(artifact))
         )
-        pursued, changes = await _judge(simulation, meter, number, text, goal, dict(replies))
+        pursued, changes = await _judge(simulation, meter, number, text, dict(replies))
         approved = not changes
         if not approved:
-            prompt = (
-                f"{_AUTHOR}\n{goal}\n{_listed(artifact)}\n{_shown(text)}\n# Changes\n\n{changes}\n"
-            )
+            prompt = _author(artifact, previous=text, bill_of_work=changes, iteration=number + 1)
             text = simulation.fix(text, pursued, number)
             await meter.call("author", number, prompt, text)
     return LoopEnd(approved, number, text, asyncio.get_running_loop().time())
 
 
 async def _review(
-    simulation: Simulation, meter: Meter, number: int, text: str, goal: str, constraint: str
+    simulation: Simulation, meter: Meter, number: int, text: str, constraint: Constraint
 ) -> tuple[str, list[Alarm]]:
-    summary = simulation.artifact.constraints[constraint]
-    prompt = f"{_CRITIC}\n{goal}\n{_shown(text)}\n# Constraint: {constraint}\n\n{summary}\n"
-    alarms = simulation.review(text, constraint, number)
+    prompt = critic_prompt(goal=simulation.artifact.goal, artifact=text, constraint=constraint)
+    alarms = simulation.review(text, constraint.id, number)
     simulation.reported(alarms)
-    await meter.call("critic", number, prompt, dumps(critique(constraint, alarms)))
-    return constraint, alarms
+    await meter.call("critic", number, _sent(prompt), dumps(critique(constraint.id, alarms)))
+    return constraint.id, alarms
 
 
 async def _judge(
@@ -84,7 +58,6 @@ async def _judge(
     meter: Meter,
     number: int,
     text: str,
-    goal: str,
     found: Mapping[str, Sequence[Alarm]],
 ) -> tuple[list[str], str]:
     """Returns the findings to fix and the changes to make; no changes mean approval."""
@@ -93,19 +66,37 @@ async def _judge(
         for constraint, alarms in found.items()
         for n, alarm in enumerate(alarms, start=1)
     ]
-    reviews = "\n\n".join(dumps(critique(*each)) for each in found.items())
+    prompt = adjudicator_prompt(
+        goal=simulation.artifact.goal,
+        artifact=text,
+        constraints=constraints(simulation.artifact),
+        critiques=[
+            parse_critique(
+                dumps(critique(name, alarms)), constraint_id=name, reviewer="critic", iteration=1
+            )
+            for name, alarms in found.items()
+        ],
+        block_on=DEFAULT_BLOCK_ON,
+    )
     edits = simulation.literal_edits([alarm.ref for _name, alarm, _pursue in decisions], number)
     answer, changes = verdict(decisions, edits)
-    prompt = f"{_JUDGE}\n{goal}\n{_shown(text)}\n# Reviews\n\n{reviews}\n"
-    await meter.call("judge", number, prompt, f"{dumps(answer)}\n\n{changes}")
+    await meter.call("judge", number, _sent(prompt), f"{dumps(answer)}\n\n{changes}")
     pursued = [alarm.ref for _name, alarm, pursue in decisions if pursue]
     return (pursued, changes) if answer["status"] == "REWRITE" else ([], "")
 
 
-def _shown(text: str) -> str:
-    return f"# Artifact\n\n{text}\n"
+def constraints(artifact: Artifact) -> list[Constraint]:
+    """Returns the constraints of an artifact, each with one rule."""
+    return [
+        Constraint(name, summary=summary, rules=(Rule(name, summary),))
+        for name, summary in artifact.constraints.items()
+    ]
 
 
-def _listed(artifact: Artifact) -> str:
-    lines = (f"- {name}: {summary}\n" for name, summary in artifact.constraints.items())
-    return f"# Constraints\n\n{''.join(lines)}"
+def _author(artifact: Artifact, **later: Any) -> str:
+    listed = constraints(artifact)
+    return _sent(generator_prompt(goal=artifact.goal, sources="", constraints=listed, **later))
+
+
+def _sent(prompt: ProductPrompt) -> str:
+    return f"{prompt.system or ''}\n{prompt}"
