@@ -7,7 +7,8 @@ that no text can imitate another part of the prompt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.review.constraint import Constraint, Rule
@@ -16,6 +17,16 @@ from signoff.review.work_order import is_detail
 
 SUMMARY_FOR_JUDGES = 200
 """Characters of the summary of a constraint without issues; the others are shown in full."""
+
+
+@dataclass(frozen=True)
+class ConstraintMaterial:
+    """A constraint with what a critic gets to review by it."""
+
+    constraint: Constraint
+    sources: str = ""
+    analysis: str = ""
+    """The output of the constraint's script."""
 
 
 def enclose(name: str, text: str) -> str:
@@ -31,9 +42,9 @@ def bullets(texts: Sequence[str]) -> str:
     return "\n".join(f"- {flat(text)}" for text in texts if text.strip())
 
 
-def format_rule(rule: Rule) -> str:
+def format_rule(rule: Rule, prefix: str = "") -> str:
     """Returns a rule with its examples."""
-    lines = [f"- {rule.id} ({rule.default_severity}): {rule.text.strip()}"]
+    lines = [f"- {prefix}{rule.id} ({rule.default_severity}): {rule.text.strip()}"]
     lines += [f"  violation: {flat(rule.violation)}"] if rule.violation else []
     lines += [f"  compliant: {flat(rule.compliant)}"] if rule.compliant else []
     return "\n".join(lines)
@@ -55,15 +66,27 @@ def constraint_line(constraint: Constraint) -> str:
     return f"- {constraint.id} (priority {constraint.priority}): {summary}"
 
 
-def full_constraint(constraint: Constraint, sources: Mapping[str, str]) -> str:
-    """Returns everything about a constraint that a judge needs to check its issues."""
+def full_constraint(heading: str, material: ConstraintMaterial, *, qualified: bool = False) -> str:
+    """Returns everything that is needed to review by a constraint, or to check such a review.
+
+    Qualified rules are listed with the id of their constraint, so that an answer about several
+    constraints can name them.
+    """
+    constraint = material.constraint
+    prefix = f"{constraint.id}/" if qualified else ""
     parts = [
-        f"## {constraint.id} (priority {constraint.priority})",
+        f"{heading} {constraint.id} (priority {constraint.priority})",
         constraint.summary.strip(),
-        "\n".join(map(format_rule, constraint.rules)),
-        enclose("SOURCES", sources.get(constraint.id, "")),
+        "\n".join(format_rule(rule, prefix) for rule in constraint.rules),
+        _introduced("Compare the artifact with this material:", "SOURCES", material.sources),
+        _introduced("A program checked the artifact and printed:", "ANALYSIS", material.analysis),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _introduced(sentence: str, name: str, text: str) -> str:
+    enclosed = enclose(name, text)
+    return f"{sentence}\n\n{enclosed}" if enclosed else ""
 
 
 def format_tension(axis: str, guidance: str, winner: str) -> str:

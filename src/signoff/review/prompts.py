@@ -20,6 +20,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, compress_constraints
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.prompt_text import (
+    ConstraintMaterial,
     bullets,
     constraint_line,
     enclose,
@@ -38,7 +39,7 @@ LONGEST_GOAL = 20_000
 """Characters of the goal that reviewers and fixers get; the author gets all of it."""
 MAX_FINDINGS = 10
 
-_OF_CONSTRAINT = ("constraint", "priority", "summary", "rules", "sources", "analysis", "known")
+_OF_CONSTRAINT = ("constraint", "constraints", "known", "several")
 """The values of a critic's prompt that are not the same for all critics of a step."""
 
 Templates = Mapping[str, str]
@@ -122,6 +123,7 @@ def critic_prompt(
     constraint: Constraint,
     sources: str = "",
     analysis: str = "",
+    also: Sequence[ConstraintMaterial] = (),
     guidance: Sequence[str] = (),
     known: Sequence[str] = (),
     goal_sources: str = "",
@@ -129,7 +131,12 @@ def critic_prompt(
     max_findings: int = MAX_FINDINGS,
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
-    """Returns the prompt for a critic; its beginning is the same for all constraints."""
+    """Returns the prompt for a critic; its beginning is the same for all constraints.
+
+    With `also`, the critic reviews against several constraints at once, and names each rule with
+    its constraint.
+    """
+    every = [ConstraintMaterial(constraint, sources, analysis), *also]
     values = {
         "text_reply": _flag(not structured),
         "severity_names": " or ".join(SEVERITIES.rsplit(", ", 1)),
@@ -139,12 +146,11 @@ def critic_prompt(
         "goal_sources": enclose("GOAL_SOURCES", goal_sources),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
         "guidance": bullets(guidance),
-        "constraint": constraint.id,
-        "priority": str(constraint.priority),
-        "summary": constraint.summary.strip(),
-        "rules": "\n".join(map(format_rule, constraint.rules)),
-        "sources": enclose("SOURCES", sources),
-        "analysis": enclose("ANALYSIS", analysis),
+        "several": _flag(bool(also)),
+        "constraint": " and ".join(", ".join(c.constraint.id for c in every).rsplit(", ", 1)),
+        "constraints": "\n\n".join(
+            full_constraint("# Constraint", each, qualified=bool(also)) for each in every
+        ),
         "known": enclose("KNOWN", bullets(known)),
     }
     material = {
@@ -153,6 +159,7 @@ def critic_prompt(
         "constraint": _constraint_json(constraint),
         "sources": sources,
         "analysis": analysis,
+        "also": [[_constraint_json(c.constraint), c.sources, c.analysis] for c in also],
         "guidance": list(guidance),
     }
     names = ("critic", "critic_system", "severities")
@@ -186,7 +193,10 @@ def adjudicator_prompt(
         "blocking": ", ".join(blocking) or "none",
         "goal": enclose("GOAL", _within_budget(goal)),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
-        "disputed": "\n\n".join(full_constraint(each, disputed_sources) for each in disputed),
+        "disputed": "\n\n".join(
+            full_constraint("##", ConstraintMaterial(each, disputed_sources.get(each.id, "")))
+            for each in disputed
+        ),
         "constraints": "\n".join(map(constraint_line, others)),
         "tensions": "\n".join(format_tension(*tension) for tension in tensions),
         "instructions": instructions.strip(),

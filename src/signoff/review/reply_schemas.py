@@ -3,7 +3,8 @@
 The order of the keys is the order in which a model writes: evidence before the finding, reasons
 before the verdict, so that a verdict follows from what was written before it. Every key is
 required and no other is allowed, which is what vendors' strict modes demand; optional values are
-null.
+null. The prompt says what each key means, and a schema is paid for like a prompt, so it does not
+say it again.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.review.adjudication import Pursuit, Verdict
-from signoff.review.critique import OMISSION, Overall
+from signoff.review.critique import Overall
 from signoff.review.edit import EditKind
 from signoff.review.severity import Severity
+
+_TEXT = {"type": "string"}
+_OPTIONAL = {"type": ["string", "null"]}
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -25,14 +29,6 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
-
-
-def _optional(description: str) -> dict[str, Any]:
-    return {"type": ["string", "null"], "description": description}
-
-
 def _one_of(*values: str) -> dict[str, Any]:
     return {"type": "string", "enum": [str(value) for value in values]}
 
@@ -41,52 +37,42 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": items}
 
 
-_EDIT = _object(
-    kind=_one_of(*EditKind),
-    find=_text("text that occurs exactly once in the artifact"),
-    text=_text("the new text; empty for a deletion"),
-)
+_EDIT = _object(kind=_one_of(*EditKind), find=_TEXT, text=_TEXT)
 
 _ISSUE = _object(
-    evidence=_text(f"the passage, word for word, or {OMISSION} if something is missing"),
-    finding=_text("what is wrong, in one or two sentences"),
-    impact=_text("what goes wrong if it stays"),
-    rule_id=_text("the rule that is violated"),
+    evidence=_TEXT,
+    finding=_TEXT,
+    impact=_TEXT,
+    rule_id=_TEXT,
     severity=_one_of(*Severity),
-    location=_text("where in the artifact"),
-    suggested_fix=_optional("how to fix it"),
-    confidence={"type": "number", "description": "from 0 to 1"},
+    location=_TEXT,
+    suggested_fix=_OPTIONAL,
+    confidence={"type": "number"},
     edit={"anyOf": [_EDIT, {"type": "null"}]},
-    id=_text("the constraint's id and a number, such as tone-001"),
 )
 
 CRITIQUE_SCHEMA = _object(
     issues=_list(_ISSUE),
-    approved_sections=_list(
-        _object(location=_text("where in the artifact"), note=_text("what is right about it"))
-    ),
-    summary=_text("one or two sentences"),
+    approved_sections=_list(_object(location=_TEXT, note=_TEXT)),
+    summary=_TEXT,
     overall=_one_of(Overall.PASS, Overall.FAIL),
 )
-"""What a critic answers: issues first, then the verdict."""
+"""What a critic answers: issues first, then the verdict. The engine gives each issue its id."""
 
 _DECISION = _object(
-    issue_id=_text("the id as given"),
-    rationale=_text("why it is pursued or dismissed"),
-    guidance=_optional("how to fix it"),
-    competing_constraint=_optional("the constraint it conflicts with"),
+    issue_id=_TEXT,
+    rationale=_TEXT,
+    guidance=_OPTIONAL,
+    competing_constraint=_OPTIONAL,
     status=_one_of(*Pursuit),
 )
 
 ADJUDICATION_SCHEMA = _object(
     decisions=_list(_DECISION),
-    bill_of_work=_text("the work order in Markdown; empty if nothing has to change"),
+    bill_of_work=_TEXT,
     status=_one_of(Verdict.APPROVED, Verdict.REWRITE),
 )
 """What a judge answers: decisions and the work order first, then the verdict."""
 
-CONFIRMATION_SCHEMA = _object(
-    reason=_text("why the claim is true or not"),
-    confirmed={"type": "boolean"},
-)
+CONFIRMATION_SCHEMA = _object(reason=_TEXT, confirmed={"type": "boolean"})
 """What the agent answers that confirms a finding: the reason first."""

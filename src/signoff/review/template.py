@@ -21,7 +21,7 @@ REQUIRED: Mapping[str, frozenset[str]] = {
     "author": frozenset({"goal"}),
     "author_system": frozenset(),
     "author_brief": frozenset({"goal"}),
-    "critic": frozenset({"artifact", "rules"}),
+    "critic": frozenset({"artifact", "constraints"}),
     "critic_system": frozenset(),
     "fixer": frozenset({"filename", "bill_of_work"}),
     "fixer_system": frozenset(),

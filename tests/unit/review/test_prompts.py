@@ -159,7 +159,7 @@ def test_the_example_in_the_judges_prompt_can_be_parsed() -> None:
 
     parsed = parse_adjudication(answer, iteration=1)
 
-    assert [decision.issue_id for decision in parsed.decisions] == ["the id as given"]
+    assert [decision.issue_id for decision in parsed.decisions] == ["as given"]
     assert [edit.text for edit in parse_work_order(parsed.bill_of_work)] == ["the new text"]
 
 
@@ -243,7 +243,7 @@ def test_an_agent_held_to_a_schema_is_not_told_the_syntax() -> None:
     assert critic.schema == CRITIQUE_SCHEMA
     assert judged.schema == ADJUDICATION_SCHEMA
     assert "Answer with one JSON object" not in critic
-    assert "`evidence` is copied exactly" in critic
+    assert "`evidence`: the passage, copied exactly" in critic
     assert "=== ADJUDICATION ===" not in judged
     assert critic_prompt(goal="g", artifact="a", constraint=TONE).schema is None
 

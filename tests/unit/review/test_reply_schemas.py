@@ -20,7 +20,6 @@ ISSUE: dict[str, Any] = {
     "suggested_fix": None,
     "confidence": 0.8,
     "edit": {"kind": "delete", "find": "cures colds", "text": ""},
-    "id": "tone-001",
 }
 CRITIQUE = {
     "issues": [ISSUE],
