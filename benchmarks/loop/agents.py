@@ -108,6 +108,8 @@ class Judge(SimulatedAgent):
     name = "judge"
 
     def _answer(self, request: AgentRequest, call: Call) -> Reply:
+        if claim := reading.material(request.prompt, "CLAIM"):
+            return self._confirm(request, claim, call.visit)
         shown = reading.issues(reading.critiques(request.prompt))
         decisions = [
             (name, alarm, not self._dismisses(request.prompt, alarm, call.visit))
@@ -118,6 +120,13 @@ class Judge(SimulatedAgent):
         structured = _structured(request, {**answer, "bill_of_work": work_order})
         text = f"=== ADJUDICATION ===\n{dumps(answer)}\n=== BILL_OF_WORK ===\n{work_order}\n"
         return structured or Reply(text)
+
+    def _confirm(self, request: AgentRequest, claim: str, round_number: int) -> Reply:
+        """Says whether one finding is true, at the same rates as in a verdict but independently."""
+        (ref,) = reading.issues(claim)
+        confirmed = not self._simulation.rejects(ref, round_number)
+        answer = {"reason": f"I looked at {ref} again.", "confirmed": confirmed}
+        return _structured(request, answer) or Reply(dumps(answer))
 
     def _dismisses(self, prompt: str, alarm: Alarm, round_number: int) -> bool:
         if reading.known(prompt, alarm.ref, alarm.quote) == reading.DISMISSED:

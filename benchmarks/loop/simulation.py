@@ -83,11 +83,17 @@ class Simulation:
         """Records what a critic has reported."""
         self.alarms.update({each.ref: each for each in alarms})
 
+    def rejects(self, ref: str, round_number: int) -> bool:
+        """Tells whether an agent that is asked about one finding alone does not confirm it."""
+        return self._coin("verify", ref, round_number) < self._dismissal_rate(ref)
+
+    def _dismissal_rate(self, ref: str) -> float:
+        true = ref in self._defects()
+        return self.rates.dismissed_true if true else self.rates.dismissed_false
+
     def dismisses(self, ref: str, round_number: int) -> bool:
         """Tells whether the judge dismisses a finding."""
-        true = ref in self._defects()
-        rate = self.rates.dismissed_true if true else self.rates.dismissed_false
-        if self._coin("judge", ref, round_number) >= rate:
+        if self._coin("judge", ref, round_number) >= self._dismissal_rate(ref):
             return False
         self.dismissed.add(ref)
         return True

@@ -20,6 +20,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import RETRY, Choice, Request
 from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
+from signoff.flows.model import VerifyConfig
 from signoff.flows.state import (
     UNREVIEWED,
     FlowState,
@@ -41,12 +42,14 @@ from signoff.flows.steps.updates import (
     with_best,
     with_round,
 )
+from signoff.flows.steps.verify import Verifier, second_look
 from signoff.flows.steps.work_order import bill_of
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
+from signoff.review.evidence import ArtifactText
 from signoff.review.findings import Finding
 from signoff.review.memory import earlier_findings
 from signoff.review.own_words import Material
@@ -157,10 +160,27 @@ class AdjudicateHandler(FlowHandler):
             return by_rules(), {}
         prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
         request = digest([self.agent, self.step.model, prompt.material])
-        if answered := state.answered.get(request):
+        answers: list[dict[str, Any]] = []
+        if known := state.answered.get(request):
             ctx.progress(f"unchanged since {self.agent} judged it")
-            verdict = replace(Adjudication.from_json(answered), iteration=ctx.iteration)
-            return check_verdict(verdict, critiques, block_on), {}
+            verdict = replace(Adjudication.from_json(known), iteration=ctx.iteration)
+        else:
+            asked = await self._ask(ctx, prompt)
+            if asked is None:
+                note = f"{self.agent}'s answers could not be read; the rules decided"
+                return _noted(by_rules(), note), {}
+            verdict = asked
+            answers.append({"request": request, "answer": verdict.to_json()})
+        verdict = check_verdict(verdict, critiques, block_on)
+        if not self.flow.capabilities(self.agent).answered_by_human:
+            verifier = Verifier(self.flow, state, ArtifactText(state.artifact), self._verification)
+            looked, more = await second_look(verifier, ctx, verdict, critiques)
+            answers += more
+            verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
+        return verdict, {"answered": Append(answers)} if answers else {}
+
+    async def _ask(self, ctx: StepContext, prompt: ProductPrompt) -> Adjudication | None:
+        """Returns the judge's answer; None if it cannot be read and a human chose the rules."""
         material = Material(prompt, self.flow.goal.text)
         judged = await ctx.ask(
             self.agent,
@@ -170,11 +190,12 @@ class AdjudicateHandler(FlowHandler):
             otherwise=Otherwise(self._unreadable, key="unreadable"),
             **self.call_options,
         )
-        if judged.value is None:
-            note = f"{self.agent}'s answers could not be read; the rules decided"
-            return _noted(by_rules(), note), {}
-        answer = {"request": request, "answer": judged.value.to_json()}
-        return check_verdict(judged.value, critiques, block_on), {"answered": Append([answer])}
+        return judged.value
+
+    @property
+    def _verification(self) -> VerifyConfig:
+        """Who confirms findings; the judge itself, asked again, if the flow names nobody."""
+        return self.flow.config.verify or VerifyConfig(agent=self.agent)
 
     def _unreadable(self, last: Checked[Adjudication]) -> Request:
         prompt = (

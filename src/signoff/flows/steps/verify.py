@@ -3,11 +3,13 @@
 Critics are noisy, and every false alarm costs a round. An agent that gets only the passage, the
 rule and the claim is asked whether the claim is true. A finding that it does not confirm is
 recorded and set aside. An answer that cannot be read confirms: a real defect must not pass
-because of a bad answer.
+because of a bad answer. The same question is asked before a judge's dismissal of a CRITICAL finding
+counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,12 +20,14 @@ from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
 from signoff.flows.state import FlowState
+from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import is_set_aside, normalize
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
+from signoff.review.severity import Severity
 from signoff.review.verification import Confirmation, parse_confirmation
 
 CONTEXT_LINES = 8
@@ -48,17 +52,24 @@ class Verifier:
             if issue.severity.rank > self.config.min_severity.rank or is_set_aside(issue):
                 issues.append(issue)
                 continue
-            request = self._request(issue, constraint)
-            answered = self.state.answered.get(request)
-            if answered is None:
-                answered = (await self._ask(ctx, issue, constraint)).to_json()
-                answers.append({"request": request, "answer": answered})
-            confirmation = Confirmation.from_json(answered)
+            confirmation, new = await self.confirm(ctx, issue, constraint)
+            answers += new
             why = f"not confirmed by {self.config.agent}: {confirmation.reason}"
             if not confirmation.confirmed:
                 notes.append(f"{issue.id} was {why}")
             issues.append(issue if confirmation.confirmed else replace(issue, set_aside=why))
         return replace(critique, issues=tuple(issues), notes=tuple(notes)), answers
+
+    async def confirm(
+        self, ctx: StepContext, issue: CritiqueIssue, constraint: Constraint
+    ) -> tuple[Confirmation, list[dict[str, Any]]]:
+        """Returns whether an issue is true, and the answer to keep if it is a new one."""
+        request = self._request(issue, constraint)
+        answered = self.state.answered.get(request)
+        if answered is not None:
+            return Confirmation.from_json(answered), []
+        confirmation = await self._ask(ctx, issue, constraint)
+        return confirmation, [{"request": request, "answer": confirmation.to_json()}]
 
     def _request(self, issue: CritiqueIssue, constraint: Constraint) -> str:
         """Returns what identifies a question: a claim about one passage is checked once."""
@@ -96,3 +107,32 @@ class Verifier:
         lines = self.state.artifact.split("\n")
         first, last = found[0][0], found[-1][1]
         return "\n".join(lines[max(0, first - CONTEXT_LINES) : last + 1 + CONTEXT_LINES])
+
+
+async def second_look(
+    verifier: Verifier, ctx: StepContext, judged: Adjudication, critiques: Sequence[Critique]
+) -> tuple[Adjudication, list[dict[str, Any]]]:
+    """Returns a verdict in which a dismissed CRITICAL issue is pursued if it is confirmed.
+
+    A wrong dismissal of such an issue is the most expensive mistake of a judge: nobody reports it
+    again. What a human has decided is not questioned. Also returns the answers to keep.
+    """
+    reports = {i.finding_id: (c, i) for c in critiques for i in c.issues if i.finding_id}
+    findings = verifier.state.ledger.findings
+    decisions, notes, answers = list(judged.decisions), list(judged.notes), []
+    for number, decision in enumerate(decisions):
+        finding = findings.get(decision.finding_id)
+        severe = decision.severity in Severity.CRITICAL.or_worse
+        if decision.status is not Pursuit.DISMISSED or not severe or finding is None:
+            continue
+        if finding.decision or decision.finding_id not in reports:
+            continue
+        critique, issue = reports[decision.finding_id]
+        constraint = verifier.flow.by_id[critique.constraint_id]
+        confirmation, new = await verifier.confirm(ctx, issue, constraint)
+        answers += new
+        if confirmation.confirmed:
+            decisions[number] = replace(decision, status=Pursuit.PURSUING)
+            by = f"confirmed by {verifier.config.agent}: {confirmation.reason}"
+            notes.append(f"{decision.issue_id}: dismissed by the judge, but {by}; it is pursued")
+    return replace(judged, decisions=tuple(decisions), notes=tuple(notes)), answers

@@ -1,5 +1,6 @@
 """The judge is checked, and the loop ends."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +263,20 @@ async def test_the_best_reviewed_version_is_saved_not_the_last(tmp_path: Path) -
 
     assert (tmp_path / "run/final/artifact.md").read_text() == "Two.\n"
     assert (tmp_path / "run/final/artifact_unreviewed.md").read_text() == "Four.\n"
+
+
+@pytest.mark.parametrize(("confirmed", "status"), [(True, Status.LIMIT), (False, Status.COMPLETED)])
+async def test_the_dismissal_of_a_critical_finding_is_checked(
+    tmp_path: Path, confirmed: bool, status: Status
+) -> None:
+    """A wrong dismissal of such a finding ships the defect: nobody reports it again."""
+    verdict = rules("APPROVED", {"issue_id": "clear-001", "status": "dismissed", "rationale": "no"})
+    again = json.dumps({"reason": "I looked again.", "confirmed": confirmed})
+    claude = ScriptedAgent(["Text.", fails(issue("bad", "CRITICAL")), verdict, again, "Text!"])
+
+    result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
+
+    assert result.status is status
+    assert "Is the claim true?" in claude.prompts[3]
+    notes = " ".join(result.state["last_adjudication"]["notes"])
+    assert ("dismissed by the judge, but confirmed by claude" in notes) is confirmed
