@@ -135,7 +135,7 @@ def test_a_critical_finding_in_code_waits_for_a_human_whose_answer_reaches_the_j
                 "times": 1,
                 "text": judge_reply("REWRITE"),
             },
-            {"step": "judge", "text": judge_reply("APPROVED")},
+            {"step": "judge", "key": "verdict", "text": judge_reply("APPROVED")},
             {"step": "fix", "files": {"artifact.md": closed}},
         ],
     )
@@ -154,7 +154,7 @@ def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:
         [
             {"step": "write", "text": "first = items[0]\n"},
             {"key": "correctness", "times": 1, "json": failed("HIGH", "items[0]")},
-            {"step": "judge", "text": judge_reply("APPROVED")},
+            {"step": "judge", "key": "verdict", "text": judge_reply("APPROVED")},
             {"step": "fix", "files": {"artifact.md": "first = next(iter(items), None)\n"}},
         ],
     )
