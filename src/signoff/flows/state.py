@@ -114,6 +114,11 @@ class FlowState:
         return dict(self.raw.get("readings") or {})
 
     @property
+    def not_repeated(self) -> dict[str, list[str]]:
+        """The constraints whose earlier review still holds for this artifact, by their step."""
+        return dict(self.raw.get("not_repeated") or {})
+
+    @property
     def answered(self) -> dict[str, Mapping[str, Any]]:
         """The answers of critics and judges in this run, by what they were asked."""
         return {each["request"]: each["answer"] for each in self.raw.get("answered", ())}

@@ -18,7 +18,7 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Purs
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
-from signoff.review.identity import identify
+from signoff.review.identity import identify, same_claim
 from signoff.review.severity import Severity
 
 __all__ = ["Finding", "FindingStatus", "Label", "Ledger", "summarize_round"]
@@ -184,7 +184,7 @@ class _LedgerUpdate:
             unverified=all(issue.unverified for _, _, issue in reports),
         )
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
-        if previous is not None and self.is_unchanged(previous):
+        if previous is not None and self.is_unchanged(previous) and same_claim(previous, now):
             now = replace(now, decision=previous.decision)
             if _stays_dismissed(previous, now):
                 return replace(previous, last=self.iteration, artifact=self._digest)

@@ -36,8 +36,8 @@ RUN = 3
 COPIED_SHARE = 0.6
 """The share of such runs that makes a text a copy; a changed word breaks three of them."""
 
-_KEYS = ("overall", "status")
-_VALUES = frozenset(value.casefold() for value in (*Overall, *Verdict))
+_KEYS = ("overall", "status", "confirmed")
+_VALUES = frozenset(value.casefold() for value in (*Overall, *Verdict, "true", "false"))
 # A format such as "PASS or FAIL" lists the verdicts and gives none.
 _ALTERNATIVES = tuple(f" or {value}" for value in _VALUES)
 _TOKEN = re.compile(r"[^\W_]+|[{}\[\]]")

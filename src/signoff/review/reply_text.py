@@ -170,7 +170,7 @@ def _claim(answer: PossibleAnswer, form: ReplyFormat, alone: bool) -> Claim:
     verdict = answer.value.get(form.verdict)
     return Claim(
         source=answer.source,
-        verdict=(form.verdict, verdict) if isinstance(verdict, str) else None,
+        verdict=(form.verdict, str(verdict)) if isinstance(verdict, str | bool) else None,
         texts=tuple(_texts(answer.value, form)),
         alone=alone,
     )

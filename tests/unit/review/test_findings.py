@@ -514,6 +514,27 @@ def test_a_ledger_survives_being_stored() -> None:
     assert Ledger.from_json({}) == Ledger() == Ledger.from_json(None)
 
 
+@pytest.mark.parametrize(
+    ("rule", "claim", "status"),
+    [
+        ("", "not an exact number", FindingStatus.DISMISSED),
+        ("", "it leaks a password", FindingStatus.OPEN),
+        ("vague", "it leaks a password", FindingStatus.DISMISSED),
+    ],
+)
+def test_a_dismissal_without_a_rule_holds_for_the_same_claim_only(
+    rule: str, claim: str, status: FindingStatus
+) -> None:
+    """A critic that names no rule may report anything about the same passage."""
+    ledger, _ = take(Ledger(), 1, read(issue(rule_id=rule)))
+    dismissal = AdjudicationDecision("c-001", status=Pursuit.DISMISSED, finding_id=only(ledger).id)
+    ledger = ledger.apply(Adjudication(1, Verdict.REWRITE, (dismissal,)))
+
+    ledger, _ = take(ledger, 2, read(issue(rule_id=rule, finding=claim)))
+
+    assert only(ledger).status is status
+
+
 def test_open_findings_are_sorted_by_severity() -> None:
     """Humans and models read the top of a list first."""
     low = issue(PRICE, severity=Severity.LOW)

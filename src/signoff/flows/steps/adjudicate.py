@@ -33,7 +33,7 @@ from signoff.flows.state import (
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.ending import at_limit, save_approved
 from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.reading import Reading
+from signoff.flows.steps.reading import Reading, format_issues, undecided
 from signoff.flows.steps.updates import (
     ask_for_guidance,
     decided_by_human,
@@ -73,7 +73,7 @@ class AdjudicateHandler(FlowHandler):
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
         judged, update = await self._judge(ctx, state, critiques)
         if not critiques:
-            reviewed = any(state.critiques_by_step.values())
+            reviewed = any((*state.critiques_by_step.values(), *state.not_repeated.values()))
             judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
         if self._ends_run(judged):
             judged, rest = await self._read_rest(ctx, judged, after(ctx.step_state, update))
@@ -125,9 +125,10 @@ class AdjudicateHandler(FlowHandler):
             reading = Reading(self.flow, step, FlowState(after(raw, update)))
             if unread := reading.unread():
                 results = await reading.read_all(ctx, unread, key=f"unread {step.id}")
-                more, critiques = reading.update(ctx, results)
+                more, critiques = reading.update(ctx, results, more=True)
                 update = joined(update, more)
                 found += critiques
+        update = await self._ask_about_rest(ctx, raw, update, found)
         found = for_judge(found)
         if not any(critique.issues for critique in found):
             return approval, update
@@ -138,6 +139,23 @@ class AdjudicateHandler(FlowHandler):
             notes=(*approval.notes, *judged.notes),
         )
         return both, joined(update, more)
+
+    async def _ask_about_rest(
+        self,
+        ctx: StepContext,
+        raw: dict[str, Any],
+        update: dict[str, Any],
+        critiques: Sequence[Critique],
+    ) -> dict[str, Any]:
+        """Asks a human about findings that the judge must not decide alone; returns the update."""
+        state = FlowState(after(raw, update))
+        issues = undecided(critiques, state.ledger)
+        if not issues:
+            return update
+        question = "The last reading has findings that you must decide on:"
+        answer = await ask_for_guidance(ctx, "escalate", f"{question}\n{format_issues(issues)}")
+        answer |= decided_by_human(state, [issue.finding_id for issue in issues], answer)
+        return joined(update, answer)
 
     async def _approve(
         self, ctx: StepContext, state: dict[str, Any], warnings: Sequence[str]
@@ -211,7 +229,7 @@ class AdjudicateHandler(FlowHandler):
     ) -> StepResult:
         """Continues with the next round, unless a rule or a human ends the run here."""
         state = FlowState(after(ctx.step_state, update))
-        update |= await self._escalate(ctx, judged, state)
+        update = joined(update, await self._escalate(ctx, judged, state))
         stop = self._unchanged(ctx, state) or find_stop_reason(
             state.rounds, state.ledger, state.pursued, self.flow.config.convergence
         )
@@ -272,8 +290,8 @@ class AdjudicateHandler(FlowHandler):
             question_id="not_converging",
         )
         answer = await ctx.wait(request, key="not_converging")
-        if answer.value == CONTINUE and "human" not in update:
-            update |= keep_answer(ctx, "not_converging", why, answer)
+        if answer.value == CONTINUE:
+            update |= joined(update, keep_answer(ctx, "not_converging", why, answer))
             update["pursued"] = []
         return bool(answer.value == STOP)
 

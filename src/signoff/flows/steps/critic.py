@@ -60,10 +60,13 @@ class CriticHandler(FlowHandler):
         if answered is not None:
             ctx.progress(f"{constraint.id}: unchanged since {agent} reviewed it")
             return {**answered, "iteration": ctx.iteration, "request": request, "reused": True}
-        critique = await self._ask(ctx, prompt, constraint, agent, exact=exact)
+        unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
+        checked = await self._ask(ctx, prompt, constraint, unread, exact=exact)
+        critique = _decided(checked, constraint, unread)
         critique = self.flow.config.with_behaviors(critique, constraint)
         verified: list[dict[str, Any]] = []
-        if self.flow.config.verify is not None and not exact:
+        # What a human or a program found needs no agent to confirm it.
+        if self.flow.config.verify is not None and not exact and checked.answer is None:
             verifier = Verifier(self.flow, self.state, self.text, self.flow.config.verify)
             critique, verified = await verifier.verify(ctx, critique, constraint)
         return {**critique.to_json(), "request": request, "verified": verified}
@@ -73,15 +76,15 @@ class CriticHandler(FlowHandler):
         ctx: StepContext,
         prompt: ProductPrompt,
         constraint: Constraint,
-        agent: str,
+        unread: Critique,
         *,
         exact: bool,
-    ) -> Critique:
-        unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
+    ) -> Checked[Critique]:
+        agent = unread.reviewer
         options: dict[str, Any] = (
             {"artifact": self.state.artifact, "constraint": constraint.id} if exact else {}
         )
-        checked = await ctx.ask(
+        return await ctx.ask(
             agent,
             prompt,
             key=constraint.id,
@@ -91,7 +94,6 @@ class CriticHandler(FlowHandler):
             **self.call_options,
             **options,
         )
-        return _decided(checked, constraint, unread)
 
     def _read(
         self,

@@ -7,19 +7,15 @@ remaining ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.flows.state import FlowState, after
 from signoff.flows.step import StepKind
 from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.reading import Reading, issues_that
+from signoff.flows.steps.reading import Reading, format_issues, issues_that, undecided
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human, with_best
 from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
-from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Ledger
 from signoff.runtime.amounts import count
 
@@ -40,10 +36,14 @@ class CritiqueHandler(FlowHandler):
             return await self._escalate(ctx, pending)
         reading = Reading(self.flow, self.step, state)
         due = reading.due()
-        skipped = sum(map(len, reading.items())) - sum(map(len, due))
+        skipped = reading.skipped(due)
         if skipped:
-            ctx.progress(f"{count(skipped, 'review')} not repeated: nothing they cited has changed")
+            reviews = count(len(skipped), "review")
+            ctx.progress(f"{reviews} not repeated: nothing they cited has changed")
         update, critiques = reading.update(ctx, await reading.read(ctx, due))
+        if self.flow.config.rereview == "changed":
+            names = sorted({item["constraint"] for item in skipped})
+            update["not_repeated"] = {**state.not_repeated, self.step.id: names}
         update |= {
             "unadjudicated_critiques": [
                 *state.unadjudicated,
@@ -54,12 +54,11 @@ class CritiqueHandler(FlowHandler):
         }
         if not self.flow.of_kind(StepKind.ADJUDICATE):
             update |= with_best(ctx, after(ctx.step_state, update))
-        if escalated := _undecided(critiques, update):
-            index = self.flow.index(self.step)
+        if escalated := undecided(critiques, Ledger.from_json(update["findings"])):
             update |= {
-                "escalation": _format_issues(escalated),
-                "escalated": list(dict.fromkeys(issue.finding_id for issue in escalated)),
-                "step_index": index,
+                "escalation": format_issues(escalated),
+                "escalated": [issue.finding_id for issue in escalated],
+                "step_index": self.flow.index(self.step),
             }
             return Outcome.ITERATE, update
         return Outcome.OK, update
@@ -70,19 +69,3 @@ class CritiqueHandler(FlowHandler):
         state = FlowState(ctx.step_state)
         update |= decided_by_human(state, ctx.step_state.get("escalated", ()), update)
         return Outcome.OK, {**update, **self.record(kind="answered"), "escalation": None}
-
-
-def _undecided(critiques: Sequence[Critique], update: Mapping[str, Any]) -> list[CritiqueIssue]:
-    """Returns the issues that a human must decide about, without those that one has decided."""
-    findings = Ledger.from_json(update["findings"]).findings
-    escalated = issues_that(critiques, IssueBehavior.ESCALATE)
-    return [issue for issue in escalated if not findings[issue.finding_id].decision]
-
-
-def _format_issues(issues: Sequence[CritiqueIssue]) -> str:
-    """Returns issues for a human, each finding once."""
-    return "\n".join(
-        f"- [{issue.severity}] {issue.id}: {issue.finding}"
-        + (f"\n  > {issue.evidence}" if issue.evidence else "")
-        for issue in {each.finding_id: each for each in issues}.values()
-    )

@@ -60,6 +60,11 @@ class Reading:
         due = [[item for item in group if self._is_due(item)] for group in groups]
         return [group for group in due if group]
 
+    def skipped(self, due: Sequence[Sequence[Item]]) -> list[Item]:
+        """Returns the reviews that are not needed now."""
+        needed = [item for group in due for item in group]
+        return [item for group in self.items() for item in group if item not in needed]
+
     def unread(self) -> list[Item]:
         """Returns the reviews of which no answer is about the current version."""
         version, readings = self.state.version, self.state.readings
@@ -109,9 +114,12 @@ class Reading:
         return agent if self.flow.capabilities(agent).prompt_caching else None
 
     def update(
-        self, ctx: StepContext, results: Sequence[Mapping[str, Any]]
+        self, ctx: StepContext, results: Sequence[Mapping[str, Any]], *, more: bool = False
     ) -> tuple[dict[str, Any], list[Critique]]:
-        """Returns the update of the state, and the critiques with the ids of their findings."""
+        """Returns the update of the state, and the critiques with the ids of their findings.
+
+        `more` keeps the step's other critiques: they are about the same text.
+        """
         state, before = self.state, self.state.previously_reviewed
         ledger, critiques = self.ledger.record(
             iteration=ctx.iteration,
@@ -121,6 +129,10 @@ class Reading:
         )
         readings = {reading_key(c.constraint_id, c.reviewer): state.version for c in critiques}
         entries = [stored(critique, self.step.id) for critique in critiques]
+        if more:
+            others = state.critiques_by_step.get(self.step.id, [])
+            keys = {reading_key(each["constraint_id"], each["reviewer"]): each for each in others}
+            entries = [*(each for key, each in keys.items() if key not in readings), *entries]
         update: dict[str, Any] = {
             "critiques_by_step": {**state.critiques_by_step, self.step.id: entries},
             "findings": ledger.to_json(),
@@ -139,6 +151,21 @@ def issues_that(critiques: Sequence[Critique], *behaviors: IssueBehavior) -> lis
     """Returns the issues with a behavior; one that is set aside has no effect."""
     issues = [issue for critique in critiques for issue in critique.issues]
     return [each for each in issues if each.behavior in behaviors and not is_set_aside(each)]
+
+
+def undecided(critiques: Sequence[Critique], findings: Ledger) -> list[CritiqueIssue]:
+    """Returns the issues that a human must decide about, without those that one has decided."""
+    escalated = {i.finding_id: i for i in issues_that(critiques, IssueBehavior.ESCALATE)}
+    return [each for id_, each in escalated.items() if not findings.findings[id_].decision]
+
+
+def format_issues(issues: Sequence[CritiqueIssue]) -> str:
+    """Returns issues for a human."""
+    return "\n".join(
+        f"- [{issue.severity}] {issue.id}: {issue.finding}"
+        + (f"\n  > {issue.evidence}" if issue.evidence else "")
+        for issue in issues
+    )
 
 
 def _critiques(results: Sequence[Any]) -> list[Critique]:

@@ -99,11 +99,12 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     """Returns the reviewed artifact with its findings, or an earlier one that is better."""
     severities = [finding.severity for finding in view.ledger.open()]
     critiques = [each for stored in view.critiques_by_step.values() for each in stored]
+    skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
         "artifact": view.artifact,
         "iteration": iteration,
         "score": [severities.count(severity) for severity in Severity],
-        "read_against": len({each["constraint_id"] for each in critiques}),
+        "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
     }
     return view.best if view.best is not None and _rank(view.best) < _rank(new) else new
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import digest
+from signoff.core.effects import ProductPrompt
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
@@ -24,7 +25,7 @@ from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
-from signoff.review.finding import is_set_aside, normalize
+from signoff.review.finding import is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
 from signoff.review.severity import Severity
@@ -54,47 +55,43 @@ class Verifier:
                 continue
             confirmation, new = await self.confirm(ctx, issue, constraint)
             answers += new
+            if confirmation.confirmed:
+                issues.append(issue)
+                continue
             why = f"not confirmed by {self.config.agent}: {confirmation.reason}"
-            if not confirmation.confirmed:
-                notes.append(f"{issue.id} was {why}")
-            issues.append(issue if confirmation.confirmed else replace(issue, set_aside=why))
+            notes.append(f"{issue.id} was {why}")
+            issues.append(replace(issue, set_aside=why))
         return replace(critique, issues=tuple(issues), notes=tuple(notes)), answers
 
     async def confirm(
         self, ctx: StepContext, issue: CritiqueIssue, constraint: Constraint
     ) -> tuple[Confirmation, list[dict[str, Any]]]:
         """Returns whether an issue is true, and the answer to keep if it is a new one."""
-        request = self._request(issue, constraint)
+        prompt = self._prompt(issue, constraint)
+        # An answer holds for this claim about this passage only: another claim about the same
+        # words may be true, and other words around them may make the same claim true.
+        request = digest(["verify", self.config.agent, prompt.material])
         answered = self.state.answered.get(request)
         if answered is not None:
             return Confirmation.from_json(answered), []
-        confirmation = await self._ask(ctx, issue, constraint)
+        confirmation = await self._ask(ctx, prompt)
         return confirmation, [{"request": request, "answer": confirmation.to_json()}]
 
-    def _request(self, issue: CritiqueIssue, constraint: Constraint) -> str:
-        """Returns what identifies a question: a claim about one passage is checked once."""
-        about = [issue.location, issue.finding, self.state.version] if issue.omission else []
-        subject = [constraint.id, issue.rule_id, normalize(issue.evidence), *about]
-        return digest(["verify", self.config.agent, *subject])
-
-    async def _ask(
-        self, ctx: StepContext, issue: CritiqueIssue, constraint: Constraint
-    ) -> Confirmation:
-        agent = self.config.agent
-        prompt = verifier_prompt(
+    def _prompt(self, issue: CritiqueIssue, constraint: Constraint) -> ProductPrompt:
+        return verifier_prompt(
             goal=self.flow.goal.text,
             passage=self._passage(issue),
             constraint=constraint,
             issue=issue,
             sources=self.state.source(constraint.id),
-            structured=self.flow.capabilities(agent).json_schema,
+            structured=self.flow.capabilities(self.config.agent).json_schema,
             templates=self.flow.prompts,
         )
-        material = Material(prompt)
+
+    async def _ask(self, ctx: StepContext, prompt: ProductPrompt) -> Confirmation:
+        read = partial(parse_confirmation, material=Material(prompt))
         try:
-            checked = await ctx.ask(
-                agent, prompt, key="verify", read=partial(parse_confirmation, material=material)
-            )
+            checked = await ctx.ask(self.config.agent, prompt, key="verify", read=read)
         except AgentBadOutput as error:
             return Confirmation(confirmed=True, reason=f"the answer cannot be read: {error}")
         return checked.value or Confirmation(confirmed=True)

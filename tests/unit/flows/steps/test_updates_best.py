@@ -31,3 +31,29 @@ async def test_a_version_reviewed_against_fewer_constraints_is_not_the_best(tmp_
     assert result.status is Status.LIMIT, result.reason
     assert (tmp_path / "run/final/artifact.md").read_text() == "polished\n"
     assert "open: 1 HIGH" in (tmp_path / "run/final/status.md").read_text()
+
+
+async def test_a_review_that_is_not_repeated_counts_for_the_later_version(tmp_path: Path) -> None:
+    """With `rereview: changed`, the first draft was the only one read against everything."""
+    loop = (
+        step("generate"),
+        step("critique", "review"),
+        step("adjudicate", agent="policy"),
+        step("refine", mode="rewrite", loop_to="review"),
+    )
+    claude = (
+        ScriptedAgent(["one see", "two see", "red see"])
+        .on(
+            "against clear now",
+            fails(issue("bad", "CRITICAL", "one see")),
+            fails(issue("odd", "HIGH", "two see")),
+        )
+        .on("against short now", passes())
+    )
+    constraints = [constraint("clear"), constraint("short")]
+    played = flow(loop, constraints, max_iterations=2, rereview="changed")
+
+    result = await play(played, {"claude": claude}, tmp_path)
+
+    assert result.status is Status.LIMIT, result.reason
+    assert (tmp_path / "run/final/artifact.md").read_text() == "two see\n"
