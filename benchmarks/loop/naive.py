@@ -75,7 +75,7 @@ async def _review(
     prompt = f"{_CRITIC}\n{goal}\n{_shown(text)}\n# Constraint: {constraint}\n\n{summary}\n"
     alarms = simulation.review(text, constraint, number)
     simulation.reported(alarms)
-    await meter.call("critic", number, prompt, dumps(critique(constraint, alarms)))
+    await meter.call("critic", number, prompt, dumps(critique({constraint: alarms})))
     return constraint, alarms
 
 
@@ -93,7 +93,7 @@ async def _judge(
         for constraint, alarms in found.items()
         for n, alarm in enumerate(alarms, start=1)
     ]
-    reviews = "\n\n".join(dumps(critique(*each)) for each in found.items())
+    reviews = "\n\n".join(dumps(critique({name: alarms})) for name, alarms in found.items())
     edits = simulation.literal_edits([alarm.ref for _name, alarm, _pursue in decisions], number)
     answer, changes = verdict(decisions, edits)
     prompt = f"{_JUDGE}\n{goal}\n{_shown(text)}\n# Reviews\n\n{reviews}\n"
