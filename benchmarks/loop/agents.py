@@ -69,28 +69,33 @@ class Author(SimulatedAgent):
 
 
 class Critic(SimulatedAgent):
-    """Reviews the artifact in its prompt against the constraint that it is asked about."""
+    """Reviews the artifact in its prompt against the constraints that it is asked about."""
 
     name = "critic"
 
     def _answer(self, request: AgentRequest, call: Call) -> Reply:
         text = reading.material(request.prompt, "ARTIFACT") or ""
-        # The key of the request is the constraint's id: `critics[2]/accuracy#1`.
-        constraint = call.effect.rpartition("/")[2].partition("#")[0]
-        assert constraint in self._simulation.artifact.constraints, call.effect
-        alarms = self._with_memory(request.prompt, text, constraint, call.visit)
-        self._simulation.reported(alarms)
-        answer = critique(constraint, alarms)
+        # The key of the request has the constraints' ids: `critics[2]/accuracy+tone#1`.
+        constraints = call.effect.rpartition("/")[2].partition("#")[0].split("+")
+        assert self._simulation.artifact.constraints.keys() >= set(constraints), call.effect
+        found = {
+            each: self._with_memory(request.prompt, text, each, call.visit, len(constraints))
+            for each in constraints
+        }
+        for alarms in found.values():
+            self._simulation.reported(alarms)
+        answer = critique(found)
         if not any("impact" in part for part in _sent(request)):
             for issue in answer["issues"]:
                 del issue["impact"]
         return _structured(request, answer) or Reply(dumps(answer))
 
     def _with_memory(
-        self, prompt: str, text: str, constraint: str, round_number: int
+        self, prompt: str, text: str, constraint: str, round_number: int, constraints: int
     ) -> list[Alarm]:
         """Returns what the critic sees in the text, and what the prompt reminds it of."""
-        seen = {each.ref: each for each in self._simulation.review(text, constraint, round_number)}
+        alarms = self._simulation.review(text, constraint, round_number, several=constraints > 1)
+        seen = {each.ref: each for each in alarms}
         for alarm in self._simulation.alarms.values():
             if alarm.constraint != constraint or alarm.quote not in text:
                 continue

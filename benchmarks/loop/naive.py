@@ -49,7 +49,7 @@ async def _review(
     prompt = critic_prompt(goal=simulation.artifact.goal, artifact=text, constraint=constraint)
     alarms = simulation.review(text, constraint.id, number)
     simulation.reported(alarms)
-    await meter.call("critic", number, _sent(prompt), dumps(critique(constraint.id, alarms)))
+    await meter.call("critic", number, _sent(prompt), dumps(critique({constraint.id: alarms})))
     return constraint.id, alarms
 
 
@@ -72,7 +72,7 @@ async def _judge(
         constraints=constraints(simulation.artifact),
         critiques=[
             parse_critique(
-                dumps(critique(name, alarms)), constraint_id=name, reviewer="critic", iteration=1
+                dumps(critique({name: alarms})), constraint_id=name, reviewer="critic", iteration=1
             )
             for name, alarms in found.items()
         ],

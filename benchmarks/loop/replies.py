@@ -10,9 +10,13 @@ from benchmarks.loop.reading import with_ref
 from benchmarks.loop.simulation import BLOCKING, Alarm
 
 
-def critique(constraint: str, alarms: Sequence[Alarm]) -> dict[str, Any]:
-    """Returns a critic's answer."""
-    issues = [_issue(constraint, number, each) for number, each in enumerate(alarms, start=1)]
+def critique(found: Mapping[str, Sequence[Alarm]]) -> dict[str, Any]:
+    """Returns a critic's answer about one or several constraints."""
+    issues = [
+        _issue(constraint, number, each, qualified=len(found) > 1)
+        for constraint, alarms in found.items()
+        for number, each in enumerate(alarms, start=1)
+    ]
     return {
         "issues": issues,
         "approved_sections": [],
@@ -21,10 +25,11 @@ def critique(constraint: str, alarms: Sequence[Alarm]) -> dict[str, Any]:
     }
 
 
-def _issue(constraint: str, number: int, alarm: Alarm) -> dict[str, Any]:
+def _issue(constraint: str, number: int, alarm: Alarm, *, qualified: bool) -> dict[str, Any]:
     return {
         "id": f"{constraint}-{number:03}",
-        "rule_id": constraint,
+        # Each constraint has one rule, which has the same name.
+        "rule_id": f"{constraint}/{constraint}" if qualified else constraint,
         "severity": alarm.severity,
         "location": f"passage {number}",
         "finding": with_ref(alarm.finding, alarm.ref),

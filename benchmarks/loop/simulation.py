@@ -24,6 +24,8 @@ class Rates:
         *(("CRITICAL", 0.85), ("HIGH", 0.80), ("MEDIUM", 0.75), ("LOW", 0.70)),
     )
     """How likely a critic reports a defect that is there, in one reading, by severity."""
+    several: float = 0.95
+    """What the recall is multiplied by if a critic reads for several constraints at once."""
     false_alarm: float = 0.3
     """How likely a critic reports a clean passage, in one reading."""
     suspects: int = 3
@@ -67,9 +69,15 @@ class Simulation:
     dismissed: set[str] = field(default_factory=set)
     """What the judge has dismissed at least once."""
 
-    def review(self, text: str, constraint: str, round_number: int) -> list[Alarm]:
-        """Returns what a critic of a constraint reports about a text, the worst first."""
-        recall = dict(self.rates.recall)
+    def review(
+        self, text: str, constraint: str, round_number: int, *, several: bool = False
+    ) -> list[Alarm]:
+        """Returns what a critic reports about a text by one constraint, the worst first.
+
+        `several` tells that it reads by other constraints at the same time.
+        """
+        factor = self.rates.several if several else 1
+        recall = {severity: rate * factor for severity, rate in self.rates.recall}
         found = [
             Alarm(each.ref, constraint, each.severity, each.bad, each.finding, each.good)
             for each in self.left(text)

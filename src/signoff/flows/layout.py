@@ -81,14 +81,16 @@ class FlowLayout(Layout):
 
     # A step is shown when it ends, its items as soon as each of them is done.
     def item(self, item: FinishedItem) -> Mapping[str, bytes]:
-        """Returns a critique as soon as it exists: a human may have to decide about it."""
-        critique = item.result
-        if item.phase != "critique" or not isinstance(critique, Mapping):
+        """Returns critiques as soon as they exist: a human may have to decide about them."""
+        if item.phase != "critique" or not isinstance(item.result, Mapping):
             return {}
-        if "reviewer" not in critique:
-            return {}
-        path = f"iterations/{item.iteration}/critiques/{_critique_name(critique)}.json"
-        return {item.choose_path(path): _critique_json(critique)}
+        critiques = item.result.get("critiques", [item.result])
+        paths = {
+            f"iterations/{item.iteration}/critiques/{_critique_name(each)}.json": each
+            for each in critiques
+            if "reviewer" in each
+        }
+        return {item.choose_path(path): _critique_json(each) for path, each in paths.items()}
 
     def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the flow's fields, the documented ones first."""

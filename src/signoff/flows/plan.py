@@ -187,7 +187,7 @@ def _calls(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> Iterat
             state = FlowState({"sources": sources})
             _agents, rule = flow.routing(step, constraint)
             for agent in flow.reviewers(step, constraint):
-                prompt = review_prompt(flow, state, constraint, agent)
+                prompt = review_prompt(flow, state, agent, [(constraint, "")])
                 yield PlannedCall(agent, rule, _size(prompt), constraint.id)
     elif flow.agent(step) != POLICY_JUDGE:
         rule = "the step's agent" if step.agent else "the default agent"

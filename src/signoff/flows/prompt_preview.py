@@ -132,7 +132,7 @@ def _previews(
         for constraint in flow.selected(step):
             agents = flow.reviewers(step, constraint)
             analysis = OUTPUT if constraint.script.strip() and flow.allow_scripts else ""
-            prompt = review_prompt(flow, state, constraint, agents[0], analysis)
+            prompt = review_prompt(flow, state, agents[0], [(constraint, analysis)])
             yield PromptPreview(step.id, step.step, agents, prompt, constraint.id)
     elif flow.agent(step) != POLICY_JUDGE:
         prompt = _prompt(flow, step, state, iteration)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from signoff.core.effects import Reply
@@ -45,6 +46,7 @@ def parse_critique(
     reviewer: str,
     iteration: int,
     rules: Mapping[str, Severity] | None = None,
+    owner: Callable[[CritiqueIssue], str] | None = None,
     material: Material | None = None,
     most_issues: int = DEFAULT_MOST_ISSUES,
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
@@ -52,9 +54,10 @@ def parse_critique(
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.
 
     Constraint, reviewer and iteration come from the caller; what the reply claims about them is
-    not read. `rules` gives the severity of an issue that names a rule but no severity. In a text
-    reply, nothing that is quoted from the `material` counts. At most `most_issues` issues are
-    kept, but always those of a severity in `block_on`.
+    not read. `rules` gives the severity of an issue that names a rule but no severity, `owner` the
+    constraint of an issue if there are several. In a text reply, nothing that is quoted from the
+    `material` counts. At most `most_issues` issues are kept, but always those of a severity in
+    `block_on`.
     """
     value = _structured(reply)
     if value is None:
@@ -65,7 +68,9 @@ def parse_critique(
     overall = _overall(fields)
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
     _check_severities(entries)
-    issues = _with_unique_ids([_issue(entry, rules or {}) for entry in entries], constraint_id)
+    issues = _with_unique_ids(
+        [_issue(entry, rules or {}) for entry in entries], owner or (lambda _issue: constraint_id)
+    )
     kept = _most_severe(issues, most_issues, block_on)
     return Critique(
         constraint_id=constraint_id,
@@ -152,20 +157,28 @@ def _issue(fields: Fields, rules: Mapping[str, Severity]) -> CritiqueIssue:
     )
 
 
-def _with_unique_ids(issues: list[CritiqueIssue], constraint: str) -> list[CritiqueIssue]:
-    """Keeps valid ids at their first use; all others are made from the constraint's id."""
+def _with_unique_ids(
+    issues: list[CritiqueIssue], owner: Callable[[CritiqueIssue], str]
+) -> list[CritiqueIssue]:
+    """Keeps valid ids at their first use; all others are made from the id of a constraint."""
     valid = {issue.id for issue in issues if _ID.fullmatch(issue.id)}
-    generated = (f"{constraint}-{n:03}" for n in range(1, 2 * len(issues) + 1))
-    unused = (name for name in generated if name not in valid)
+    unused: dict[str, Iterator[str]] = {}
     used: set[str] = set()
     result = []
     for issue in issues:
+        constraint = owner(issue)
+        numbered = unused.setdefault(constraint, _numbered_ids(constraint, valid))
         keep = issue.id in valid and issue.id not in used
-        name = issue.id if keep else next(unused)
+        name = issue.id if keep else next(numbered)
         used.add(name)
         edit = replace(issue.edit, issue=name) if issue.edit else None
         result.append(replace(issue, id=name, edit=edit))
     return result
+
+
+def _numbered_ids(constraint: str, taken: set[str]) -> Iterator[str]:
+    names = (f"{constraint}-{number:03}" for number in count(1))
+    return (name for name in names if name not in taken)
 
 
 def _check_severities(entries: Sequence[Fields]) -> None:
@@ -193,10 +206,10 @@ def _most_severe(
     return tuple(sorted(kept, key=lambda issue: issue.severity.rank))
 
 
-def _omitted_note(count: int, kept: int) -> tuple[str, ...]:
-    if count == kept:
+def _omitted_note(reported: int, kept: int) -> tuple[str, ...]:
+    if reported == kept:
         return ()
-    return (f"{count} issues were reported; only the {kept} most severe are kept",)
+    return (f"{reported} issues were reported; only the {kept} most severe are kept",)
 
 
 def _confidence(raw: object) -> float:

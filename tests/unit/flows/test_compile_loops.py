@@ -33,7 +33,6 @@ async def test_a_loop_repeats_until_the_judge_approves(tmp_path: Path) -> None:
             "The sea.",
             "The sea!",
             passes(),
-            rules("APPROVED"),
         ]
     )
 

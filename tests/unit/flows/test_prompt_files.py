@@ -20,7 +20,7 @@ goal: Write about the sea.
 constraints: {inline: {clear: It is clear.}}
 workflow: [{step: generate}, {step: critique}, {step: adjudicate}]
 """
-CRITIC = "Check {{artifact}} by {{rules}}.\n"
+CRITIC = "Check {{artifact}} by {{constraints}}.\n"
 
 
 def flow_in(folder: Path, prompts: str = "own") -> Any:
@@ -45,7 +45,9 @@ def test_a_template_next_to_the_flow_replaces_the_built_in_one(tmp_path: Path) -
     template(tmp_path, "notes.txt", "not a template")
 
     flow = flow_in(tmp_path)
-    prompt = review_prompt(flow, FlowState({"artifact": "The sea."}), flow.constraints[0], "claude")
+    prompt = review_prompt(
+        flow, FlowState({"artifact": "The sea."}), "claude", [(flow.constraints[0], "")]
+    )
 
     assert prompt.startswith("Check <<<ARTIFACT ")
     assert prompt.endswith("by - clear (HIGH): It is clear..\n")
@@ -62,8 +64,8 @@ def test_a_users_template_identifies_the_request_and_a_built_in_one_does_not(
     own, plain = flow_in(tmp_path), flow_in(tmp_path, prompts="")
     state = FlowState({"artifact": "The sea."})
 
-    with_own = review_prompt(own, state, own.constraints[0], "claude").material
-    without = review_prompt(plain, state, plain.constraints[0], "claude").material
+    with_own = review_prompt(own, state, "claude", [(own.constraints[0], "")]).material
+    without = review_prompt(plain, state, "claude", [(plain.constraints[0], "")]).material
 
     assert with_own == {**without, "templates": {"critic": CRITIC}}
 

@@ -6,7 +6,7 @@ pursued, and a finding that the judge does not mention is pursued.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -58,6 +58,8 @@ from signoff.review.policy import check_verdict, conflicting_criticals, for_judg
 from signoff.review.prompts import adjudicator_prompt
 
 RULES = "rules"
+NOTHING_TO_DECIDE = "the rules approved: no critic reported an issue that has to be decided"
+"""The note on a verdict for which no judge was asked; it is no reason for a warning."""
 CONTINUE, STOP = "continue", "stop"
 REASON = "_reason"
 """The key under which the engine looks for the reason, in case the run ends here."""
@@ -69,16 +71,22 @@ class AdjudicateHandler(FlowHandler):
 
     async def __call__(self, ctx: StepContext) -> StepResult:
         """Decides on the critiques in scope, and whether there is anything left to do."""
-        state = FlowState(ctx.step_state)
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
-        judged, update = await self._judge(ctx, state, critiques)
+        update: dict[str, Any] = {}
+        if self.flow.finishes(self.step) and not self._blocked(critiques):
+            # An approval is likely: reading the rest first saves a second verdict.
+            found, update = await self._read_rest(ctx, ctx.step_state)
+            critiques += found
+        state = FlowState(after(ctx.step_state, update))
+        judged, answer = await self._judge(ctx, state, critiques)
+        update = joined(update, answer)
         if not critiques:
             reviewed = any((*state.critiques_by_step.values(), *state.not_repeated.values()))
             judged = _noted(judged, "no critique was left to judge" if reviewed else UNREVIEWED)
         if self._ends_run(judged):
-            judged, rest = await self._read_rest(ctx, judged, after(ctx.step_state, update))
+            judged, rest = await self._judge_rest(ctx, judged, after(ctx.step_state, update))
             update = joined(update, rest)
-            state = FlowState(after(ctx.step_state, update))
+        state = FlowState(after(ctx.step_state, update))
         warnings: list[str] = []
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
@@ -97,7 +105,7 @@ class AdjudicateHandler(FlowHandler):
                 "findings": ledger.to_json(),
                 "rounds": with_round(state, ledger, ctx.iteration),
                 **self.record(agent=self.agent),
-                **keep_warnings(ctx, [*judged.notes, *warnings]),
+                **keep_warnings(ctx, [*_worth_knowing(judged), *warnings]),
             },
         )
         # A version is ranked after the verdict, so dismissed findings do not count against it.
@@ -110,17 +118,21 @@ class AdjudicateHandler(FlowHandler):
     def _ends_run(self, judged: Adjudication) -> bool:
         return judged.status is Verdict.APPROVED and self.flow.finishes(self.step)
 
+    def _blocked(self, critiques: Sequence[Critique]) -> bool:
+        block_on = self.flow.config.adjudication.block_on
+        return any(issue.severity in block_on for each in critiques for issue in each.issues)
+
     async def _read_rest(
-        self, ctx: StepContext, approval: Adjudication, raw: dict[str, Any]
-    ) -> tuple[Adjudication, dict[str, Any]]:
-        """Has everything read that was not read in its current form, and judges what is found.
+        self, ctx: StepContext, raw: Mapping[str, Any]
+    ) -> tuple[list[Critique], dict[str, Any]]:
+        """Has everything read that was not read in its current form; returns what was found.
 
         Only flows that skip readings need this; others read everything in every round.
         """
         update: dict[str, Any] = {}
-        if self.flow.config.rereview == "all":
-            return approval, update
         found: list[Critique] = []
+        if self.flow.config.rereview == "all":
+            return found, update
         for step in self.flow.of_kind(StepKind.CRITIQUE):
             reading = Reading(self.flow, step, FlowState(after(raw, update)))
             if unread := reading.unread():
@@ -129,7 +141,13 @@ class AdjudicateHandler(FlowHandler):
                 update = joined(update, more)
                 found += critiques
         update = await self._ask_about_rest(ctx, raw, update, found)
-        found = for_judge(found)
+        return for_judge(found), update
+
+    async def _judge_rest(
+        self, ctx: StepContext, approval: Adjudication, raw: Mapping[str, Any]
+    ) -> tuple[Adjudication, dict[str, Any]]:
+        """Has the rest read before an approval that ends the run, and judges what is found."""
+        found, update = await self._read_rest(ctx, raw)
         if not any(critique.issues for critique in found):
             return approval, update
         judged, more = await self._judge(ctx, FlowState(after(raw, update)), found)
@@ -143,7 +161,7 @@ class AdjudicateHandler(FlowHandler):
     async def _ask_about_rest(
         self,
         ctx: StepContext,
-        raw: dict[str, Any],
+        raw: Mapping[str, Any],
         update: dict[str, Any],
         critiques: Sequence[Critique],
     ) -> dict[str, Any]:
@@ -176,6 +194,9 @@ class AdjudicateHandler(FlowHandler):
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
             return by_rules(), {}
+        if self._has_nothing_to_decide(critiques):
+            ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
+            return _noted(by_rules(), NOTHING_TO_DECIDE), {}
         prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
         request = digest([self.agent, self.step.model, prompt.material])
         answers: list[dict[str, Any]] = []
@@ -214,6 +235,16 @@ class AdjudicateHandler(FlowHandler):
     def _verification(self) -> VerifyConfig:
         """Who confirms findings; the judge itself, asked again, if the flow names nobody."""
         return self.flow.config.verify or VerifyConfig(agent=self.agent)
+
+    def _has_nothing_to_decide(self, critiques: Sequence[Critique]) -> bool:
+        """Whether a model could only approve: there are critiques, but no issue in them.
+
+        A human may judge more than the issues, and so may a judge with instructions.
+        """
+        agent = self.flow.capabilities(self.agent)
+        if self.flow.config.adjudication.instructions.strip() or not agent.is_model:
+            return False
+        return bool(critiques) and not any(critique.issues for critique in critiques)
 
     def _unreadable(self, last: Checked[Adjudication]) -> Request:
         prompt = (
@@ -345,6 +376,10 @@ def _not_read_again(findings: Sequence[Finding]) -> list[str]:
         return []
     names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
     return [f"approved although no critic has read these changed passages again: {names}"]
+
+
+def _worth_knowing(judged: Adjudication) -> list[str]:
+    return [note for note in judged.notes if note != NOTHING_TO_DECIDE]
 
 
 def _judged_versions(state: FlowState) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""One critic's review of the artifact against one constraint, checked before it counts.
+"""One critic's review of the artifact against constraints, checked before it counts.
 
 A reply that cannot be parsed, a verdict that contradicts its findings and quotes that do not
 occur in the artifact are sent back to the critic once, all together. If the reply is still
@@ -7,7 +7,7 @@ unusable, a human decides; quotes that still do not occur are only marked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -31,104 +31,155 @@ from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, 
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
 from signoff.review.parsing import MOST_ISSUES, parse_critique
+from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
+from signoff.review.review_scope import ReviewScope
 
+CONSTRAINTS, CRITIQUES = "constraints", "critiques"
+"""The keys of an item with several constraints, and of its result."""
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a human can decide about a review that cannot be used as it is."""
 
 
 @light_dataclass(frozen=True)
+class ReviewQuestion:
+    """What a critic is asked about one constraint."""
+
+    constraint: Constraint
+    analysis: str
+    """The output of the constraint's script about the artifact."""
+    request: str
+    """Identifies the question, so that it is not asked twice."""
+
+
+@light_dataclass(frozen=True)
 class CriticHandler(FlowHandler):
-    """The handler of one item of a critique step: a constraint and an agent."""
+    """The handler of one item of a critique step: an agent, and a constraint or several."""
 
     state: FlowState
     text: ArtifactText
 
-    async def __call__(self, ctx: StepContext, item: Mapping[str, str]) -> dict[str, Any]:
-        """Returns a critique that can be relied on, with the behavior of each finding.
+    async def __call__(self, ctx: StepContext, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a critique that can be relied on; for several constraints, all of theirs."""
+        if CONSTRAINTS in item:
+            return {CRITIQUES: await self._review(ctx, item["agent"], item[CONSTRAINTS])}
+        (critique,) = await self._review(ctx, item["agent"], [item["constraint"]])
+        return critique
+
+    async def _review(
+        self, ctx: StepContext, agent: str, constraints: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Returns the critiques of an agent, with the behavior of each finding.
 
         A critic that has answered the same question in this run is not asked again. Programs
         are: they cost nothing, and may look at more than the artifact.
         """
-        agent, constraint = item["agent"], self.flow.by_id[item["constraint"]]
-        # A check gets the bare artifact, and its findings quote its own output.
         exact = self.flow.capabilities(agent).deterministic
+        results: dict[str, dict[str, Any]] = {}
+        unanswered: dict[str, ReviewQuestion] = {}
+        for name in constraints:
+            question = await self._question(ctx, agent, self.flow.by_id[name])
+            answered = self.state.answered.get(question.request) if not exact else None
+            if answered is None:
+                unanswered[name] = question
+                continue
+            ctx.progress(f"{name}: unchanged since {agent} reviewed it")
+            reused = {"iteration": ctx.iteration, "request": question.request, "reused": True}
+            results[name] = {**answered, **reused}
+        if unanswered:
+            critiques, certain = await self._ask(ctx, agent, list(unanswered.values()), exact=exact)
+            for critique in critiques:
+                question = unanswered[critique.constraint_id]
+                checked = await self._checked(ctx, critique, question, certain=certain)
+                results[critique.constraint_id] = checked
+        return [results[name] for name in constraints]
+
+    async def _question(
+        self, ctx: StepContext, agent: str, constraint: Constraint
+    ) -> ReviewQuestion:
         output = await analysis(ctx, self.flow, constraint, self.state.artifact)
-        prompt = review_prompt(self.flow, self.state, constraint, agent, output)
-        request = digest([agent, self.step.model, prompt.material])
-        answered = self.state.answered.get(request) if not exact else None
-        if answered is not None:
-            ctx.progress(f"{constraint.id}: unchanged since {agent} reviewed it")
-            return {**answered, "iteration": ctx.iteration, "request": request, "reused": True}
-        unread = Critique(constraint.id, agent, ctx.iteration, Overall.ERROR)
-        checked = await self._ask(ctx, prompt, constraint, unread, exact=exact)
-        critique = _decided(checked, constraint, unread)
-        critique = self.flow.config.with_behaviors(critique, constraint)
+        # What was answered about a constraint is found again whether it was asked alone or not.
+        alone = review_prompt(self.flow, self.state, agent, [(constraint, output)])
+        return ReviewQuestion(constraint, output, digest([agent, self.step.model, alone.material]))
+
+    async def _checked(
+        self, ctx: StepContext, critique: Critique, question: ReviewQuestion, *, certain: bool
+    ) -> dict[str, Any]:
+        """Returns a critique with its behaviors, after severe findings were confirmed."""
+        constraint, config = question.constraint, self.flow.config
+        critique = config.with_behaviors(critique, constraint)
         verified: list[dict[str, Any]] = []
-        # What a human or a program found needs no agent to confirm it.
-        if self.flow.config.verify is not None and not exact and checked.answer is None:
-            verifier = Verifier(self.flow, self.state, self.text, self.flow.config.verify)
+        if config.verify is not None and not certain:
+            verifier = Verifier(self.flow, self.state, self.text, config.verify)
             critique, verified = await verifier.verify(ctx, critique, constraint)
-        return {**critique.to_json(), "request": request, "verified": verified}
+        return {**critique.to_json(), "request": question.request, "verified": verified}
 
     async def _ask(
-        self,
-        ctx: StepContext,
-        prompt: ProductPrompt,
-        constraint: Constraint,
-        unread: Critique,
-        *,
-        exact: bool,
-    ) -> Checked[Critique]:
-        agent = unread.reviewer
+        self, ctx: StepContext, agent: str, questions: Sequence[ReviewQuestion], *, exact: bool
+    ) -> tuple[list[Critique], bool]:
+        """Returns the agent's critiques, or what a human made of its answer, and their certainty.
+
+        What a human or a program found is certain: it needs no agent to confirm it.
+        """
+        scope = ReviewScope(tuple(each.constraint for each in questions))
+        about = [(each.constraint, each.analysis) for each in questions]
+        prompt = review_prompt(self.flow, self.state, agent, about)
+        unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR)
+        # A check gets the bare artifact, and its findings quote its own output.
         options: dict[str, Any] = (
-            {"artifact": self.state.artifact, "constraint": constraint.id} if exact else {}
+            {"artifact": self.state.artifact, "constraint": scope.first.id} if exact else {}
         )
-        return await ctx.ask(
+        checked = await ctx.ask(
             agent,
             prompt,
-            key=constraint.id,
-            read=partial(self._read, unread, constraint, prompt, quotes_artifact=not exact),
-            otherwise=Otherwise(partial(self._unusable, agent, constraint), key="unusable"),
-            about={"title": f"Review against {constraint.id!r}"},
+            key="+".join(each.id for each in scope.constraints),
+            read=partial(self._read, unread, scope, prompt, quotes_artifact=not exact),
+            otherwise=Otherwise(partial(self._unusable, agent, scope), key="unusable"),
+            about={"title": f"Review against {scope.names}"},
             **self.call_options,
             **options,
         )
+        certain = exact or checked.answer is not None
+        return scope.split(_decided(checked, scope, unread)), certain
 
     def _read(
         self,
         unread: Critique,
-        constraint: Constraint,
+        scope: ReviewScope,
         prompt: ProductPrompt,
         reply: Reply,
         *,
         quotes_artifact: bool,
     ) -> Critique:
         """Returns the critique in a reply; raises everything that is wrong with it."""
-        block_on = self.flow.config.adjudication.block_on
+        config = self.flow.config
+        block_on = config.adjudication.block_on
+        most = config.max_findings * len(scope.constraints)
         # A check is a program: it quotes nothing, and all of its findings count.
         critique = parse_critique(
             reply,
-            constraint_id=constraint.id,
+            constraint_id=unread.constraint_id,
             reviewer=unread.reviewer,
             iteration=unread.iteration,
-            rules={rule.id: rule.default_severity for rule in constraint.rules},
+            rules=scope.rules,
+            owner=scope.owner,
             material=Material(prompt, self.flow.goal.text) if quotes_artifact else Material(),
-            most_issues=self.flow.config.max_findings if quotes_artifact else MOST_ISSUES,
+            most_issues=most if quotes_artifact else MOST_ISSUES,
             block_on=block_on,
         )
         if not quotes_artifact:
             return critique
         found = find_problems(critique, self.text, block_on)
-        if not found:
+        problems = [*scope.unknown_rules(critique), *found.messages()]
+        if not problems:
             return critique
         marked = mark_unverified(critique, found)
-        raise AgentBadOutput("", *found.messages(), value=marked, usable=not found.contradiction)
+        raise AgentBadOutput("", *problems, value=marked, usable=not found.contradiction)
 
-    def _unusable(self, agent: str, constraint: Constraint, last: Checked[Critique]) -> Request:
+    def _unusable(self, agent: str, scope: ReviewScope, last: Checked[Critique]) -> Request:
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
         prompt = (
-            f"{agent}'s review against {constraint.id!r} cannot be used, and sending it back did "
+            f"{agent}'s review against {scope.names} cannot be used, and sending it back did "
             f"not help: {'; '.join(last.problems).rstrip('.')}.\n"
             f"{RETRY}: ask it again. {PASS}: the artifact complies. {FAIL}: record what you write "
             "as a finding."
@@ -137,23 +188,29 @@ class CriticHandler(FlowHandler):
             options.insert(1, Option(FINDINGS))
             prompt += f" {FINDINGS}: count its findings, whatever its verdict."
         shown = {"critique": _noted(last.value, last).to_json()} if last.value else {}
-        several = len(self.flow.reviewers(self.step, constraint)) > 1
-        name = f"critique_{constraint.id}_{agent}" if several else f"critique_{constraint.id}"
+        several = scope.several or len(self.flow.reviewers(self.step, scope.first)) > 1
+        name = f"critique_{scope.first.id}_{agent}" if several else f"critique_{scope.first.id}"
         return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
 
 
 def review_prompt(
-    flow: Flow, state: FlowState, constraint: Constraint, agent: str, analysis: str = ""
+    flow: Flow, state: FlowState, agent: str, about: Sequence[tuple[Constraint, str]]
 ) -> ProductPrompt:
-    """Returns the prompt for a critic of a constraint."""
+    """Returns the prompt for a critic of constraints, each with the output of its script."""
+    first, *also = (
+        ConstraintMaterial(constraint, state.source(constraint.id), analysis)
+        for constraint, analysis in about
+    )
+    ledger = state.ledger
     return critic_prompt(
         goal=flow.goal.text,
         artifact=state.artifact,
-        constraint=constraint,
-        sources=state.source(constraint.id),
-        analysis=analysis,
+        constraint=first.constraint,
+        sources=first.sources,
+        analysis=first.analysis,
+        also=also,
         guidance=state.guidance,
-        known=known_findings(state.ledger, constraint.id),
+        known=[line for each, _ in about for line in known_findings(ledger, each.id)],
         goal_sources=state.source(),
         structured=flow.capabilities(agent).json_schema,
         max_findings=flow.config.max_findings,
@@ -169,19 +226,20 @@ def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 
 
-def _decided(checked: Checked[Critique], constraint: Constraint, unread: Critique) -> Critique:
+def _decided(checked: Checked[Critique], scope: ReviewScope, unread: Critique) -> Critique:
     """Returns the critique that counts: the critic's, or what a human made of it."""
     base, answer = _noted(checked.value or unread, checked), checked.answer
     if answer is None:
         return base
-    notes = (*base.notes, f"{answer.by or 'a human'} decided: {answer.value}")
+    about = f" for {scope.names}" if scope.several else ""
+    notes = (*base.notes, f"{answer.by or 'a human'} decided{about}: {answer.value}")
     if answer.value == FINDINGS:
         return replace(base, overall=Overall.FAIL, notes=notes)
     if answer.value == PASS:
         return replace(base, overall=Overall.PASS, issues=(), notes=notes)
     finding = CritiqueIssue(
         id=f"{base.constraint_id}-001",
-        rule_id=constraint.rules[0].id if constraint.rules else constraint.id,
+        rule_id=next(iter(scope.rules), scope.first.id),
         finding=answer.text,
         evidence=OMISSION,
         confidence=1.0,

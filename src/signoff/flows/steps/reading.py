@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import filterfalse
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -15,7 +16,7 @@ from signoff.core.delta import Append
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, reading_key, stored
 from signoff.flows.step import WorkflowStep
-from signoff.flows.steps.critic import CriticHandler
+from signoff.flows.steps.critic import CONSTRAINTS, CRITIQUES, CriticHandler
 from signoff.flows.steps.updates import critique_warnings, keep_warnings, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import Critique, CritiqueIssue
@@ -25,6 +26,9 @@ from signoff.review.findings import Ledger
 
 Item = Mapping[str, str]
 """A constraint and the agent that reads the artifact against it."""
+
+MOST_COMBINED = 8
+"""Constraints that one critic reads again in one call; with more, it would overlook too much."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,39 @@ class Reading:
     async def read_all(self, ctx: StepContext, items: Sequence[Item], *, key: str) -> list[Any]:
         """Has these critics review the artifact at the same time."""
         critic = CriticHandler(self.flow, self.step, self.state, self.text)
-        return await ctx.map(items, critic, key=key, cache_group=self._cache_group)
+        results = await ctx.map(
+            self._combined(items), critic, key=key, cache_group=self._cache_group
+        )
+        critiques = [each for result in results for each in result.get(CRITIQUES, [result])]
+        order = [reading_key(**item) for item in items]
+        return sorted(
+            critiques, key=lambda c: order.index(reading_key(c["constraint_id"], c["reviewer"]))
+        )
 
-    def _cache_group(self, item: Mapping[str, str]) -> str | None:
+    def _combined(self, items: Sequence[Item]) -> list[Mapping[str, Any]]:
+        """Returns the calls to make: what a model has read before, it reads again in one call.
+
+        A first reading deserves the whole attention of a critic. Later ones look for what a fix
+        left or broke, and would otherwise send the artifact once for each constraint.
+        """
+        if self.flow.config.rereview == "all" or self.step.execution != "parallel":
+            return [*items]
+        again: dict[str, list[str]] = {}
+        for item in filter(self._can_be_combined, items):
+            again.setdefault(item["agent"], []).append(item["constraint"])
+        combined = [
+            {CONSTRAINTS: names[start : start + MOST_COMBINED], "agent": agent}
+            for agent, names in again.items()
+            for start in range(0, len(names), MOST_COMBINED)
+        ]
+        return [*filterfalse(self._can_be_combined, items), *combined]
+
+    def _can_be_combined(self, item: Item) -> bool:
+        can = self.flow.capabilities(item["agent"])
+        is_model = can.is_model and not (can.deterministic or can.answered_by_human)
+        return is_model and reading_key(**item) in self.state.readings
+
+    def _cache_group(self, item: Mapping[str, Any]) -> str | None:
         """Returns the agent, if it pays once for what all its prompts begin with."""
         agent = item["agent"]
         return agent if self.flow.capabilities(agent).prompt_caching else None

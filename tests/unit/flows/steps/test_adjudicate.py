@@ -83,7 +83,7 @@ async def test_an_unreadable_judge_is_asked_twice_then_a_human_decides(
     """Two answers that merely look like an approval are not an approval."""
     the_flow = flow(LOOP, max_iterations=1)
     twice = f"{rules('REWRITE')}\n{rules('APPROVED')}"
-    claude = ScriptedAgent(["Text.", passes(), "APPROVED!", twice])
+    claude = ScriptedAgent(["Text.", fails(issue("long", "MEDIUM")), "APPROVED!", twice])
     store = MemoryStore()
     waiting = await play(the_flow, {"claude": claude}, tmp_path, store=store)
 

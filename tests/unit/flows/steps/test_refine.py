@@ -69,7 +69,7 @@ async def test_literal_edits_are_applied_exactly_and_cost_nothing(
     verdict = rules(
         "REWRITE", *pursued(*(e.issue for e in edits)), bill=format_work_order(edits, [])
     )
-    claude = ScriptedAgent([TEXT, fails(*found), verdict, passes(), rules("APPROVED")])
+    claude = ScriptedAgent([TEXT, fails(*found), verdict, passes()])
 
     result = await play(flow(loop("apply")), {"claude": claude}, tmp_path)
 
