@@ -37,10 +37,14 @@ def _saved(figure: str) -> Callable[[Sums, Sums], float]:
     return percent
 
 
+def _input_saved(naive: Sums, signoff: Sums) -> float:
+    """Compares what is paid in full; what a cache holds costs a tenth to a half."""
+    paid = [each["tokens_in"] - each["cached"] for each in (naive, signoff)]
+    return round(100 * (1 - paid[1] / paid[0]), 1)
+
+
 TARGETS = (
-    LoopTarget(
-        "fewer input tokens than naive", "40 %", _saved("tokens_in"), lambda x: x >= 40, " %"
-    ),
+    LoopTarget("fewer input tokens than naive", "40 %", _input_saved, lambda x: x >= 40, " %"),
     LoopTarget("fewer calls than naive", "30 %", _saved("calls"), lambda x: x >= 30, " %"),
     LoopTarget(
         "defects left compared with naive",

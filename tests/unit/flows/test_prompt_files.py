@@ -50,7 +50,7 @@ def test_a_template_next_to_the_flow_replaces_the_built_in_one(tmp_path: Path) -
     )
 
     assert prompt.startswith("Check <<<ARTIFACT ")
-    assert prompt.endswith("by - clear (HIGH): It is clear..\n")
+    assert prompt.endswith("- clear (HIGH): It is clear..\n")
     assert prompt.system is not None
     assert prompt.system.startswith("You are a critic.")
 
@@ -86,7 +86,7 @@ def test_templates_are_stored_with_the_run(tmp_path: Path) -> None:
     ("name", "text", "expected"),
     [
         ("critics.md", CRITIC, "critics.md: is not the name of a template (valid: author.md, "),
-        ("critic.md", CRITIC + "{{artefact}}", "{{artefact}} (valid: analysis, artifact"),
+        ("critic.md", CRITIC + "{{artefact}}", "{{artefact}} (valid: artifact"),
         ("critic.md", "{{rules}}", "critic.md: {{artifact}} is missing"),
         ("critic.md", " \n", "critic.md: is empty"),
         ("critic.md", CRITIC + "x" * 100_001, "critic.md: has more than 100,000 characters"),

@@ -53,7 +53,7 @@ def test_the_severity_scale_has_a_line_for_each_severity() -> None:
     ("text", "expected"),
     [
         ("{{artifact}} {{rules}} {{artefact}}", "unknown placeholder {{artefact}}"),
-        ("{{artifact}}", "{{rules}} is missing"),
+        ("{{artifact}}", "{{constraints}} is missing"),
         ("{{#artifact}}yes{{/artifact}} {{rules}}", "{{artifact}} is missing"),
         ("{{artifact}} {{rules}} {{#goal}}", "the section {{#goal}} is not closed"),
         ("{{artifact}} {{rules}} {{/goal}}", "{{/goal}} closes no section"),

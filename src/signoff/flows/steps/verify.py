@@ -25,7 +25,7 @@ from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
-from signoff.review.finding import is_set_aside
+from signoff.review.finding import Label, is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
 from signoff.review.severity import Severity
@@ -112,24 +112,29 @@ async def second_look(
     """Returns a verdict in which a dismissed CRITICAL issue is pursued if it is confirmed.
 
     A wrong dismissal of such an issue is the most expensive mistake of a judge: nobody reports it
-    again. What a human has decided is not questioned. Also returns the answers to keep.
+    again. One that was pursued before and is still there stays pursued. What a human has decided
+    is not questioned. Also returns the answers to keep.
     """
     reports = {i.finding_id: (c, i) for c in critiques for i in c.issues if i.finding_id}
     findings = verifier.state.ledger.findings
+    pursued_before = {each for round_ in verifier.state.pursued for each in round_}
     decisions, notes, answers = list(judged.decisions), list(judged.notes), []
     for number, decision in enumerate(decisions):
-        finding = findings.get(decision.finding_id)
+        finding, report = findings.get(decision.finding_id), reports.get(decision.finding_id)
         severe = decision.severity in Severity.CRITICAL.or_worse
-        if decision.status is not Pursuit.DISMISSED or not severe or finding is None:
+        if decision.status is not Pursuit.DISMISSED or not severe:
             continue
-        if finding.decision or decision.finding_id not in reports:
+        if finding is None or finding.decision or report is None:
             continue
-        critique, issue = reports[decision.finding_id]
-        constraint = verifier.flow.by_id[critique.constraint_id]
-        confirmation, new = await verifier.confirm(ctx, issue, constraint)
-        answers += new
-        if confirmation.confirmed:
-            decisions[number] = replace(decision, status=Pursuit.PURSUING)
-            by = f"confirmed by {verifier.config.agent}: {confirmation.reason}"
-            notes.append(f"{decision.issue_id}: dismissed by the judge, but {by}; it is pursued")
+        if finding.id in pursued_before and finding.label is Label.PERSISTING:
+            why = "it was pursued before and is still there"
+        else:
+            constraint = verifier.flow.by_id[report[0].constraint_id]
+            confirmation, new = await verifier.confirm(ctx, report[1], constraint)
+            answers += new
+            if not confirmation.confirmed:
+                continue
+            why = f"it is confirmed by {verifier.config.agent}: {confirmation.reason}"
+        decisions[number] = replace(decision, status=Pursuit.PURSUING)
+        notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it is pursued")
     return replace(judged, decisions=tuple(decisions), notes=tuple(notes)), answers

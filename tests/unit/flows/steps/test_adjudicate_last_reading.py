@@ -5,6 +5,8 @@ from typing import Any
 
 from signoff.core.outcome import Status
 from signoff.flows.flow import Flow
+from signoff.flows.model import AdjudicationConfig
+from signoff.flows.state import UNREVIEWED
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
@@ -38,7 +40,7 @@ async def test_a_human_decides_about_a_finding_of_the_last_reading_that_escalate
     """The judge must not dismiss it alone, although no critique step is left to ask."""
     store = MemoryStore()
     dismissal = {"issue_id": "short-001", "status": "dismissed", "rationale": "ann allows it"}
-    verdicts = [rules("REWRITE"), rules("APPROVED"), rules("APPROVED", dismissal)]
+    verdicts = [rules("REWRITE"), rules("APPROVED", dismissal)]
     claude = (
         ScriptedAgent()
         .on("Write the artifact", "The see is deep.", "The sea is wide.")
@@ -98,8 +100,10 @@ async def test_a_round_in_which_no_review_is_repeated_counts_as_reviewed(tmp_pat
         .on("You are the judge", rules("REWRITE", bill="Say wide."), rules("APPROVED"))
     )
 
-    result = await play(incremental("clear"), {"claude": claude}, tmp_path)
+    # A judge without instructions is not asked when there is nothing to decide.
+    own_view = AdjudicationConfig(instructions="Ask for what is missing.")
+    result = await play(incremental("clear", adjudication=own_view), {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
     assert claude.remaining == 0
-    assert "no critique was left to judge" in result.state["last_adjudication"]["notes"]
+    assert UNREVIEWED not in result.state["last_adjudication"].get("notes", ())
