@@ -20,8 +20,9 @@ STEPS = {
     "You review an artifact": "critique",
     "You are the judge": "adjudicate",
     "The artifact is the file": "refine",
+    "A critic reported": "verify",
 }
-"""How the prompts of the four kinds of step begin, after the system prompt if there is one."""
+"""How the prompts of each kind of call begin, after the system prompt if there is one."""
 USAGE = {"input_tokens": 100, "output_tokens": 10}
 
 
@@ -36,7 +37,7 @@ def main() -> None:
     number, rule = chosen(place, call, prompt)
     call["rule"] = number
     note(Path(project, "calls.jsonl"), call)
-    answer(program, argv, rule)
+    answer(program, argv, {**rule, "text": prompt} if rule.get("echo") else rule)
 
 
 def describe_call(program: str, argv: list[str], prompt: str) -> dict:  # type: ignore[type-arg]  # plain data
