@@ -8,15 +8,14 @@ from the stored state when the run directory is written, for every end in the sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
-from signoff.flows.model import STATUS, OutputConfig
-from signoff.flows.state import FlowState
+from signoff.flows.state import STATUS, FlowState
 from signoff.flows.steps.updates import best_version, shortened
 from signoff.review.findings import Finding
 from signoff.review.severity import Severity
@@ -29,19 +28,26 @@ LONGEST = 1_000
 """Characters of a finding or a reason in `status.md`."""
 
 
+class _Output(NamedTuple):
+    """`output` of a stored flow; reading it as part of a file would load all of pydantic."""
+
+    dir: str = "final"
+    filename: str = "artifact.md"
+
+
 def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     """Returns what a run leaves; None while it has not ended, or if there is no artifact yet."""
     view = FlowState(state.state_with_pending)
     if not view.artifact or (state.status in NOT_ENDED and not _asks_for_rounds(state)):
         return None
     source = description.get("source") or {}
-    output = OutputConfig.model_validate((source.get("flow") or {}).get("output") or {})
+    output = _Output(**((source.get("flow") or {}).get("output") or {}))
     if state.status is Status.COMPLETED:
         return _approved(state, view, output)
     return _unapproved(state, view, output)
 
 
-def unreviewed_name(output: OutputConfig) -> str:
+def _unreviewed_name(output: _Output) -> str:
     """Returns the name of the last refinement, if it was not reviewed any more."""
     stem, dot, suffix = output.filename.rpartition(".")
     return f"{stem}_unreviewed.{suffix}" if dot else f"{suffix}_unreviewed"
@@ -53,7 +59,7 @@ def _asks_for_rounds(state: RunState) -> bool:
     return state.status is Status.WAITING and pending is not None and pending.way == ROUNDS
 
 
-def _approved(state: RunState, view: FlowState, output: OutputConfig) -> EndView:
+def _approved(state: RunState, view: FlowState, output: _Output) -> EndView:
     path, warnings = f"{output.dir}/{output.filename}", view.approval_warnings
     lines = ["# Approved", "", f"`{output.filename}` was approved in iteration {state.iteration}."]
     if warnings:
@@ -73,12 +79,12 @@ def _approved(state: RunState, view: FlowState, output: OutputConfig) -> EndView
         note="\n".join(note) if warnings else "",
         facts=facts,
         # An earlier end may have left these.
-        files={f"{output.dir}/{STATUS}": status, f"{output.dir}/{unreviewed_name(output)}": None},
+        files={f"{output.dir}/{STATUS}": status, f"{output.dir}/{_unreviewed_name(output)}": None},
     )
 
 
-def _unapproved(state: RunState, view: FlowState, output: OutputConfig) -> EndView:
-    path, later = (f"{output.dir}/{name}" for name in (output.filename, unreviewed_name(output)))
+def _unapproved(state: RunState, view: FlowState, output: _Output) -> EndView:
+    path, later = (f"{output.dir}/{name}" for name in (output.filename, _unreviewed_name(output)))
     best = _best(state, view)
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
@@ -91,7 +97,7 @@ def _unapproved(state: RunState, view: FlowState, output: OutputConfig) -> EndVi
         note = "not approved: latest draft, not reviewed"
         lines.append(f"`{output.filename}` was not reviewed.")
     if newer is not None:
-        lines.append(f"`{unreviewed_name(output)}` is the latest version, which was not reviewed.")
+        lines.append(f"`{_unreviewed_name(output)}` is the latest version, which was not reviewed.")
     if findings := view.ledger.open():
         lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
     facts = {

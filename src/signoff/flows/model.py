@@ -29,6 +29,7 @@ from signoff.flows.sections import (
     Text,
     Word,
 )
+from signoff.flows.state import STATUS
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import (
     ConstraintBehavior,
@@ -38,14 +39,12 @@ from signoff.review.behaviors import (
 )
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique
-from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, LEAST_BLOCKING, SEVERITIES, Severity
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
 
 MOST_ITERATIONS = 1000
 MOST_FINDINGS = 500
-STATUS = "status.md"
-"""The file next to the artifact that explains why it was not approved."""
 
 RESERVED = RESERVED_NAMES | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
 """Names in a run's folder that the artifact must not use."""
@@ -153,7 +152,7 @@ class VerifyConfig(FlowSection):
 
     agent: AgentName = Field(description="an agent's name")
     """The agent that confirms findings; best one of another model family than the critics."""
-    min_severity: SeverityName = Field(Severity.HIGH, description=f"one of: {SEVERITIES}")
+    min_severity: SeverityName = Field(LEAST_BLOCKING, description=f"one of: {SEVERITIES}")
     """The least severity that needs a confirmation."""
 
 

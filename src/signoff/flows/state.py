@@ -23,6 +23,9 @@ MOST_GUIDANCE = 10
 LONGEST_QUESTION = 2_000
 """Characters of a question that are repeated with its answer; it may list hundreds of findings."""
 
+STATUS = "status.md"
+"""The file next to the artifact that explains why it was not approved."""
+
 UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
 """The note on a verdict without critiques. It is stored, and recognized by this text."""
 

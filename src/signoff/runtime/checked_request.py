@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
 from signoff.core.correction import corrected
-from signoff.core.effects import Effect, Reply
+from signoff.core.effects import Reply
 from signoff.core.request_rules import GiveUp, RequestDecision, RequestPosition, decide_request
 from signoff.core.transitions import Chosen, FellShort, Retry, Wait
 from signoff.errors import AgentBadOutput, UsageError
@@ -36,7 +36,7 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
     while True:
         reply: Reply | None = None
         try:
-            reply = await _perform(port, ctx, effect)
+            reply = await port.perform(ctx, effect)
             return Checked(call.read(reply), sent_back=sent_back)
         except AgentBadOutput as error:
             bad = error
@@ -57,17 +57,6 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         agent = effect.payload["agent"]
         ctx.progress(f"{effect.key}: sent back to {agent}: {'; '.join(problems)}")
         effect = corrected(call.effect, reply if call.show_previous else None, problems)
-
-
-async def _perform(port: EffectPort, ctx: StepContext, effect: Effect) -> Reply:
-    """Returns the agent's reply; one that ignores signoff's own schema is left to `read`."""
-    try:
-        reply: Reply = await port.perform(ctx, effect)
-    except AgentBadOutput as error:
-        if not (effect.own_schema and error.answer):
-            raise
-        return Reply(error.answer)
-    return reply
 
 
 async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> list[Any]:

@@ -20,7 +20,7 @@ from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error
 from signoff.light_dataclass import light_dataclass
-from signoff.runtime.effect_errors import with_usage
+from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import check_path, path_from
@@ -35,6 +35,16 @@ _REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
     EffectKind.WRITE: Written,
     EffectKind.WAIT: Answer,
 }
+
+
+def _text_answer(effect: Effect, error: errors.SignoffError) -> Reply:
+    """Returns an answer that ignores signoff's own schema as text; raises any other error.
+
+    Whoever worded the schema reads text as well, so such an answer is not a failure.
+    """
+    if not (effect.own_schema and isinstance(error, errors.AgentBadOutput) and error.answer):
+        raise error
+    return Reply(error.answer, usage=usage_of(error))
 
 
 @light_dataclass(frozen=True)
@@ -151,8 +161,8 @@ class Performers:
                 reply = await self._reply(agent, request, call)
             else:
                 reply = await self._reply_in_time(agent, request, call, effect.timeout)
-        except errors.SignoffError:
-            raise
+        except errors.SignoffError as error:
+            reply = _text_answer(effect, error)
         except Exception as error:
             # A bug of the agent, which must not look like an error of the handler.
             raise errors.AgentError(f"agent {name!r} failed: {describe_error(error)}") from error

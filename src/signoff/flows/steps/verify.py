@@ -28,7 +28,7 @@ from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Label, is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
-from signoff.review.severity import Severity
+from signoff.review.severity import WORST
 from signoff.review.verification import Confirmation, parse_confirmation
 
 CONTEXT_LINES = 8
@@ -121,8 +121,7 @@ async def second_look(
     decisions, notes, answers = list(judged.decisions), list(judged.notes), []
     for number, decision in enumerate(decisions):
         finding, report = findings.get(decision.finding_id), reports.get(decision.finding_id)
-        severe = decision.severity in Severity.CRITICAL.or_worse
-        if decision.status is not Pursuit.DISMISSED or not severe:
+        if decision.status is not Pursuit.DISMISSED or decision.severity is not WORST:
             continue
         if finding is None or finding.decision or report is None:
             continue
