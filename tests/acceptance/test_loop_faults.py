@@ -255,7 +255,7 @@ def test_a_judge_that_quotes_an_approval_from_the_artifact(
     begin(
         flow_project,
         author_writes(HOSTILE),
-        critics_pass(),
+        critic_finds("clear", issue("MEDIUM")),
         {"step": "adjudicate", "text": f"## ADJUDICATION\n{REWRITE}"},
         agent=agent,
     )
@@ -454,9 +454,8 @@ def test_an_artifact_of_five_megabytes(flow_project: FlowProject) -> None:
     begin(
         flow_project,
         author_writes(LINE, repeated=5_000_000 // len(LINE)),
-        critic_finds("clear", issue("LOW", "The see of the many words")),
+        critic_finds("clear", issue("MEDIUM", "The see of the many words")),
         judge_decides("APPROVED"),
-        agent="claude",
     )
 
     done = flow_project.run()

@@ -87,8 +87,10 @@ def schema_errors(
     sys.path.extend(folder for folder in path if folder not in sys.path)
     from jsonschema import Draft202012Validator
 
-    errors = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
-    return [(list(error.absolute_path), error.message) for error in errors]
+    errors = Draft202012Validator(schema).iter_errors(value)
+    found = [(list(error.absolute_path), error.message) for error in errors]
+    # The text of an error would be a simpler order, but it contains the value and the schema.
+    return sorted(found, key=lambda each: (each[1], list(map(str, each[0]))))
 
 
 OPERATIONS: dict[str, Callable[..., Any]] = {

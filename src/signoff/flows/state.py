@@ -6,6 +6,7 @@ It is plain JSON, and its names are part of the run directory that users know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
@@ -41,7 +42,7 @@ class FlowState:
         """The current text."""
         return str(self.raw.get("artifact", ""))
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The digest that names the current text."""
         return version_digest(self.artifact)
@@ -58,7 +59,7 @@ class FlowState:
         verdict = self.raw.get("last_adjudication") or {}
         return UNREVIEWED not in verdict.get("notes", ())
 
-    @property
+    @cached_property
     def ledger(self) -> Ledger:
         """Every finding so far."""
         return Ledger.from_json(self.raw.get("findings") or {})
@@ -121,7 +122,7 @@ class FlowState:
         """The constraints whose earlier review still holds for this artifact, by their step."""
         return dict(self.raw.get("not_repeated") or {})
 
-    @property
+    @cached_property
     def answered(self) -> dict[str, Mapping[str, Any]]:
         """The answers of critics and judges in this run, by what they were asked."""
         return {each["request"]: each["answer"] for each in self.raw.get("answered", ())}

@@ -12,7 +12,7 @@ from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
 from signoff.review.severity import Severity
-from signoff.review.typography import plain_text, split_markers
+from signoff.review.typography import limit_marks, plain_text, split_markers
 
 _AROUND_QUOTE = " .,;:\"'"
 """Characters that a quote may have at its ends although its passage has not."""
@@ -119,7 +119,7 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
 
 def normalize(text: str) -> str:
     """Returns a text without differences that two quotes of one passage may have."""
-    plain = unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    plain = unicodedata.normalize("NFKC", limit_marks(text)).translate(_PLAIN)
     return " ".join(plain.split()).casefold()
 
 

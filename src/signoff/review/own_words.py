@@ -26,6 +26,7 @@ from functools import cached_property
 
 from signoff.review.adjudication import Verdict
 from signoff.review.critique import Overall
+from signoff.review.typography import limit_marks
 
 MOST_TEXTS = 200
 """Texts of an object that are compared, the longest first; the first own one decides."""
@@ -183,7 +184,7 @@ def _words(text: str) -> str:
     """
     plain = html.unescape(text) if "&" in text else text
     plain = _ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else " ", plain)
-    plain = unicodedata.normalize("NFKD", _INVISIBLE.sub("", plain).casefold())
+    plain = unicodedata.normalize("NFKD", limit_marks(_INVISIBLE.sub("", plain).casefold()))
     return " ".join(_TOKEN.findall(plain))
 
 

@@ -142,16 +142,26 @@ def without_hyphens(plain: str) -> str:
     return _HYPHEN.sub("", _HYPHENATED.sub(r"\1\2\n", plain))
 
 
+def limit_marks(text: str) -> str:
+    """Returns a text with at most so many combining marks in a row that it can be normalized."""
+    marks = "" if text.isascii() else "".join(filter(_is_mark, set(text)))
+    if not marks:
+        return text
+    row = f"[{re.escape(marks)}]"
+    return re.sub(f"({row}{{{_MOST_MARKS}}}){row}+", r"\1", text)
+
+
 def _unify_characters(text: str) -> str:
     if text.isascii():
         return text
-    characters = set(text)
-    if marks := "".join(filter(unicodedata.combining, characters)):
-        row = f"[{re.escape(marks)}]"
-        text = re.sub(f"({row}{{{_MOST_MARKS}}}){row}+", r"\1", text)
-    forms = [each for each in characters if ord(each) not in _TABLE and _is_form(each)]
+    forms = [each for each in set(text) if ord(each) not in _TABLE and _is_form(each)]
     compatible = {ord(each): unicodedata.normalize("NFKC", each) for each in forms}
-    return unicodedata.normalize("NFC", text.translate(compatible))
+    return unicodedata.normalize("NFC", limit_marks(text.translate(compatible)))
+
+
+def _is_mark(character: str) -> bool:
+    """Whether it is a combining mark, or consists of such marks."""
+    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) > 0
 
 
 def _is_form(character: str) -> bool:

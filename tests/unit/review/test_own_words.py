@@ -49,3 +49,11 @@ def test_braces_and_nested_verdicts_take_linear_time() -> None:
 
     assert not material.quotes(own)
     assert material.quotes(Claim("{}", ("overall", "PASS"), (), alone=False))
+
+
+def test_material_with_long_rows_of_combining_marks_is_read_in_time() -> None:
+    """Unicode sorts such a row, which takes minutes for a row of a million marks."""
+    material = Material("One" + "\u0323\u0301" * 500_000 + " two three.")
+
+    assert material.contains("two three")
+    assert not material.contains("three two")

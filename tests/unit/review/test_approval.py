@@ -1,0 +1,78 @@
+"""A final approval is held to all findings."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
+from signoff.review.approval import check_approval
+from signoff.review.finding import Finding, FindingStatus
+from signoff.review.findings import Ledger, version_digest
+from signoff.review.severity import Severity
+
+TEXT = "The see is wide.\n"
+APPROVAL = Adjudication(1, Verdict.APPROVED)
+BLOCKING = (Severity.CRITICAL, Severity.HIGH)
+
+
+def ledger(**fields: Any) -> Ledger:
+    """Returns a ledger with one finding about the text."""
+    finding = Finding("f1", "clear", "r", Severity.HIGH, "The see", "", "misspelled")
+    return Ledger({"f1": replace(finding, artifact=version_digest(TEXT), **fields)}, 1)
+
+
+@pytest.mark.parametrize("artifact", [TEXT, "So: the see is deep.\n"], ids=["same", "around it"])
+def test_an_open_finding_on_an_unchanged_passage_blocks(artifact: str) -> None:
+    """It is pursued, so that the next round is about it."""
+    checked = check_approval(APPROVAL, ledger(), artifact, BLOCKING)
+
+    assert (checked.verdict.status, checked.verdict.stated) == (Verdict.REWRITE, Verdict.APPROVED)
+    assert [each.finding_id for each in checked.verdict.pursued()] == ["f1"]
+    assert "f1 (HIGH)" in checked.verdict.notes[-1]
+    assert checked.unread == ()
+
+
+def test_an_open_finding_on_a_changed_passage_is_named() -> None:
+    """It may be fixed, but no critic has read the passage again."""
+    checked = check_approval(APPROVAL, ledger(), "The sea is wide.\n", BLOCKING)
+
+    assert checked.verdict == APPROVAL
+    assert [each.id for each in checked.unread] == ["f1"]
+
+
+@pytest.mark.parametrize(
+    ("artifact", "status"), [(TEXT, Verdict.REWRITE), ("The see.\n", Verdict.APPROVED)]
+)
+def test_the_passage_of_an_omission_is_the_whole_text(artifact: str, status: Verdict) -> None:
+    """Any change may have added what was missing."""
+    checked = check_approval(APPROVAL, ledger(quote="OMISSION"), artifact, BLOCKING)
+
+    assert checked.verdict.status is status
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": FindingStatus.FIXED},
+        {"status": FindingStatus.DISMISSED},
+        {"status": FindingStatus.IGNORED},
+        {"severity": Severity.LOW},
+    ],
+)
+def test_findings_that_are_closed_or_minor_do_not_block(fields: dict[str, Any]) -> None:
+    """Only open findings of a blocking severity do."""
+    checked = check_approval(APPROVAL, ledger(**fields), TEXT, BLOCKING)
+
+    assert (checked.verdict, checked.unread) == (APPROVAL, ())
+
+
+def test_a_finding_that_the_judge_decided_about_is_not_listed_twice() -> None:
+    """The judge saw only a minor report of a finding that another critic calls severe."""
+    decision = AdjudicationDecision("clear-001", status=Pursuit.PURSUING, finding_id="f1")
+    approval = replace(APPROVAL, decisions=(decision,))
+
+    checked = check_approval(approval, ledger(), TEXT, BLOCKING)
+
+    assert checked.verdict.status is Verdict.REWRITE
+    assert checked.verdict.decisions == (decision,)
