@@ -141,7 +141,7 @@ def critic_prompt(
         "text_reply": _flag(not structured),
         "severity_names": " or ".join(SEVERITIES.rsplit(", ", 1)),
         "severities": fill(_template("severities", templates), {}).strip(),
-        "max_findings": str(max_findings),
+        "max_findings": str(max_findings * len(every)),
         "goal": enclose("GOAL", _within_budget(goal)),
         "goal_sources": enclose("GOAL_SOURCES", goal_sources),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",

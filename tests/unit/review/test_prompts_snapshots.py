@@ -13,6 +13,7 @@ from signoff.core.correction import correction
 from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import (
     adjudicator_prompt,
     brief_prompt,
@@ -111,6 +112,18 @@ def critic_second() -> ProductPrompt:
     )
 
 
+def critic_several() -> ProductPrompt:
+    return critic_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraint=FACTS,
+        sources=SOURCES,
+        also=[ConstraintMaterial(TONE, analysis="12 capitals in a row"), ConstraintMaterial(LAW)],
+        known=KNOWN,
+        structured=True,
+    )
+
+
 def critic_structured() -> ProductPrompt:
     return critic_prompt(goal=GOAL, artifact=ARTIFACT, constraint=TONE, structured=True)
 
@@ -172,6 +185,7 @@ def critic_retry() -> ProductPrompt:
         author_brief,
         critic_first,
         critic_second,
+        critic_several,
         critic_structured,
         critic_retry,
         judge,

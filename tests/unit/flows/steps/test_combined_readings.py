@@ -1,0 +1,267 @@
+"""From the second reading on, a model reads all that is due for it in one call."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.flows.flow import Flow
+from signoff.flows.model import VerifyConfig
+from signoff.store.memory import MemoryStore
+from signoff.testing import ScriptedAgent
+from tests.unit.flows.harness import (
+    answer_and_resume,
+    constraint,
+    fails,
+    flow,
+    issue,
+    passes,
+    play,
+    rules,
+    step,
+)
+
+LOOP = [
+    step("generate"),
+    step("critique", "review"),
+    step("adjudicate", "judge", agent="policy"),
+    step("refine", "fix", mode="rewrite", loop_to="review"),
+]
+BOTH = [constraint("clear"), constraint("short")]
+DRAFT, FINAL = "The see is very wide.", "The sea is wide."
+
+
+def looped(constraints: Any = BOTH, steps: Any = LOOP, **config: Any) -> Flow:
+    """Returns a flow that reads again only what can have changed."""
+    return flow(steps, constraints, **{"rereview": "changed", "max_iterations": 2, **config})
+
+
+def critic(*second: str, first: int = 2) -> ScriptedAgent:
+    """Returns an agent that finds fault with the draft, and answers later readings like this."""
+    agent = ScriptedAgent().on("Write the artifact", DRAFT, *[FINAL] * 4)
+    for name in ("clear", "short")[:first]:
+        agent.on(f"against {name} now", fails(issue(f"not {name}", evidence="The see")))
+    return agent.on("against clear and short now", *second)
+
+
+def reviews(agent: ScriptedAgent) -> list[str]:
+    """Returns the constraints of all reviews, in order."""
+    pattern = re.compile(r"^Review the artifact against (.+) now", re.MULTILINE)
+    found = map(pattern.search, agent.prompts)
+    return [each[1] for each in found if each]
+
+
+def stored(folder: Path, iteration: int = 2) -> list[Any]:
+    """Returns the critiques of a round from the run directory, that of `clear` first."""
+    critiques = folder / f"run/iterations/{iteration}/critiques"
+    return [json.loads((critiques / f"{c.id}-claude.json").read_text()) for c in BOTH]
+
+
+async def test_one_reply_becomes_a_critique_for_each_constraint(tmp_path: Path) -> None:
+    """The ledger, the behaviors and the run directory see no difference."""
+    found = issue("too wide", "MEDIUM", "wide", rule_id="short/short-rule")
+    agent = critic(fails(found))
+
+    result = await play(looped(), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert reviews(agent) == ["clear", "short", "clear and short"]
+    clear, short = result.state["critiques_by_step"]["review"]
+    assert [clear["overall"], short["overall"]] == ["PASS", "FAIL"]
+    (reported,) = short["issues"]
+    assert (reported["id"], reported["rule_id"]) == ("short-001", "short-rule")
+    assert reported["finding_id"]
+    assert reported["behavior"]
+    assert [each["overall"] for each in stored(tmp_path)] == ["PASS", "FAIL"]
+
+
+async def test_a_combined_prompt_has_the_memory_of_all_its_constraints(tmp_path: Path) -> None:
+    """Otherwise an open finding of the second constraint would be forgotten."""
+    agent = critic(passes())
+
+    await play(looped(), {"claude": agent}, tmp_path)
+
+    last = agent.prompts[-1]
+    assert "clear/clear-rule" in last
+    assert "short/short-rule" in last
+    known = last[last.index("<<<KNOWN") :]
+    assert "not clear" in known
+    assert "not short" in known
+
+
+async def test_an_issue_that_names_no_rule_of_its_constraints_is_sent_back_once(
+    tmp_path: Path,
+) -> None:
+    """The artifact told the critic to report it under a constraint that nobody reads."""
+    stray = fails(issue("bad", evidence="wide", rule_id="security/secrets"))
+    right = fails(issue("bad", evidence="wide", rule_id="short/short-rule"))
+    agent = critic(stray, right)
+
+    await play(looped(), {"claude": agent}, tmp_path)
+
+    retry = next(prompt for prompt in agent.prompts if "security/secrets" in prompt)
+    assert "must be one of: clear/clear-rule, short/short-rule" in retry
+    assert [len(each["issues"]) for each in stored(tmp_path)] == [0, 1]
+
+
+async def test_a_finding_under_a_foreign_rule_still_blocks(tmp_path: Path) -> None:
+    """A reply must not lose a finding by naming a rule that does not exist."""
+    stray = fails(issue("bad", "CRITICAL", "wide", rule_id="security/secrets"))
+    agent = critic(stray, stray)
+
+    result = await play(looped(), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert [each["finding"] for each in stored(tmp_path)[0]["issues"]] == ["bad"]
+    assert any("no known rule" in each["text"] for each in result.state["remarks"])
+
+
+UNUSABLE = [
+    "It is fine.",
+    passes().replace("PASS", "FAIL"),
+    passes().replace("[]", '[{"severity":"HIGH","finding":"x","evidence":"OMISSION"}]'),
+    f"{passes()}\n{fails(issue('x'))}",
+]
+
+
+@pytest.mark.parametrize("reply", UNUSABLE, ids=range(len(UNUSABLE)))
+@pytest.mark.parametrize(
+    ("answer", "text", "status", "issues"),
+    [
+        ("pass", "", Status.COMPLETED, [0, 0]),
+        ("fail", "Not yet.", Status.LIMIT, [1, 0]),
+        ("retry", "", Status.COMPLETED, [0, 0]),
+    ],
+)
+async def test_a_human_decides_about_a_reply_that_stays_unusable(
+    reply: str, answer: str, text: str, status: Status, issues: list[int], tmp_path: Path
+) -> None:
+    """Nothing passes because one answer about two constraints could not be read."""
+    agent, store = critic(reply, reply, passes()), MemoryStore()
+    waiting = await play(looped(), {"claude": agent}, tmp_path, store=store)
+
+    result = await answer_and_resume(looped(), {"claude": agent}, tmp_path, store, answer, text)
+
+    assert waiting.status is Status.WAITING
+    (item,) = waiting.inbox
+    assert "'clear' and 'short'" in item.prompt
+    assert json.loads(item.form)["question_id"] == "critique_clear_claude"
+    assert result.status is status, result.reason
+    assert [len(each["issues"]) for each in stored(tmp_path)] == issues
+
+
+async def test_a_version_that_comes_back_is_not_read_again(tmp_path: Path) -> None:
+    """A version that comes back was read before, whether alone or together with others."""
+    agent = ScriptedAgent().on("Write the artifact", DRAFT, "The sae.", DRAFT, DRAFT)
+    agent.on("against clear now", fails(issue("vague", evidence="The see")))
+    agent.on("against short now", fails(issue("long", evidence="The see")))
+    again = [issue(name, evidence="The sae", rule_id=name) for name in ("clear", "short")]
+    agent.on("against clear and short now", fails(*again))
+
+    result = await play(looped(max_iterations=3), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert reviews(agent) == ["clear", "short", "clear and short"]
+    assert [len(each["issues"]) for each in stored(tmp_path, 3)] == [1, 1]
+
+
+async def test_what_was_read_together_is_known_for_each_constraint(tmp_path: Path) -> None:
+    """The next round has the text of the round before, so nothing is asked."""
+    agent = ScriptedAgent().on("Write the artifact", DRAFT, "The sae.", "The sae.", "The sae.")
+    agent.on("against clear now", fails(issue("vague", evidence="The see")))
+    agent.on("against short now", fails(issue("long", evidence="The see")))
+    again = [issue(name, evidence="The sae", rule_id=name) for name in ("clear", "short")]
+    agent.on("against clear and short now", fails(*again))
+
+    result = await play(looped(max_iterations=3), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    assert reviews(agent) == ["clear", "short", "clear and short"]
+
+
+async def test_at_most_eight_constraints_are_read_in_one_call(tmp_path: Path) -> None:
+    """A critic with too much to look for overlooks some of it."""
+    names = [f"c{number}" for number in range(1, 11)]
+    agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
+    agent.on("against c1 now", fails(issue("vague", evidence="The see")), passes())
+    agent.on("You review an artifact", *[passes()] * 11)
+
+    result = await play(looped([constraint(name) for name in names]), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert reviews(agent)[:11] == [*names, "c1"]
+    assert reviews(agent)[11:] == ["c2, c3, c4, c5, c6, c7, c8 and c9", "c10"]
+
+
+async def test_agents_read_their_own_constraints_only(tmp_path: Path) -> None:
+    """Two critics are asked because they see different things."""
+    third = constraint("true", agents=("codex",))
+    codex = ScriptedAgent().on("against true now", passes(), passes())
+    agent = critic(passes())
+
+    result = await play(looped([*BOTH, third]), {"claude": agent, "codex": codex}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert reviews(agent)[2:] == ["clear and short"]
+    assert reviews(codex) == ["true", "true"]
+
+
+@pytest.mark.parametrize(
+    ("config", "execution"), [({"rereview": "all"}, "parallel"), ({}, "serial")]
+)
+async def test_other_readings_are_one_call_for_each_constraint(
+    config: dict[str, str], execution: str, tmp_path: Path
+) -> None:
+    """Neither flows that read everything nor serial critics change."""
+    steps = [LOOP[0], step("critique", "review", execution=execution), *LOOP[2:]]
+    agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
+    agent.on("against clear now", fails(issue("vague", "MEDIUM", "The see")), passes())
+    agent.on("against short now", fails(issue("long", evidence="The see")), passes())
+    played = looped(steps=steps, default_behavior={"medium": "continue"}, **config)
+
+    result = await play(played, {"claude": agent}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert reviews(agent) == ["clear", "short", "clear", "short"]
+
+
+async def test_severe_findings_of_a_combined_reading_are_confirmed(tmp_path: Path) -> None:
+    """Each by the rules of its own constraint."""
+    found = [issue(n, evidence="wide", rule_id=f"{n}/{n}-rule") for n in ("clear", "short")]
+    agent = critic(fails(*found))
+    yes, no = '{"confirmed": true, "reason": "a"}', '{"confirmed": false, "reason": "b"}'
+    codex = ScriptedAgent().on("It must be clear.", yes, no).on("It must be short.", yes, yes)
+    played = looped(verify=VerifyConfig(agent="codex"))
+
+    result = await play(played, {"claude": agent, "codex": codex}, tmp_path)
+
+    assert result.status is Status.LIMIT
+    decided = [each["constraint"] for each in result.state["last_adjudication"]["decisions"]]
+    assert decided == ["short"]
+    assert codex.remaining == 0
+
+
+async def test_the_judge_is_asked_once_in_a_round_that_reads_the_rest(tmp_path: Path) -> None:
+    """What the last reading found is decided together with what was found before it."""
+    steps = [*LOOP[:2], step("adjudicate", "judge"), LOOP[3]]
+    third = constraint("true")
+    low = issue("slow", "LOW", "wide", rule_id="clear-rule")
+    agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
+    agent.on("against clear now", fails(issue("vague", evidence="The see")), fails(low))
+    agent.on("against short now", passes()).on("against true now", passes())
+    agent.on("against short and true now", fails(issue("w", "LOW", "wide", rule_id="true")))
+    agent.on("You are the judge", rules("REWRITE", {"issue_id": "clear-001"}), rules("APPROVED"))
+
+    result = await play(
+        looped([*BOTH, third], steps, default_behavior={"low": "continue"}),
+        {"claude": agent},
+        tmp_path,
+    )
+
+    assert result.status is Status.COMPLETED
+    assert agent.remaining == 0
+    decided = result.state["last_adjudication"]["decisions"]
+    assert [each["constraint"] for each in decided] == ["clear", "true"]

@@ -1,0 +1,106 @@
+"""One critique against several constraints, and one critique for each of them."""
+
+import pytest
+
+from signoff.review.constraint import Constraint, Rule
+from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.review_scope import ReviewScope
+from signoff.review.severity import Severity
+
+TONE = Constraint(
+    "tone", rules=(Rule("calm", "No shouting.", Severity.LOW), Rule("brief", "Short."))
+)
+FACTS = Constraint("facts", rules=(Rule("true", "No lies."), Rule("brief", "No digressions.")))
+LAW = Constraint("law")
+ALL = ReviewScope((TONE, FACTS, LAW))
+
+
+def critique(*rules: str, overall: Overall = Overall.FAIL) -> Critique:
+    """Returns a critique with an issue for each rule."""
+    issues = tuple(CritiqueIssue(f"i-{n}", rule) for n, rule in enumerate(rules, start=1))
+    return Critique("tone", "claude", 2, overall, issues, ({"note": "x"},), "Sum.", ("noted",))
+
+
+def found(scope: ReviewScope, *rules: str) -> dict[str, list[tuple[str, str]]]:
+    """Returns the issues of each part: its id and its rule."""
+    parts = scope.split(critique(*rules))
+    return {part.constraint_id: [(i.id, i.rule_id) for i in part.issues] for part in parts}
+
+
+def test_each_constraint_gets_the_issues_that_name_its_rules() -> None:
+    """A finding under another constraint would have another behavior, or be a new one."""
+    assert found(ALL, "facts/true", "tone/calm", "facts/brief", "law") == {
+        "tone": [("i-2", "calm")],
+        "facts": [("i-1", "true"), ("i-3", "brief")],
+        "law": [("i-4", "law")],
+    }
+    assert ALL.unknown_rules(critique("facts/true", "law")) == []
+
+
+def test_a_short_name_counts_if_it_can_only_mean_one_rule() -> None:
+    """Models forget the prefix; `brief` could be either of two rules."""
+    assert found(ALL, "true", "calm")["facts"] == [("i-1", "true")]
+    assert ALL.unknown_rules(critique("true", "calm", "facts")) == []
+
+    (named, valid) = ALL.unknown_rules(critique("brief"))
+
+    assert "i-1" in named
+    assert "tone/brief" in valid
+    assert "facts/brief" in valid
+
+
+@pytest.mark.parametrize("rule", ["", "security/secret", "tone/true", "facts / true", "TONE/CALM"])
+def test_an_issue_that_names_no_known_rule_is_reported_and_never_lost(rule: str) -> None:
+    """The artifact may tell a critic to blame a rule that nobody reviews."""
+    first, *others = ALL.split(critique(rule))
+
+    assert len(ALL.unknown_rules(critique(rule))) == 2
+    assert [issue.rule_id for issue in first.issues] == [rule]
+    assert first.overall is Overall.FAIL
+    assert "i-1" in first.notes[-1]
+    assert all(other.issues == () for other in others)
+
+
+def test_a_constraint_without_issues_passes() -> None:
+    """The verdict of the whole is about the constraints with issues."""
+    parts = ALL.split(critique("facts/true"))
+
+    assert [part.overall for part in parts] == [Overall.PASS, Overall.FAIL, Overall.PASS]
+
+
+def test_an_error_is_an_error_for_every_constraint() -> None:
+    """Nothing passes because nothing was read."""
+    assert {part.overall for part in ALL.split(critique(overall=Overall.ERROR))} == {Overall.ERROR}
+
+
+def test_what_is_said_about_the_whole_is_kept_once() -> None:
+    """Otherwise each warning and each approved section would appear once for each constraint."""
+    first, second, third = ALL.split(critique("facts/true"))
+
+    assert (first.summary, first.notes, len(first.approved_sections)) == ("Sum.", ("noted",), 1)
+    for part in (second, third):
+        assert (part.summary, part.notes, part.approved_sections) == ("", (), ())
+
+
+def test_one_constraint_takes_every_issue_as_it_is() -> None:
+    """A critic of one constraint need not name a rule, and never had to."""
+    scope, whole = ReviewScope((TONE,)), critique("", "anything", "tone/calm")
+
+    assert scope.split(whole) == [whole]
+    assert scope.unknown_rules(whole) == []
+    assert scope.rules == {"calm": Severity.LOW, "brief": Severity.HIGH}
+
+
+def test_a_rule_whose_name_looks_like_another_one_changes_nothing() -> None:
+    """Ids of rules are free texts, so one may be `facts/true` in another constraint."""
+    odd = Constraint("odd", rules=(Rule("facts/true", "Odd."), Rule("tone", "Odder.")))
+    scope = ReviewScope((odd, FACTS, TONE))
+
+    assert found(scope, "facts/true", "odd/facts/true", "odd/tone")["facts"] == [("i-1", "true")]
+    assert scope.unknown_rules(critique("tone")) != []
+
+
+def test_the_constraints_are_named_in_a_sentence() -> None:
+    """A human is asked about them."""
+    assert ALL.names == "'tone', 'facts' and 'law'"
+    assert ReviewScope((LAW,)).names == "'law'"
