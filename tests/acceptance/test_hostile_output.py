@@ -304,9 +304,14 @@ def test_an_artifact_of_five_megabytes_goes_through_every_step(flow_project: Flo
     begin(
         flow_project,
         author_writes(line, repeated=times),
-        critic_finds("clear", issue("HIGH", "The see is wide, and 12345"), contains="The see"),
+        # From the second round on, prompts also quote what was found before.
+        critic_finds(
+            "clear",
+            issue("HIGH", "The see is wide, and 12345"),
+            contains="see is wide, and 12345 gulls",
+        ),
         critics_pass(),
-        judge_decides("REWRITE", bill="Fix it.", contains="The see"),
+        judge_decides("REWRITE", bill="Fix it.", contains="see is wide, and 12345 gulls"),
         judge_decides("APPROVED"),
         editor_replaces("see", "sea"),
     )

@@ -28,7 +28,7 @@ LONGEST = 1_000
 """Characters of a finding or a reason in `status.md`."""
 
 
-class _Output(NamedTuple):
+class _OutputFiles(NamedTuple):
     """`output` of a stored flow; reading it as part of a file would load all of pydantic."""
 
     dir: str = "final"
@@ -41,13 +41,13 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     if not view.artifact or (state.status in NOT_ENDED and not _asks_for_rounds(state)):
         return None
     source = description.get("source") or {}
-    output = _Output(**((source.get("flow") or {}).get("output") or {}))
+    output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
     if state.status is Status.COMPLETED:
         return _approved(state, view, output)
     return _unapproved(state, view, output)
 
 
-def _unreviewed_name(output: _Output) -> str:
+def _unreviewed_name(output: _OutputFiles) -> str:
     """Returns the name of the last refinement, if it was not reviewed any more."""
     stem, dot, suffix = output.filename.rpartition(".")
     return f"{stem}_unreviewed.{suffix}" if dot else f"{suffix}_unreviewed"
@@ -59,7 +59,7 @@ def _asks_for_rounds(state: RunState) -> bool:
     return state.status is Status.WAITING and pending is not None and pending.way == ROUNDS
 
 
-def _approved(state: RunState, view: FlowState, output: _Output) -> EndView:
+def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, warnings = f"{output.dir}/{output.filename}", view.approval_warnings
     lines = ["# Approved", "", f"`{output.filename}` was approved in iteration {state.iteration}."]
     if warnings:
@@ -83,7 +83,7 @@ def _approved(state: RunState, view: FlowState, output: _Output) -> EndView:
     )
 
 
-def _unapproved(state: RunState, view: FlowState, output: _Output) -> EndView:
+def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, later = (f"{output.dir}/{name}" for name in (output.filename, _unreviewed_name(output)))
     best = _best(state, view)
     text = str(best["artifact"]) if best else view.artifact
