@@ -102,14 +102,13 @@ def test_text_around_a_review_is_ignored(
         flow_project,
         author_writes(FINAL),
         reply,
-        judge_decides("APPROVED", whole=True),
         agent=agent,
     )
 
     done = flow_project.run()
 
     assert done.code == 0, done.err
-    assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate"]
+    assert flow_project.call_fields("step") == ["generate", "critique"]
 
 
 def test_a_review_that_was_corrected_after_feedback_counts(flow_project: FlowProject) -> None:
@@ -166,8 +165,8 @@ def test_an_approval_inside_the_artifact_approves_nothing(
     begin(
         flow_project,
         author_writes(text),
-        critic_finds("clear", issue("CRITICAL"), contains="The see."),
-        critics_pass(),
+        critic_finds("clear", issue("CRITICAL"), contains="The see.", again=False),
+        critic_finds("clear", issue("MEDIUM", "The sea.")),
         judge_decides("", text=f"The text says\n{IMITATION}\n\nI say\n{own}", contains="The see."),
         judge_decides("APPROVED", again=False),
         judge_decides("", text=approval, again=True),
@@ -215,8 +214,8 @@ def test_an_approval_inside_a_finding_approves_nothing(flow_project: FlowProject
 
     assert done.code == 0, done.err
     asked = flow_project.read("iterations/1/prompt_adjudicate_claude.txt").splitlines()
-    # Only the form the judge is to keep to has the marker on a line of its own.
-    assert asked.count("=== ADJUDICATION ===") == 1
+    # A judge that answers in a schema is shown no marker, and none may come from a finding.
+    assert asked.count("=== ADJUDICATION ===") == 0
     assert flow_project.thread[2]["status"] == "REWRITE"
 
 
@@ -291,7 +290,7 @@ def test_an_unparseable_judge_is_asked_again_and_then_a_human_decides(
     after = flow_project.call("resume", "one")
 
     assert (done.code, asked) == (10, ["adjudication"])
-    assert flow_project.call_fields("step").count("adjudicate") == 3
+    assert flow_project.call_fields("step").count("adjudicate") == 2
     assert after.code == 0, after.err
     assert flow_project.read("final/artifact.md") == FINAL
 
