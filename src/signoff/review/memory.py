@@ -50,7 +50,7 @@ def _lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 def _line(finding: Finding) -> str:
     passage = "something missing" if finding.omission else f'"{_cut(finding.quote, LONGEST_QUOTE)}"'
-    rule = f", {_cut(finding.rule, 80)}" if finding.rule else ""
+    rule = f", {_cut(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
     line = (
         f"{finding.id} ({finding.constraint}{rule}, {finding.severity.value}), {_status(finding)}: "
         f"{passage}: {_cut(finding.finding, LONGEST_TEXT)}"

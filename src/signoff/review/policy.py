@@ -155,8 +155,6 @@ def _decision(
     if pursuing and len(pursuing) < len(decisions):
         notes.append(f"{case.name}: pursued and dismissed by the judge; counts as pursued")
     chosen = (*pursuing, *decisions, AdjudicationDecision(case.name))[0]
-    if any(decision.severity.rank > issue.severity.rank for decision in decisions):
-        notes.append(f"{case.name}: stays {issue.severity.value}, as the critics reported it")
     return replace(
         chosen,
         issue_id=case.name,

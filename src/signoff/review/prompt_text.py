@@ -76,12 +76,18 @@ def full_constraint(heading: str, material: ConstraintMaterial, *, qualified: bo
     prefix = f"{constraint.id}/" if qualified else ""
     parts = [
         f"{heading} {constraint.id} (priority {constraint.priority})",
-        constraint.summary.strip(),
+        _summary(constraint),
         "\n".join(format_rule(rule, prefix) for rule in constraint.rules),
         _introduced("Compare the artifact with this material:", "SOURCES", material.sources),
         _introduced("A program checked the artifact and printed:", "ANALYSIS", material.analysis),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _summary(constraint: Constraint) -> str:
+    """Returns the summary; empty for a constraint in one line, which is also its only rule."""
+    summary = constraint.summary.strip()
+    return "" if [rule.text.strip() for rule in constraint.rules] == [summary] else summary
 
 
 def _introduced(sentence: str, name: str, text: str) -> str:

@@ -136,7 +136,7 @@ class AdjudicateHandler(FlowHandler):
         for step in self.flow.of_kind(StepKind.CRITIQUE):
             reading = Reading(self.flow, step, FlowState(after(raw, update)))
             if unread := reading.unread():
-                results = await reading.read_all(ctx, unread, key=f"unread {step.id}")
+                results = await reading.read_all(ctx, unread, key=f"last reading of {step.id}")
                 more, critiques = reading.update(ctx, results, more=True)
                 update = joined(update, more)
                 found += critiques

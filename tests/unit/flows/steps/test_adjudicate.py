@@ -278,5 +278,5 @@ async def test_the_dismissal_of_a_critical_finding_is_checked(
 
     assert result.status is status
     assert "Is the claim true?" in claude.prompts[3]
-    notes = " ".join(result.state["last_adjudication"]["notes"])
+    notes = " ".join(result.state["last_adjudication"].get("notes", ()))
     assert ("dismissed by the judge, but it is confirmed by claude" in notes) is confirmed
