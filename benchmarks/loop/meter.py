@@ -1,8 +1,8 @@
 """Counts calls and tokens, and what a provider's prompt cache would have saved.
 
 A token is four characters. A call finds the beginning of its prompt in the cache if an earlier
-call to the same agent in the same run had begun to answer by the time this one started; only
-whole blocks of 1,024 tokens are cached.
+call to the same agent in the same run had begun to answer by the time this one started. As with
+most providers, a beginning of less than 1,024 tokens is not cached; longer ones in steps of 128.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 CHARS_PER_TOKEN = 4
-CACHE_BLOCK = 1024
+LEAST_CACHED = 1024
 """Tokens of the smallest beginning that is cached."""
+CACHE_STEP = 128
 FIRST_TOKEN_SECONDS = 2.0
 TOKENS_PER_SECOND = 60.0
 
@@ -48,7 +49,8 @@ class Meter:
         """Lets the time of a call pass; `prompt` is everything the model reads."""
         warm = self._warm.setdefault(agent, [])
         shared = max((common_prefix(prompt, each) for each in warm), default=0)
-        cached = tokens(shared) // CACHE_BLOCK * CACHE_BLOCK
+        cached = tokens(shared) // CACHE_STEP * CACHE_STEP
+        cached = cached if cached >= LEAST_CACHED else 0
         out = tokens(len(answer))
         self.calls.append(CallRecord(agent, round_number, tokens(len(prompt)), cached, out))
         await asyncio.sleep(FIRST_TOKEN_SECONDS)

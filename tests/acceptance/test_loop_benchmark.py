@@ -8,14 +8,14 @@ import pytest
 from benchmarks.loop import reading
 from benchmarks.loop.__main__ import run
 from benchmarks.loop.artifacts import FEWEST, MOST, artifacts
-from benchmarks.loop.meter import CACHE_BLOCK, CHARS_PER_TOKEN, Meter
+from benchmarks.loop.meter import CHARS_PER_TOKEN, LEAST_CACHED, Meter
 from benchmarks.loop.outcome import FIGURES
 from benchmarks.loop.simulation import Simulation
 from benchmarks.loop.targets import TARGETS
 from benchmarks.loop.virtual_time import run_in_virtual_time
 
 SEED = 7
-BLOCK = "x" * CACHE_BLOCK * CHARS_PER_TOKEN
+BLOCK = "x" * LEAST_CACHED * CHARS_PER_TOKEN
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_a_prompt_is_cached_only_once_an_earlier_call_has_begun_to_answer() -> N
 
     run_in_virtual_time(calls())
 
-    assert [call.cached for call in meter.calls] == [0, 0, CACHE_BLOCK, 0]
+    assert [call.cached for call in meter.calls] == [0, 0, LEAST_CACHED, 0]
 
 
 @pytest.mark.parametrize(
