@@ -30,10 +30,10 @@ from signoff.flows.state import (
     left_unadjudicated,
     read,
 )
-from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
+from signoff.flows.step import POLICY_JUDGE, WorkflowStep
 from signoff.flows.steps.ending import at_limit, save_approved
 from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.reading import Reading, format_issues, undecided
+from signoff.flows.steps.last_reading import approval_warnings, read_rest
 from signoff.flows.steps.updates import (
     ask_for_guidance,
     decided_by_human,
@@ -75,7 +75,7 @@ class AdjudicateHandler(FlowHandler):
         update: dict[str, Any] = {}
         if self.flow.finishes(self.step) and not self._blocked(critiques):
             # An approval is likely: reading the rest first saves a second verdict.
-            found, update = await self._read_rest(ctx, ctx.step_state)
+            found, update = await read_rest(ctx, self.flow, ctx.step_state)
             critiques += found
         state = FlowState(after(ctx.step_state, update))
         judged, answer = await self._judge(ctx, state, critiques)
@@ -92,7 +92,8 @@ class AdjudicateHandler(FlowHandler):
             block_on = self.flow.config.adjudication.block_on
             ledger = state.ledger.apply(judged)
             checked = check_approval(judged, ledger, state.artifact, block_on)
-            judged, warnings = checked.verdict, _not_read_again(checked.unread)
+            judged = checked.verdict
+            warnings = approval_warnings(self.flow, state, checked.unread)
         judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = state.ledger.apply(judged)
@@ -122,32 +123,11 @@ class AdjudicateHandler(FlowHandler):
         block_on = self.flow.config.adjudication.block_on
         return any(issue.severity in block_on for each in critiques for issue in each.issues)
 
-    async def _read_rest(
-        self, ctx: StepContext, raw: Mapping[str, Any]
-    ) -> tuple[list[Critique], dict[str, Any]]:
-        """Has everything read that was not read in its current form; returns what was found.
-
-        Only flows that skip readings need this; others read everything in every round.
-        """
-        update: dict[str, Any] = {}
-        found: list[Critique] = []
-        if self.flow.config.rereview == "all":
-            return found, update
-        for step in self.flow.of_kind(StepKind.CRITIQUE):
-            reading = Reading(self.flow, step, FlowState(after(raw, update)))
-            if unread := reading.unread():
-                results = await reading.read_all(ctx, unread, key=f"last reading of {step.id}")
-                more, critiques = reading.update(ctx, results, more=True)
-                update = joined(update, more)
-                found += critiques
-        update = await self._ask_about_rest(ctx, raw, update, found)
-        return for_judge(found), update
-
     async def _judge_rest(
         self, ctx: StepContext, approval: Adjudication, raw: Mapping[str, Any]
     ) -> tuple[Adjudication, dict[str, Any]]:
         """Has the rest read before an approval that ends the run, and judges what is found."""
-        found, update = await self._read_rest(ctx, raw)
+        found, update = await read_rest(ctx, self.flow, raw)
         if not any(critique.issues for critique in found):
             return approval, update
         judged, more = await self._judge(ctx, FlowState(after(raw, update)), found)
@@ -157,23 +137,6 @@ class AdjudicateHandler(FlowHandler):
             notes=(*approval.notes, *judged.notes),
         )
         return both, joined(update, more)
-
-    async def _ask_about_rest(
-        self,
-        ctx: StepContext,
-        raw: Mapping[str, Any],
-        update: dict[str, Any],
-        critiques: Sequence[Critique],
-    ) -> dict[str, Any]:
-        """Asks a human about findings that the judge must not decide alone; returns the update."""
-        state = FlowState(after(raw, update))
-        issues = undecided(critiques, state.ledger)
-        if not issues:
-            return update
-        question = "The last reading has findings that you must decide on:"
-        answer = await ask_for_guidance(ctx, "escalate", f"{question}\n{format_issues(issues)}")
-        answer |= decided_by_human(state, [issue.finding_id for issue in issues], answer)
-        return joined(update, answer)
 
     async def _approve(
         self, ctx: StepContext, state: dict[str, Any], warnings: Sequence[str]
@@ -368,14 +331,6 @@ def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
     composed = replace(judged, bill_of_work=bill_of(now))
     # Notes appear in status.md, whose text must be the same on a replay by a later release.
     return _noted(composed, "the judge wrote no work order; one was built from pursued findings")
-
-
-def _not_read_again(findings: Sequence[Finding]) -> list[str]:
-    """Returns the warning about findings whose passage changed after the last reading."""
-    if not findings:
-        return []
-    names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
-    return [f"approved although no critic has read these changed passages again: {names}"]
 
 
 def _worth_knowing(judged: Adjudication) -> list[str]:

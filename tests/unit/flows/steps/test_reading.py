@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from signoff.core.outcome import Status
 from signoff.flows.model import ConvergenceConfig
 from signoff.store.memory import MemoryStore
@@ -246,3 +248,39 @@ async def test_a_human_is_asked_once_about_a_finding_on_the_same_passage(tmp_pat
         each["finding"]: each.get("decision") for each in result.state["findings"]["entries"]
     }
     assert decisions["still vague"] == "see is fine"
+
+
+@pytest.mark.parametrize(("model", "calls"), [("small", 1), ("large", 2)])
+async def test_only_the_same_model_is_not_asked_again(
+    model: str, calls: int, tmp_path: Path
+) -> None:
+    """Another model's answer is another opinion."""
+    steps = [
+        step("generate"),
+        step("critique", "first", model="small"),
+        step("critique", "second", model=model),
+        step("adjudicate", "judge", agent="policy"),
+    ]
+    agent = critics(clear=[passes()] * calls)
+    agent.on("Write the artifact", "The sea.")
+
+    result = await play(flow(steps, CONSTRAINTS[:1]), {"claude": agent}, tmp_path)
+
+    assert result.status is Status.COMPLETED
+    assert reviews(agent) == ["clear"] * calls
+
+
+async def test_a_critic_is_asked_again_after_a_human_has_given_guidance(tmp_path: Path) -> None:
+    """The text is the same, but the question is not."""
+    store = MemoryStore()
+    found = fails(issue("vague", evidence="see", rule_id="r"))
+    agent = critics(clear=[found, passes()])
+    agent.on("Write the artifact", "The see.", "The see.")
+    played = flow(LOOP, CONSTRAINTS[:1], default_behavior={"high": "escalate"})
+
+    await play(played, {"claude": agent}, tmp_path, store=store)
+    result = await answer_and_resume(played, {"claude": agent}, tmp_path, store, answer="It's fine")
+
+    assert result.status is Status.COMPLETED
+    assert agent.remaining == 0
+    assert "It's fine" in agent.prompts[-1]

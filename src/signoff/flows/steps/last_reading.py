@@ -1,0 +1,82 @@
+"""The reading before an approval that ends a run, and what no critic has read all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.flows.flow import Flow
+from signoff.flows.state import FlowState, after, joined, reading_key
+from signoff.flows.step import StepKind
+from signoff.flows.steps.reading import Reading, format_issues, undecided
+from signoff.flows.steps.updates import ask_for_guidance, decided_by_human
+from signoff.review.critique import Critique
+from signoff.review.finding import Finding
+from signoff.review.policy import for_judge
+
+
+async def read_rest(
+    ctx: StepContext, flow: Flow, raw: Mapping[str, Any]
+) -> tuple[list[Critique], dict[str, Any]]:
+    """Has everything read that was not read in its current form; returns what was found.
+
+    Only flows that skip readings need this; others read everything in every round.
+    """
+    update: dict[str, Any] = {}
+    found: list[Critique] = []
+    if flow.config.rereview == "all":
+        return found, update
+    for step in flow.of_kind(StepKind.CRITIQUE):
+        reading = Reading(flow, step, FlowState(after(raw, update)))
+        if unread := reading.unread():
+            results = await reading.read_all(ctx, unread, key=f"last reading of {step.id}")
+            more, critiques = reading.update(ctx, results, more=True)
+            update = joined(update, more)
+            found += critiques
+    answer = await _ask_human(ctx, FlowState(after(raw, update)), found)
+    return for_judge(found), joined(update, answer)
+
+
+def approval_warnings(flow: Flow, state: FlowState, findings: Sequence[Finding]) -> list[str]:
+    """Returns what a user should know about an approval; `findings` are on changed passages."""
+    warnings = []
+    if findings:
+        names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
+        warnings.append(
+            f"approved although no critic has read these changed passages again: {names}"
+        )
+    if skipped := _never_read(flow, state):
+        warnings.append(f"approved although no critic has read it against: {', '.join(skipped)}")
+    return warnings
+
+
+async def _ask_human(
+    ctx: StepContext, state: FlowState, critiques: Sequence[Critique]
+) -> dict[str, Any]:
+    """Asks about findings that the judge must not decide alone; returns the update."""
+    issues = undecided(critiques, state.ledger)
+    if not issues:
+        return {}
+    question = "The last reading has findings that you must decide on:"
+    answer = await ask_for_guidance(ctx, "escalate", f"{question}\n{format_issues(issues)}")
+    return answer | decided_by_human(state, [issue.finding_id for issue in issues], answer)
+
+
+def _never_read(flow: Flow, state: FlowState) -> list[str]:
+    """Returns the constraints that no critic has read in this run, in any version.
+
+    A finding that halts a serial critique skips the constraints after it. If the judge dismisses
+    that finding, nothing else brings them back.
+    """
+    # Runs of earlier releases did not store their readings.
+    if not state.readings:
+        return []
+    reviews = [(s, c) for s in flow.of_kind(StepKind.CRITIQUE) for c in flow.selected(s)]
+    read = {
+        constraint.id
+        for step, constraint in reviews
+        for agent in flow.reviewers(step, constraint)
+        if reading_key(constraint.id, agent) in state.readings
+    }
+    return list(dict.fromkeys(c.id for _, c in reviews if c.id not in read))
