@@ -44,7 +44,8 @@ def test_the_shortest_flow_repeats_until_its_judge_approves(flow_project: FlowPr
         (step, "claude", None)
         for step in (
             *("generate", "critique", "adjudicate", "refine"),
-            *("generate", "critique", "adjudicate"),
+            # Nothing is left to decide, so the judge is not asked again.
+            *("generate", "critique"),
         )
     ]
     assert flow_project.read("final/artifact.md") == FINAL
@@ -127,7 +128,8 @@ def test_the_full_configuration_runs_as_documented(full: FlowProject) -> None:
         ("adjudicate", None, "claude"),
         ("refine", None, "claude"),
     ]
-    assert asked[-1] == ("adjudicate", None, "claude")
+    # The second round has no findings, so nothing is left for the judge to decide.
+    assert asked[-1] == ("critique", "tone", "gemini")
     assert "security" not in full.call_fields("constraint")
 
 
@@ -361,6 +363,7 @@ def test_two_passes_are_judged_separately(flow_project: FlowProject) -> None:
     flow_project.constraints("structure", "accuracy", "style", "tone")
     flow_project.script(
         author_writes(),
+        critic_finds("structure", issue("MEDIUM"), contains=DRAFT),
         critic_finds("style", issue(), contains=DRAFT),
         critics_pass(),
         judge_decides("REWRITE", bill=BILL, contains="style, reviewed by claude: FAIL"),

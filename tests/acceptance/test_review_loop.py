@@ -338,7 +338,7 @@ def test_a_human_decides_about_an_implausible_edit(flow_project: FlowProject, ch
     assert code == 0
     expected = grown.strip() if choice == "accept" else FINAL.strip()
     assert flow_project.read("final/artifact.md").strip() == expected
-    assert flow_project.call_fields("step")[-1] == "adjudicate"
+    assert flow_project.call_fields("step")[-1] == "critique"
 
 
 def test_tensions_and_instructions_reach_the_judge(flow_project: FlowProject) -> None:
