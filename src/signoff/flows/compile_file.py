@@ -13,7 +13,12 @@ from signoff.flows.flow import Flow
 from signoff.flows.reading import ReadFlow, read_flow
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.flows.warnings import independence_warnings, relatives, source_warnings
+from signoff.flows.warnings import (
+    independence_warnings,
+    relatives,
+    source_warnings,
+    verify_warnings,
+)
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption
 
@@ -73,6 +78,7 @@ def _warnings(flow: Flow) -> Iterator[str]:
         ids = [step.id for step in steps if agent in flow.agents_of(step)]
         yield f"{agent} is not on PATH; needed by: {', '.join(ids)}"
     yield from independence_warnings(flow)
+    yield from verify_warnings(flow)
     for step in flow.of_kind(StepKind.CRITIQUE):
         yield from _left_out(flow, step)
 

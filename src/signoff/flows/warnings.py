@@ -147,12 +147,25 @@ def _unreadable(flow: Flow, blocks: Mapping[str, SourceBlock]) -> Iterator[str]:
 def relatives(flow: Flow) -> Relatives:
     """Returns which critics share the author's family, or may share it."""
     author = flow.of_kind(StepKind.GENERATE)[0]
-    critics = {
-        agent: _model_use(flow, agent, step)
+    return find_relatives(_model_use(flow, flow.agent(author), author.model), _critics(flow))
+
+
+def verify_warnings(flow: Flow) -> Iterator[str]:
+    """Yields which critics have their findings confirmed by an agent of their own family."""
+    if flow.config.verify is None:
+        return
+    agent = flow.config.verify.agent
+    if same := find_relatives(_model_use(flow, agent), _critics(flow)).same:
+        what = f"verify.agent {agent!r} is of the same model family as the critics"
+        yield f"{what} {', '.join(same)}; another family shares fewer of their blind spots"
+
+
+def _critics(flow: Flow) -> dict[str, ModelUse]:
+    return {
+        agent: _model_use(flow, agent, step.model)
         for step in flow.of_kind(StepKind.CRITIQUE)
         for agent in flow.agents_of(step)
     }
-    return find_relatives(_model_use(flow, flow.agent(author), author), critics)
 
 
 def independence_warnings(flow: Flow) -> Iterator[str]:
@@ -164,6 +177,6 @@ def independence_warnings(flow: Flow) -> Iterator[str]:
         yield f"critics are not independent: {found}"
 
 
-def _model_use(flow: Flow, agent: str, step: WorkflowStep) -> ModelUse:
+def _model_use(flow: Flow, agent: str, model: str | None = None) -> ModelUse:
     known = flow.agents.get(agent) or KnownAgent(agent)
-    return ModelUse(known.kind, step.model or known.model, known.capabilities)
+    return ModelUse(known.kind, model or known.model, known.capabilities)
