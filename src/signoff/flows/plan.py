@@ -13,6 +13,7 @@ from typing import Any
 from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
+from signoff.flows.model import VerifyConfig
 from signoff.flows.state import FlowState
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import judge_prompt
@@ -118,6 +119,7 @@ class FlowPlan:
     rounds: int
     warnings: tuple[str, ...] = ()
     """About the flow; only for programs, since every start of a run prints them anyway."""
+    verify: VerifyConfig | None = None
     columns: Sequence[str] = field(default=COLUMNS)
 
     @property
@@ -135,8 +137,14 @@ class FlowPlan:
             *self._reviewers(),
             f"{bound}, {count(self.rounds, 'round')}",
             f"{more}; transient errors are retried",
+            *self._confirmations(),
             "prompts in characters, first round, without the artifact",
         ]
+
+    def _confirmations(self) -> Iterator[str]:
+        if self.verify is not None:
+            which = f"each finding that is {self.verify.min_severity.value} or worse"
+            yield f"and one call of {self.verify.agent} for {which} (verify)"
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -178,7 +186,8 @@ def plan(workflow: Workflow) -> FlowPlan:
     steps = tuple(
         PlannedStep(step, tuple(_calls(flow, step, sources))) for step in flow.config.workflow
     )
-    return FlowPlan(steps, flow.config.max_iterations, workflow.warnings)
+    config = flow.config
+    return FlowPlan(steps, config.max_iterations, workflow.warnings, config.verify)
 
 
 def _calls(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> Iterator[PlannedCall]:

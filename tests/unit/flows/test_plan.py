@@ -119,3 +119,12 @@ async def test_the_size_of_a_brief_prompt_is_the_planned_one(
     await play(the_flow, {"ann": author, "claude": critic}, tmp_path)
 
     assert [ask["prompt_chars"] for ask in flow_plan["asks"]] == [len(author.prompts[0])]
+
+
+def test_calls_that_confirm_findings_are_announced() -> None:
+    """Their number depends on the findings, so no bound includes them."""
+    workflow = compile_flow(flow(STEPS, CONSTRAINTS, verify={"agent": "gemini"}), "flow")
+
+    notes = plan(workflow).notes
+
+    assert "and one call of gemini for each finding that is HIGH or worse (verify)" in notes
