@@ -6,6 +6,13 @@ Fixtures for one kind of test are in the conftest of its folder.
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine misses deadlines, and finds generating examples slow.
+settings.register_profile(
+    "signoff", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("signoff")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -28,7 +28,7 @@ YAML_SIGNS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(flow=st.sampled_from(FLOWS), data=st.data())
 def test_a_flow_with_any_value_at_any_key_is_read_or_refused(
     flow: dict[str, Any], data: st.DataObject
@@ -44,7 +44,7 @@ def test_a_flow_with_any_value_at_any_key_is_read_or_refused(
         assert config_from_json(config_to_json(config)) == config
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=YAML_SIGNS)
 def test_any_text_is_a_document_or_one_problem(text: str) -> None:
     """A file that cannot be read is named, with its line where there is one."""

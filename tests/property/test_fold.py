@@ -1,6 +1,6 @@
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signoff.core import events as ev
@@ -118,7 +118,7 @@ def test_every_kind_of_event_can_happen_here() -> None:
     assert seen == set(ev.KINDS)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(journals(), st.data())
 def test_a_run_resumed_after_any_event_has_the_same_state(
     journal: list[ev.Event], data: st.DataObject
