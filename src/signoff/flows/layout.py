@@ -82,7 +82,8 @@ class FlowLayout(Layout):
     # A step is shown when it ends, its items as soon as each of them is done.
     def item(self, item: FinishedItem) -> Mapping[str, bytes]:
         """Returns critiques as soon as they exist: a human may have to decide about them."""
-        if item.phase != "critique" or not isinstance(item.result, Mapping):
+        # A judge may have the rest read before it approves.
+        if item.phase not in ("critique", "adjudicate") or not isinstance(item.result, Mapping):
             return {}
         critiques = item.result.get("critiques", [item.result])
         paths = {
@@ -129,7 +130,8 @@ class FlowLayout(Layout):
 def _call_file(what: str, call: AgentCall) -> str:
     key, _, ordinal = call.key.partition("#")
     # Critics are asked under the id of their constraint.
-    critique = call.phase == "critique"
+    by_judge = call.phase == "adjudicate" and key not in ("verdict", "verify")
+    critique = call.phase == "critique" or by_judge
     folder = f"iterations/{call.iteration}{'/critiques' if critique else ''}"
     parts = [what, file_name_part(key if critique else call.phase), file_name_part(call.agent)]
     return f"{folder}/{'_'.join([*parts, *([ordinal] if ordinal else [])])}.txt"

@@ -184,6 +184,8 @@ class _LedgerUpdate:
             unverified=all(issue.unverified for _, _, issue in reports),
         )
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
+        if ignored:
+            now = replace(now, reason=worst.set_aside)
         if previous is not None and self.is_unchanged(previous) and same_claim(previous, now):
             now = replace(now, decision=previous.decision)
             if _stays_dismissed(previous, now):
@@ -202,6 +204,8 @@ class _LedgerUpdate:
     def unreported(self, previous: Finding) -> Finding:
         """Returns a finding after its constraint was reviewed and no critic reported it."""
         closed = previous.status in (FindingStatus.FIXED, FindingStatus.DISMISSED)
+        # What was refuted was never there to be fixed.
+        closed = closed or (previous.status is FindingStatus.IGNORED and bool(previous.reason))
         if closed or self.already_reported(previous):
             return previous
         fixed = replace(

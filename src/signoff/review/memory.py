@@ -12,18 +12,24 @@ MOST_KNOWN = 30
 LONGEST_QUOTE = 160
 LONGEST_TEXT = 240
 
-_ORDER = (FindingStatus.OPEN, FindingStatus.DISMISSED, FindingStatus.FIXED)
+_ORDER = (
+    FindingStatus.OPEN,
+    FindingStatus.DISMISSED,
+    FindingStatus.IGNORED,
+    FindingStatus.FIXED,
+)
 
 
 def known_findings(ledger: Ledger, constraint: str | None = None) -> list[str]:
     """Returns what earlier rounds know about a constraint, or about all of them.
 
-    Findings that were never shown to a judge are left out: critics report them or do not.
+    Findings that were set aside without a reason of their own, such as a behavior, are left out.
     """
     findings = [
         finding
         for finding in ledger.findings.values()
-        if finding.status in _ORDER and constraint in (None, finding.constraint)
+        if constraint in (None, finding.constraint)
+        and (finding.status is not FindingStatus.IGNORED or finding.reason)
     ]
     return list(_lines(sorted(findings, key=_importance)))
 
@@ -50,25 +56,26 @@ def _lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 def _line(finding: Finding) -> str:
     passage = "something missing" if finding.omission else f'"{_cut(finding.quote, LONGEST_QUOTE)}"'
-    rule = f", {_cut(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
+    rule = f"/{_cut(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
     line = (
-        f"{finding.id} ({finding.constraint}{rule}, {finding.severity.value}), {_status(finding)}: "
+        f"{finding.id} [{finding.constraint}{rule}, {finding.severity.value}, {_status(finding)}] "
         f"{passage}: {_cut(finding.finding, LONGEST_TEXT)}"
     )
-    if not finding.decision:
-        return line
-    return f"{line} A human decided: {_cut(finding.decision, LONGEST_TEXT)}"
+    if finding.reason:
+        line += f" Reason: {_cut(finding.reason, LONGEST_TEXT)}"
+    if finding.decision:
+        line += f" A human decided: {_cut(finding.decision, LONGEST_TEXT)}"
+    return line
 
 
 def _status(finding: Finding) -> str:
     match finding.status:
         case FindingStatus.OPEN:
             return f"open since round {finding.first}"
-        case FindingStatus.DISMISSED:
-            reason = _cut(finding.reason, LONGEST_TEXT)
-            return f"dismissed because {reason}" if reason else "dismissed"
-        case _:
-            return "fixed"
+        case FindingStatus.IGNORED:
+            return "set aside"
+        case other:
+            return other.value
 
 
 def _cut(text: str, most: int) -> str:

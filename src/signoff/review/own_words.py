@@ -104,7 +104,8 @@ class Material:
 
     def _copied(self, text: str) -> bool:
         parts = filter(None, map(_words, _ELLIPSIS.split(text)))
-        if all(part in self._verdicts.text for part in parts):
+        # Whole words only: "ok" is not copied from "broken".
+        if all(f" {part} " in f" {self._verdicts.text} " for part in parts):
             return True
         runs = list(_runs(_words(text)))
         copied = sum(run in self._verdicts.runs for run in runs)

@@ -23,11 +23,15 @@ def check_verdict(
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
 ) -> Adjudication:
     """Returns a judge's answer with one decision per finding, and notes on what was changed."""
+    from signoff.review.work_order import without_issues
+
     cases = _cases(critiques)
     notes: list[str] = []
     assigned = _assign(adjudication.decisions, cases, notes)
     decisions = tuple(_decision(case, assigned.get(case.key, []), notes) for case in cases)
-    checked = replace(adjudication, decisions=decisions)
+    # What nobody reported is not fixed either, and its literal edits are not applied.
+    work_order = without_issues(adjudication.bill_of_work, _unreported(adjudication, cases))
+    checked = replace(adjudication, decisions=decisions, bill_of_work=work_order)
     blocking = checked.pursued(block_on)
     if checked.status is Verdict.APPROVED and blocking:
         issues = ", ".join(f"{d.issue_id} ({d.severity.value})" for d in blocking)
@@ -107,6 +111,13 @@ def _cases(critiques: Sequence[Critique]) -> list[_Case]:
     ]
 
 
+def _unreported(adjudication: Adjudication, cases: Sequence[_Case]) -> set[str]:
+    """Returns the issues that the judge decided about although no critic reported them."""
+    reported = set[str]().union(*(case.names for case in cases))
+    named = {d.issue_id for d in adjudication.decisions if d.finding_id not in reported}
+    return named - reported
+
+
 def _assign(
     decisions: Sequence[AdjudicationDecision], cases: Sequence[_Case], notes: list[str]
 ) -> dict[str, list[AdjudicationDecision]]:
@@ -176,7 +187,8 @@ def _work_order(cases: Sequence[_Case]) -> str:
             edits.extend(replace(edit, issue=case.name) for edit in case_edits)
             continue
         _, issue = case.worst
-        notes.append((case.name, issue.severity.value, issue.suggested_fix or issue.finding))
+        instruction = issue.suggested_fix or f"Fix this problem: {issue.finding}"
+        notes.append((case.name, issue.severity.value, instruction))
     severities = {case.name: case.worst[1].severity.value for case in cases}
     details = {case.name: _details(case.worst[1]) for case in cases}
     return format_work_order(edits, notes, severities, details) if cases else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from signoff.core.digest import SHORT, text_digest
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.edit import Edit
 from signoff.review.work_order import is_detail
 
 SUMMARY_FOR_JUDGES = 200
@@ -108,7 +109,9 @@ def format_critiques(critiques: Sequence[Critique]) -> str:
 
 
 def _critique(critique: Critique, id_uses: Counter[str]) -> str:
-    heading = f"## {critique.constraint_id}, reviewed by {critique.reviewer}: {critique.overall}"
+    # A critique may have failed only because of issues that are not shown.
+    overall = critique.overall if critique.issues else "nothing to decide"
+    heading = f"## {critique.constraint_id}, reviewed by {critique.reviewer}: {overall}"
     return "\n".join([heading, *(_issue(issue, id_uses) for issue in critique.issues)])
 
 
@@ -123,9 +126,16 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
         "rule": issue.rule_id,
         "location": issue.location,
         "fix": issue.suggested_fix or "",
+        "exact edit": _edit(issue.edit),
         "confidence": f"{issue.confidence:g}",
     }
     return "\n".join([heading, *(f"  {k}: {flat(v)}" for k, v in details.items() if v.strip())])
+
+
+def _edit(edit: Edit | None) -> str:
+    if edit is None:
+        return ""
+    return f"{edit.kind.value} {edit.find!r}" + (f" with {edit.text!r}" if edit.text else "")
 
 
 def flat(text: str) -> str:

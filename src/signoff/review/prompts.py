@@ -229,6 +229,7 @@ def refinement_prompt(
     findings: Sequence[str] = (),
     approved: Sequence[str] = (),
     unchanged_before: bool = False,
+    sources: str = "",
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
     """Returns the prompt for an agent that fixes the artifact's file in place."""
@@ -238,6 +239,7 @@ def refinement_prompt(
         "goal": enclose("GOAL", _within_budget(goal)),
         "constraints": compress_constraints(constraints).strip(),
         "bill_of_work": enclose("BILL_OF_WORK", bill_of_work),
+        "sources": enclose("SOURCES", sources),
         "findings": enclose("FINDINGS", "\n\n".join(findings)),
         "approved": enclose("APPROVED", bullets(approved)),
         "guidance": bullets(guidance),
@@ -265,7 +267,8 @@ def verifier_prompt(
 ) -> ProductPrompt:
     """Returns the prompt for the agent that confirms a finding before it blocks."""
     rules = [rule for rule in constraint.rules if rule.id == issue.rule_id] or constraint.rules
-    claim = [issue.finding, f"Evidence: {issue.evidence}", f"Location: {issue.location}"]
+    details = {"Evidence": issue.evidence, "Location": issue.location, "Impact": issue.impact}
+    claim = [issue.finding, *(f"{name}: {text}" for name, text in details.items() if text)]
     values = {
         "text_reply": _flag(not structured),
         "goal": enclose("GOAL", _within_budget(goal)),

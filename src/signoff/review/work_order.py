@@ -7,7 +7,7 @@ else is left to the agent that gets the work order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from signoff.core.severity import Severity
@@ -69,6 +69,19 @@ def work_order_entries(markdown: str) -> list[tuple[str, str]]:
         for entry, end in zip(entries, ends, strict=True)
         if entry.issue and not entry.dismissed
     ]
+
+
+def without_issues(markdown: str, issues: Collection[str]) -> str:
+    """Returns a work order without the entries about some issues."""
+    if not issues:
+        return markdown
+    lines = markdown.split("\n")
+    end = len(lines)
+    for entry in reversed(_entries(markdown)):
+        if entry.issue in issues:
+            del lines[entry.start : end]
+        end = entry.start
+    return "\n".join(lines)
 
 
 def format_work_order(

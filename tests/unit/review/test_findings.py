@@ -566,3 +566,14 @@ def test_a_thousand_findings_of_one_rule_are_recorded_quickly() -> None:
     assert len(after.findings) == 1000
     assert {each.label for each in labeled} == {"persisting"}
     assert recorded < 5
+
+
+def test_a_finding_that_was_not_confirmed_is_never_fixed() -> None:
+    """It was never there, and later rounds should know why it was set aside."""
+    refuted = issue(set_aside="not confirmed by bob: it is exact")
+    ledger, _ = take(Ledger(), 1, read(refuted))
+
+    gone, _ = take(ledger, 2, read(), text="changed")
+
+    assert only(ledger).reason == "not confirmed by bob: it is exact"
+    assert only(gone).status is FindingStatus.IGNORED

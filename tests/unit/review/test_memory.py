@@ -27,8 +27,9 @@ def ledger(*findings: Finding) -> Ledger:
     [
         ({}, "open since round 1"),
         ({"status": FindingStatus.FIXED}, "fixed"),
-        ({"status": FindingStatus.DISMISSED}, "dismissed:"),
-        ({"status": FindingStatus.DISMISSED, "reason": "a name"}, "dismissed because a name"),
+        ({"status": FindingStatus.DISMISSED}, "dismissed] "),
+        ({"status": FindingStatus.DISMISSED, "reason": "a name"}, "Reason: a name"),
+        ({"status": FindingStatus.IGNORED, "reason": "not confirmed"}, "set aside] "),
         ({"decision": "Keep it."}, "A human decided: Keep it."),
         ({"quote": "OMISSION"}, "something missing: It is misspelled."),
     ],
@@ -37,7 +38,7 @@ def test_a_line_tells_what_came_of_a_finding(fields: dict[str, Any], words: str)
     """A critic that knows it does not report it as new."""
     (line,) = known_findings(ledger(finding(**fields)))
 
-    assert line.startswith("f1 (clear, r, HIGH), ")
+    assert line.startswith("f1 [clear/r, HIGH, ")
     assert words in line
 
 

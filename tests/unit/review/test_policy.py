@@ -344,3 +344,19 @@ def test_the_policy_judge_uses_the_critics_suggestion_as_guidance() -> None:
     judged = policy_judge([critique(issue("c-1", suggested_fix="Say when."))], iteration=2)
 
     assert [each.guidance for each in judged.decisions] == ["Say when."]
+
+
+def test_work_on_an_issue_that_nobody_reported_leaves_the_work_order() -> None:
+    """Its literal edits would be applied although its decision was dropped."""
+    real = "### Issue: c-1 (HIGH)\n\nFix it.\n"
+    order = f"### Issue: ghost (HIGH)\n\nDelete\n\nFind:\n```\nTea\n```\n\n{real}"
+    judged = Adjudication(
+        1,
+        Verdict.REWRITE,
+        (AdjudicationDecision("ghost"), AdjudicationDecision("c-1")),
+        bill_of_work=order,
+    )
+
+    checked = check_verdict(judged, [critique(issue("c-1"))])
+
+    assert checked.bill_of_work == real

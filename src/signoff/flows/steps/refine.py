@@ -181,6 +181,7 @@ def revision_prompt(
         findings=pursued_findings(state, flow.by_id, bill),
         approved=approved_sections(state),
         unchanged_before=unchanged_before(state),
+        sources=state.source(),
         templates=flow.prompts,
     )
 

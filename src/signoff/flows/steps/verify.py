@@ -134,6 +134,6 @@ async def second_look(
             if not confirmation.confirmed:
                 continue
             why = f"it is confirmed by {verifier.config.agent}: {confirmation.reason}"
-        decisions[number] = replace(decision, status=Pursuit.PURSUING)
+        decisions[number] = replace(decision, status=Pursuit.PURSUING, rationale=None)
         notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it is pursued")
     return replace(judged, decisions=tuple(decisions), notes=tuple(notes)), answers

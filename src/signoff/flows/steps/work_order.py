@@ -126,6 +126,7 @@ def _lines(
         "impact": issue.impact,
         "location": issue.location,
         "suggested fix": issue.suggested_fix or "",
+        "guidance of the judge": decision.guidance or "",
     }
     for name, text in details.items():
         if text.strip() and flat(text) not in bill:
@@ -152,7 +153,10 @@ def _unmentioned(
 
 
 def _instruction(finding: Finding | None) -> str:
-    return f"{finding.finding} ({finding.quote})" if finding else "fix this"
+    if finding is None:
+        return "Fix this."
+    passage = "" if finding.omission else f" ({finding.quote})"
+    return f"Fix this problem: {finding.finding}{passage}"
 
 
 def wanted_edits(state: FlowState, bill: str) -> list[Edit]:
