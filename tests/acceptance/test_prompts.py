@@ -21,6 +21,7 @@ workflow:
   - {step: critique, name: review}
   - {step: adjudicate, name: judge}
   - {step: refine, name: fix, loop_to: review}
+adjudication: {instructions: Judge fairly.}
 """
 
 

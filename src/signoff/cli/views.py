@@ -69,7 +69,8 @@ class PlainView(View):
             case Retrying(run=run, effect=effect, error=error, seconds=seconds):
                 who = _label(self.timelines.get(run), effect)
                 self._print(time.time(), run, f"{who}: {error}; again in {seconds:.1f}s")
-            case Progress(run=run, step=step, text=text) if self._verbose:
+            # What a step itself reports is news; items and streamed answers are details.
+            case Progress(run=run, step=step, scope=scope, text=text) if self._verbose or not scope:
                 for each in clean(text).splitlines():
                     self._print(time.time(), run, f"{step}| {each}")
 

@@ -90,7 +90,12 @@ def previews_of_run(
     flow: Flow, history: Iterable[RecordedVisit], step: str | None = None
 ) -> list[PromptPreview]:
     """Returns the prompts of the latest visit of each step in a run, or of one step."""
-    latest = {visit.step: (visit.iteration, visit.before) for visit in history}
+    visits = list(history)
+    # The sources are read by the first step, so the state before it does not have them yet.
+    sources: Mapping[str, str] = next(
+        (v.after["sources"] for v in visits if v.after.get("sources")), {}
+    )
+    latest = {v.step: (v.iteration, {"sources": sources, **v.before}) for v in visits}
     return [
         each
         for one in _selected(flow, step)

@@ -67,19 +67,24 @@ def constraint_line(constraint: Constraint) -> str:
     return f"- {constraint.id} (priority {constraint.priority}): {summary}"
 
 
-def full_constraint(heading: str, material: ConstraintMaterial, *, qualified: bool = False) -> str:
+def full_constraint(
+    heading: str, material: ConstraintMaterial, *, qualified: bool = False, above: str = ""
+) -> str:
     """Returns everything that is needed to review by a constraint, or to check such a review.
 
     Qualified rules are listed with the id of their constraint, so that an answer about several
-    constraints can name them.
+    constraints can name them. Sources that the prompt has shown `above` are not shown again.
     """
     constraint = material.constraint
+    sources = _introduced("Compare the artifact with this material:", "SOURCES", material.sources)
+    if above and material.sources == above:
+        sources = "Compare the artifact with GOAL_SOURCES above."
     prefix = f"{constraint.id}/" if qualified else ""
     parts = [
         f"{heading} {constraint.id} (priority {constraint.priority})",
         _summary(constraint),
         "\n".join(format_rule(rule, prefix) for rule in constraint.rules),
-        _introduced("Compare the artifact with this material:", "SOURCES", material.sources),
+        sources,
         _introduced("A program checked the artifact and printed:", "ANALYSIS", material.analysis),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -149,7 +149,8 @@ def critic_prompt(
         "several": _flag(bool(also)),
         "constraint": " and ".join(", ".join(c.constraint.id for c in every).rsplit(", ", 1)),
         "constraints": "\n\n".join(
-            full_constraint("# Constraint", each, qualified=bool(also)) for each in every
+            full_constraint("# Constraint", each, qualified=bool(also), above=goal_sources)
+            for each in every
         ),
         "known": enclose("KNOWN", bullets(known)),
     }

@@ -75,6 +75,8 @@ class RefineHandler(FlowHandler):
             ),
             **carried_out(state, changed=text.strip() != state.artifact.strip()),
         }
+        if not problem and not bill.strip() and not applied.applied:
+            problem = "changed nothing: the work order leaves nothing to do"
         if problem:
             ctx.progress(f"the refinement {problem}")
             update |= keep_warnings(ctx, [f"the refinement {problem}"])
