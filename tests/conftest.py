@@ -8,10 +8,11 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A busy machine misses deadlines, and finds generating examples slow.
-settings.register_profile(
-    "signoff", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# A busy machine misses deadlines, and finds generating examples slow. A change is judged by the
+# same examples each time; `--hypothesis-profile=explore` looks for new ones.
+_PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("signoff", _PATIENT, derandomize=True)
+settings.register_profile("explore", _PATIENT, max_examples=2_000)
 settings.load_profile("signoff")
 
 

@@ -89,7 +89,8 @@ class LineMark:
 
 def plain_text(text: str) -> str:
     """Returns a text without typography and markup, line by line."""
-    plain = _RULE_LINE.sub("", _unify_characters(text).translate(_TABLE))
+    # First the table: an invisible sign between a letter and its accent would keep them apart.
+    plain = _RULE_LINE.sub("", _unify_characters(text.translate(_TABLE)).translate(_TABLE))
     # Most lines have no markup, and looking around every character of a text takes a second.
     lines = plain.split("\n")
     return "\n".join(_MARKUP.sub("", line) if _SIGNS.search(line) else line for line in lines)

@@ -259,3 +259,8 @@ def test_signs_are_found_on_their_line() -> None:
 
     assert artifact.lines_of(";;") == [(1, 1)]
     assert artifact.lines_of("**") == []
+
+
+def test_an_invisible_sign_between_a_letter_and_its_accent_does_not_matter() -> None:
+    """Text that is copied from a page has soft hyphens in odd places."""
+    assert ArtifactText("\u00c5land").contains("A\u00ad\u030a\u00adland")
