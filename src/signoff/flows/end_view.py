@@ -159,7 +159,11 @@ def _finding_line(finding: Finding) -> str:
     doubt = ", unverified" if finding.unverified else ""
     # A finding repeats text of models, which must not be able to add headings to this file.
     text = shortened(finding.finding, LONGEST)
-    return f"- [{finding.severity}] {finding.id} ({finding.constraint}{doubt}): {text}"
+    line = f"- [{finding.severity}] {finding.id} ({finding.constraint}{doubt}): {text}"
+    quote = "" if finding.omission else shortened(finding.quote, LONGEST)
+    where = shortened(finding.location, LONGEST)
+    details = [f"  {name}: {value}" for name, value in (("quote", quote), ("at", where)) if value]
+    return "\n".join([line, *details])
 
 
 def _score(findings: Sequence[Finding]) -> list[int]:
