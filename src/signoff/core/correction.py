@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.effects import Effect, Reply
+from signoff.core.one_line import one_line
 
 LONGEST_ANSWER = 20_000
 """Characters of the previous answer that a retry shows: its beginning and its end."""
@@ -16,7 +17,7 @@ LONGEST_TITLE = 400
 
 def correction(previous: str, problems: Sequence[str]) -> str:
     """Returns what a retry adds to the prompt: the previous answer and everything wrong with it."""
-    listed = [f"- {_line(each, LONGEST_PROBLEM)}" for each in problems[:MOST_PROBLEMS]]
+    listed = [f"- {one_line(each, LONGEST_PROBLEM)}" for each in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         listed.append(f"- and {len(problems) - MOST_PROBLEMS} more")
     parts = ["Your previous answer was not accepted."]
@@ -49,7 +50,7 @@ def corrected(effect: Effect, previous: Reply | None, problems: Sequence[str]) -
     payload = {**payload, "prompt": prompt}
     about = payload.get("about", {})
     if title := about.get("title"):
-        reason = _line("; ".join(problems), LONGEST_TITLE)
+        reason = one_line("; ".join(problems), LONGEST_TITLE)
         payload["about"] = {**about, "title": f"{title}; sent back: {reason}"}
     # The correction is signoff's wording. A request that every character of its prompt identifies
     # must not depend on that wording, so it is identified by its own prompt and the problems.
@@ -72,9 +73,3 @@ def _shortened(text: str) -> str:
         return text
     half = LONGEST_ANSWER // 2
     return f"{text[:half]}\n[{left_out:,} characters omitted]\n{text[-half:]}"
-
-
-def _line(text: str, most: int) -> str:
-    """Returns a text on one line, so that it cannot pass for a part of the prompt."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else f"{flat[: most - 1]}…"

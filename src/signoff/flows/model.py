@@ -38,13 +38,12 @@ from signoff.review.behaviors import (
     resolve_behavior,
 )
 from signoff.review.constraint import Constraint
-from signoff.review.critique import Critique
+from signoff.review.critique import DEFAULT_MAX_FINDINGS, MOST_ISSUES, Critique
 from signoff.review.severity import DEFAULT_BLOCK_ON, LEAST_BLOCKING, SEVERITIES, Severity
 from signoff.runtime.paths import check_path, fold_name
 from signoff.store.rundir.files import RESERVED_NAMES
 
 MOST_ITERATIONS = 1000
-MOST_FINDINGS = 500
 
 RESERVED = RESERVED_NAMES | {"iterations", "constraints", "critiques", "reviewed", "goal.yaml"}
 """Names in a run's folder that the artifact must not use."""
@@ -201,7 +200,10 @@ class FlowSettings(FileSection, FlowSection):
     """From the second round on, which constraints are read again: all, or those with open findings
     or a changed passage. Before an approval, everything is read in its final form."""
     max_findings: int = Field(
-        10, ge=1, le=MOST_FINDINGS, description=f"a whole number from 1 to {MOST_FINDINGS}"
+        DEFAULT_MAX_FINDINGS,
+        ge=1,
+        le=MOST_ISSUES,
+        description=f"a whole number from 1 to {MOST_ISSUES}",
     )
     """How many findings one critique may have; blocking ones are never cut."""
     verify: VerifyConfig | None = Field(None, description="agent and min_severity")

@@ -12,6 +12,10 @@ from signoff.review.edit import Edit
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
+MOST_ISSUES = 500
+"""Issues that are kept of one critique under all circumstances, the most severe first."""
+DEFAULT_MAX_FINDINGS = 10
+"""Issues that are kept of one critique, not counting those that block approval."""
 OMISSION = "OMISSION"
 """The evidence of an issue about something that is missing."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from signoff.core.one_line import one_line
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
 
@@ -55,16 +56,18 @@ def _lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def _line(finding: Finding) -> str:
-    passage = "something missing" if finding.omission else f'"{_cut(finding.quote, LONGEST_QUOTE)}"'
-    rule = f"/{_cut(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
+    passage = (
+        "something missing" if finding.omission else f'"{one_line(finding.quote, LONGEST_QUOTE)}"'
+    )
+    rule = f"/{one_line(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
     line = (
         f"{finding.id} [{finding.constraint}{rule}, {finding.severity.value}, {_status(finding)}] "
-        f"{passage}: {_cut(finding.finding, LONGEST_TEXT)}"
+        f"{passage}: {one_line(finding.finding, LONGEST_TEXT)}"
     )
     if finding.reason:
-        line += f" Reason: {_cut(finding.reason, LONGEST_TEXT)}"
+        line += f" Reason: {one_line(finding.reason, LONGEST_TEXT)}"
     if finding.decision:
-        line += f" A human decided: {_cut(finding.decision, LONGEST_TEXT)}"
+        line += f" A human decided: {one_line(finding.decision, LONGEST_TEXT)}"
     return line
 
 
@@ -76,9 +79,3 @@ def _status(finding: Finding) -> str:
             return "set aside"
         case other:
             return other.value
-
-
-def _cut(text: str, most: int) -> str:
-    """Returns a text on one line, so that it cannot pass for another entry."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else f"{flat[: most - 1]}…"

@@ -12,7 +12,7 @@ decide about an object in a text reply, in this order:
    material has the same entries.
 
 A refusal costs one retry that asks for a summary; a quotation that counts costs an approval that
-nobody gave. So wherever it is uncertain, an object is quoted.
+no reviewer gave. So wherever it is uncertain, an object is quoted.
 """
 
 from __future__ import annotations

@@ -15,7 +15,13 @@ from typing import Any
 
 from signoff.core.effects import Reply
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
-from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.critique import (
+    DEFAULT_MAX_FINDINGS,
+    MOST_ISSUES,
+    Critique,
+    CritiqueIssue,
+    Overall,
+)
 from signoff.review.edit import Edit, EditKind
 from signoff.review.fields import Fields, Unreadable, clean
 from signoff.review.judge_reply import find_adjudication
@@ -25,10 +31,6 @@ from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITI
 
 __all__ = ["MOST_ISSUES", "Unreadable", "parse_adjudication", "parse_critique"]
 
-MOST_ISSUES = 500
-"""Issues that are kept of one critique under all circumstances, the most severe first."""
-DEFAULT_MOST_ISSUES = 10
-"""Issues that are kept of one critique, not counting those that block approval."""
 MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
 MOST_PROBLEMS = 20
@@ -48,7 +50,7 @@ def parse_critique(
     rules: Mapping[str, Severity] | None = None,
     owner: Callable[[CritiqueIssue], str] | None = None,
     material: Material | None = None,
-    most_issues: int = DEFAULT_MOST_ISSUES,
+    most_issues: int = DEFAULT_MAX_FINDINGS,
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
 ) -> Critique:
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.

@@ -29,7 +29,7 @@ def check_verdict(
     notes: list[str] = []
     assigned = _assign(adjudication.decisions, cases, notes)
     decisions = tuple(_decision(case, assigned.get(case.key, []), notes) for case in cases)
-    # What nobody reported is not fixed either, and its literal edits are not applied.
+    # What no critic reported is not fixed either, and its literal edits are not applied.
     work_order = without_issues(adjudication.bill_of_work, _unreported(adjudication, cases))
     checked = replace(adjudication, decisions=decisions, bill_of_work=work_order)
     blocking = checked.pursued(block_on)

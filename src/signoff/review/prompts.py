@@ -18,7 +18,7 @@ from typing import Any
 
 from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, compress_constraints
-from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue
 from signoff.review.prompt_text import (
     ConstraintMaterial,
     bullets,
@@ -37,7 +37,6 @@ from signoff.review.template import built_in, fill
 
 LONGEST_GOAL = 20_000
 """Characters of the goal that reviewers and fixers get; the author gets all of it."""
-MAX_FINDINGS = 10
 
 _OF_CONSTRAINT = ("constraint", "constraints", "known", "several")
 """The values of a critic's prompt that are not the same for all critics of a step."""
@@ -128,7 +127,7 @@ def critic_prompt(
     known: Sequence[str] = (),
     goal_sources: str = "",
     structured: bool = False,
-    max_findings: int = MAX_FINDINGS,
+    max_findings: int = DEFAULT_MAX_FINDINGS,
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
     """Returns the prompt for a critic; its beginning is the same for all constraints.

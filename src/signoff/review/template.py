@@ -15,7 +15,7 @@ from pathlib import Path
 
 SUFFIX = ".md"
 LONGEST_TEMPLATE = 100_000
-"""Characters; a longer file is not a template that somebody wrote."""
+"""Characters; a longer file is not a template that a user wrote."""
 
 REQUIRED: Mapping[str, frozenset[str]] = {
     "author": frozenset({"goal"}),

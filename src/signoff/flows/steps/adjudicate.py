@@ -196,7 +196,7 @@ class AdjudicateHandler(FlowHandler):
 
     @property
     def _verification(self) -> VerifyConfig:
-        """Who confirms findings; the judge itself, asked again, if the flow names nobody."""
+        """Who confirms findings; the judge itself, asked again, if the flow names no agent."""
         return self.flow.config.verify or VerifyConfig(agent=self.agent)
 
     def _has_nothing_to_decide(self, critiques: Sequence[Critique]) -> bool:

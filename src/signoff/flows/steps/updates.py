@@ -13,6 +13,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.effects import ProductPrompt
+from signoff.core.one_line import one_line
 from signoff.core.requests import Answer, Question
 from signoff.flows.state import FlowState
 from signoff.review.critique import Critique
@@ -84,8 +85,7 @@ def at_limit_reason(why: str, ledger: Ledger) -> str:
 
 def shortened(text: str, longest: int = LONGEST) -> str:
     """Returns a text on one line, cut to a length that fits into a list."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= longest else f"{flat[: longest - 1]}…"
+    return one_line(text, longest)
 
 
 def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:

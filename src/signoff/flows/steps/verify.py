@@ -111,8 +111,8 @@ async def second_look(
 ) -> tuple[Adjudication, list[dict[str, Any]]]:
     """Returns a verdict in which a dismissed CRITICAL issue is pursued if it is confirmed.
 
-    A wrong dismissal of such an issue is the most expensive mistake of a judge: nobody reports it
-    again. One that was pursued before and is still there stays pursued. What a human has decided
+    A wrong dismissal of such an issue is the most expensive mistake of a judge: no critic reports
+    it again. One that was pursued before and is still there stays pursued. What a human has decided
     is not questioned. Also returns the answers to keep.
     """
     reports = {i.finding_id: (c, i) for c in critiques for i in c.issues if i.finding_id}
