@@ -4,6 +4,7 @@ SignoffError
 ├── AuthorError                 the author of the workflow
 │   ├── InvalidWorkflow         the definition has problems (all of them listed)
 │   ├── InvalidParams           parameters do not fit what the steps declare
+│   ├── InvalidTemplate         a template cannot be rendered (all problems listed)
 │   ├── HandlerFailed           a handler raised
 │   ├── BadHandlerResult        a handler did not return (Outcome, dict)
 │   ├── UnmappedOutcome         an outcome has no edge
@@ -111,6 +112,14 @@ class InvalidParams(AuthorError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: Sequence[Problem] = tuple(problems)
         super().__init__("; ".join(str(p) for p in self.problems))
+
+
+class InvalidTemplate(AuthorError):
+    """The template cannot be rendered."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
 
 
 class HandlerFailed(AuthorError):
