@@ -20,6 +20,7 @@ SignoffError
 │   ├── StaleApproval           the content changed after the approver saw it
 │   ├── RunBusy                 another process is driving the run
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
+│   ├── UnreadableFile          a file of a run is missing, or cannot be recorded as text
 │   ├── ConfigError             a settings file is wrong
 │   ├── NotAllowed              a safety rule forbids it
 │   ├── ProviderError           a provider of a profile cannot do its work
@@ -197,6 +198,10 @@ class RunBusy(OperatorError):
 
 class DefinitionChanged(OperatorError):
     """The workflow has changed since the run was started."""
+
+
+class UnreadableFile(OperatorError):
+    """A file of the run is missing, or its content cannot be recorded as text."""
 
 
 class ConfigError(OperatorError):
