@@ -21,6 +21,7 @@ SignoffError
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
 │   ├── ConfigError             a settings file is wrong
 │   ├── NotAllowed              a safety rule forbids it
+│   ├── ProviderError           a provider of a profile cannot do its work
 │   └── StoreError              the database
 │       ├── StoreBusy           locked by another process for too long
 │       ├── StoreDamaged        not readable as a signoff database
@@ -195,6 +196,10 @@ class ConfigError(OperatorError):
 
 class NotAllowed(OperatorError):
     """A safety rule forbids this."""
+
+
+class ProviderError(OperatorError):
+    """A provider cannot do its work; check its configuration."""
 
 
 class StoreError(OperatorError):
