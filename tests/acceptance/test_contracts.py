@@ -51,7 +51,7 @@ def example(
 @pytest.fixture
 def editing(example: ExampleProject) -> ExampleProject:
     """The book editing example with its sample book."""
-    from signoff.app.loading import import_file
+    from signoff.documents.python_files import import_file
 
     example.copy("book_editing")
     import_file(example.folder / "sample.py").make_sample(example.folder / "book.db")

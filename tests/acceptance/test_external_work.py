@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from signoff.app.loading import import_file
+from signoff.documents.python_files import import_file
 from tests.acceptance import book_editing_worker
 from tests.acceptance.book_workflow import WORKER, WORKFLOW
 from tests.acceptance.cli_project import PROGRAM, CliProject, CommandResult

@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from signoff.app.loading import import_file, make_importable
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Status
+from signoff.documents.python_files import import_file, make_importable
 from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import InboxItem, Store

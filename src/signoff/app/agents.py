@@ -11,9 +11,9 @@ from signoff import plugins
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.agents.options import option_names
-from signoff.app.loading import make_importable
 from signoff.app.settings import AgentSettings, Settings
 from signoff.core.effects import AgentRequest, Reply
+from signoff.documents.python_files import make_importable
 from signoff.errors import AgentBadRequest, ConfigError, Problem
 from signoff.remedies import Resume
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of

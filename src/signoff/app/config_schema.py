@@ -148,8 +148,8 @@ def check(
         problems.extend(mistake.problem(origin) for mistake in mistakes_of(error, form))
         return {}
     return {
-        ".".join(map(str, path)): Value(value, origin(path))
-        for path, value in _leaves(read.model_dump(exclude_unset=True))
+        ".".join(path): Value(value, origin(path), path)
+        for path, value in _leaves(read, read.model_dump(exclude_unset=True, by_alias=True))
         if path != ("version",)
     }
 
@@ -168,12 +168,26 @@ def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:
     return create_model("ConfigFile", __base__=ConfigFile, **sections) if sections else ConfigFile
 
 
-def _leaves(values: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def _leaves(
+    model: Any, values: Mapping[str, Any], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yields every single setting; `values` are those of `model`, as they are in the file.
+
+    Sections, agents and roles have settings inside. Any other mapping is one value, which a
+    file of higher precedence replaces as a whole.
+    """
+    inner = _inner(model)
     for key, value in values.items():
-        here = (*path, str(key))
-        # Sections are at most two levels deep; an agent's option is a single value.
-        depth = 2 if here[0] == "agents" else 1
-        if isinstance(value, Mapping) and len(here) <= depth:
-            yield from _leaves(value, here)
+        here = (*path, key)
+        if isinstance(inner.get(key), BaseModel) or here in (("agents",), ("roles",)):
+            yield from _leaves(inner[key], value, here)
         else:
             yield here, value
+
+
+def _inner(model: Any) -> Mapping[str, Any]:
+    """Returns what a section, or the mapping of agents, consists of, by key."""
+    if not isinstance(model, BaseModel):
+        return dict(model)
+    fields = {field.alias or name: name for name, field in type(model).model_fields.items()}
+    return {key: getattr(model, name) for key, name in fields.items()}

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from signoff import plugins
 from signoff.app.home import Home
-from signoff.app.loading import import_file, make_importable
 from signoff.app.notations import compile_path
 from signoff.core.workflow import Workflow
 from signoff.documents.files import display_path
+from signoff.documents.python_files import import_file, make_importable
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 from signoff.light_dataclass import light_dataclass

@@ -16,10 +16,10 @@ from signoff import plugins
 from signoff.agents.base import Health
 from signoff.app.agents import build_agents, check_agents, roles_without_agent
 from signoff.app.home import ELSEWHERE, Home, find_home
-from signoff.app.loading import make_importable
 from signoff.app.next_commands import next_command, next_commands
 from signoff.app.project import database_path, open_store
 from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
+from signoff.documents.python_files import make_importable
 from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
 from signoff.remedies import CheckSetup, InitProject, Install, PullModel, ShowSettings
 from signoff.runtime.ports import Capabilities, capabilities_of

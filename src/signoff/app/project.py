@@ -64,7 +64,7 @@ class Project:
         """Gives an engine for this project; run directories are up to date when it exits."""
         # Imported here because commands that only list runs should stay fast.
         from signoff.app.agents import agent_limits, build_agents
-        from signoff.app.loading import make_importable
+        from signoff.documents.python_files import make_importable
         from signoff.runtime.engine import Engine
         from signoff.store.rundir.files import RunFiles
         from signoff.store.rundir.projection import Projection

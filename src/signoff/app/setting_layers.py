@@ -11,6 +11,8 @@ class Value(NamedTuple):
 
     value: Any
     origin: str
+    path: tuple[str, ...] = ()
+    """The keys that lead to it in a file; empty where the dots of its key tell them apart."""
 
 
 Layer = Mapping[str, Value]

@@ -208,13 +208,13 @@ def _from_command_line(options: Mapping[str, Any]) -> Iterator[tuple[str, Value]
 def _check(settings: Iterable[tuple[str, Value]], problems: list[Problem]) -> Layer:
     raw: dict[str, Any] = {}
     origins: dict[tuple[str | int, ...], str] = {}
-    for key, (value, origin) in settings:
+    for key, setting in settings:
         section, _, name = key.partition(".")
         if name:
-            raw.setdefault(section, {})[name] = value
+            raw.setdefault(section, {})[name] = setting.value
         else:
-            raw[key] = value
-        origins[tuple(key.split("."))] = origin
+            raw[key] = setting.value
+        origins[tuple(key.split("."))] = setting.origin
     if not raw:
         return {}
     from signoff.app.config_schema import check
@@ -234,8 +234,10 @@ def _merge(layers: Iterable[Layer]) -> Settings:
     sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}}
     for key, setting in values.items():
         section, dot, name = key.partition(".")
-        if dot:
-            sections.setdefault(section, {})[name] = setting.value
+        if section == "agents":
+            sections[section][name] = setting.value
+        elif dot:
+            _put(sections, setting.path or (section, name), setting.value)
         else:
             plain[key] = setting.value
     limits = {name: value for name, value in sections.pop("limits").items() if value is not None}
@@ -247,6 +249,15 @@ def _merge(layers: Iterable[Layer]) -> Settings:
         values=values,
         **plain,
     )
+
+
+def _put(sections: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Stores a setting under the keys that lead to it."""
+    *outer, last = path
+    inner = sections
+    for key in outer:
+        inner = inner.setdefault(key, {})
+    inner[last] = value
 
 
 def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:

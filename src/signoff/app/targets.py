@@ -15,7 +15,6 @@ from typing import Any
 
 from signoff.app.discovery import NAME, DiscoveredWorkflow, Discovery, discover
 from signoff.app.home import expected_home
-from signoff.app.loading import import_file, import_named, make_importable
 from signoff.app.notations import (
     compile_context,
     compile_named,
@@ -25,6 +24,7 @@ from signoff.app.notations import (
 )
 from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
+from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext

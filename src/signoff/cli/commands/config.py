@@ -35,9 +35,9 @@ def show(out: Output) -> None:
     """Show all settings and where each comes from."""
     settings = load_settings(find_home(Path.cwd(), os.environ), os.environ).masked()
     if out.as_json:
-        out.json({key: setting._asdict() for key, setting in settings.items()})
+        out.json({key: {"value": s.value, "origin": s.origin} for key, s in settings.items()})
         return
-    rows = [(key, _format(value), origin) for key, (value, origin) in settings.items()]
+    rows = [(key, _format(s.value), s.origin) for key, s in settings.items()]
     out.table(("SETTING", "VALUE", "FROM"), rows)
 
 
