@@ -81,6 +81,8 @@ def _within_limits(files: Mapping[str, str]) -> dict[str, str]:
     for path, text in files.items():
         most = min(LONGEST_FILE, left)
         cut = len(text) > most
-        shown[path] = f"{text[:most]}\n[cut here: {len(text) - most:,} characters more]" if cut else text
+        shown[path] = (
+            f"{text[:most]}\n[cut here: {len(text) - most:,} characters more]" if cut else text
+        )
         left -= min(len(text), most)
     return shown
