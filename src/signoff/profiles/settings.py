@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, create_model
 from signoff.documents.sections import Section
 from signoff.errors import Problem
 from signoff.light_dataclass import light_dataclass
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.transitions import TransitionTable
 
 MANUAL = "manual"
 SECTION = "profiles"
@@ -19,8 +21,9 @@ ROLES = ("planner", "generator", "reviewer", "reviser")
 
 STAGES = tuple(
     f"{phase}.{stage}"
-    for phase in ("plan", "generate", "review", "revise")
-    for stage in ("prompt", "response")
+    for phase in WorkflowPhase
+    for stage in WorkflowStage
+    if TransitionTable.commands(phase, stage)
 )
 """The stages that have an approver."""
 
