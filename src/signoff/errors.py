@@ -4,6 +4,7 @@ SignoffError
 ├── AuthorError                 the author of the workflow
 │   ├── InvalidWorkflow         the definition has problems (all of them listed)
 │   ├── InvalidParams           parameters do not fit what the steps declare
+│   ├── InvalidTemplate         a template cannot be rendered (all problems listed)
 │   ├── HandlerFailed           a handler raised
 │   ├── BadHandlerResult        a handler did not return (Outcome, dict)
 │   ├── UnmappedOutcome         an outcome has no edge
@@ -19,6 +20,7 @@ SignoffError
 │   ├── StaleApproval           the content changed after the approver saw it
 │   ├── RunBusy                 another process is driving the run
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
+│   ├── UnreadableFile          a file of a run is missing, or cannot be recorded as text
 │   ├── ConfigError             a settings file is wrong
 │   ├── NotAllowed              a safety rule forbids it
 │   ├── ProviderError           a provider of a profile cannot do its work
@@ -113,6 +115,14 @@ class InvalidParams(AuthorError):
         super().__init__("; ".join(str(p) for p in self.problems))
 
 
+class InvalidTemplate(AuthorError):
+    """The template cannot be rendered."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
+
+
 class HandlerFailed(AuthorError):
     """A handler raised; fix it and resume the run."""
 
@@ -188,6 +198,10 @@ class RunBusy(OperatorError):
 
 class DefinitionChanged(OperatorError):
     """The workflow has changed since the run was started."""
+
+
+class UnreadableFile(OperatorError):
+    """A file of the run is missing, or its content cannot be recorded as text."""
 
 
 class ConfigError(OperatorError):

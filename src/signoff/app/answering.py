@@ -16,10 +16,18 @@ from typing import Any, assert_never
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
-from signoff.core.requests import AnswerForm, ItemState, check_answer, describe_default
-from signoff.errors import AgentBadOutput, InvalidAnswer, StaleApproval, UnsafePath, UsageError
+from signoff.core.requests import AnswerForm, Edits, ItemState, check_answer, describe_default
+from signoff.errors import (
+    AgentBadOutput,
+    InvalidAnswer,
+    StaleApproval,
+    UnreadableFile,
+    UnsafePath,
+    UsageError,
+)
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
+from signoff.runtime.file_read import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.answers import FileAnswer
@@ -48,7 +56,8 @@ class AnswerInput:
     at: float | None = None
     """When it was given, in seconds since 1970; None means now."""
     extras: Mapping[str, Any] = field(default_factory=dict)
-    """What a worker submits in addition to the result, by the names of the notation's options."""
+    """What a worker submits in addition to the result, by the names of the notation's options, or
+    what a surface adds to a decision."""
 
 
 def record_answer(project: Project, number: int, answer: AnswerInput) -> InboxItem:
@@ -60,9 +69,9 @@ def record_answer(project: Project, number: int, answer: AnswerInput) -> InboxIt
     _check_in_time(item, form, at)
     _check_digest(item, answer.digest)
     value = check_answer(form, answer.value, answer.text)
+    read = {"failed": True} if answer.failed else _read_value(item, form, value, answer.extras)
     if value is True:
-        _check_file(project, item, form)
-    read = {"failed": True} if answer.failed else _parse_response(form, value, answer.extras)
+        read |= _read_file(project, item, form)
     stored = project.secrets.hide_in({"value": value, "text": answer.text, **read})
     by = answer.by or current_user()
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
@@ -172,8 +181,15 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     )
 
 
-def _parse_response(form: dict[str, Any], value: Any, extras: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the parsed value of a response; raises if it does not match its schema."""
+def _read_value(
+    item: InboxItem, form: dict[str, Any], value: Any, extras: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns what is stored along with a value: the parsed value of a response, and extras.
+
+    Raises if a response does not match its schema.
+    """
+    if item.kind.answer_form is not AnswerForm.WORK:
+        return {"extras": dict(extras)} if extras else {}
     if not form.get("schema") and not extras:
         return {}
     result = _parse_value(value, form.get("schema"))
@@ -227,12 +243,27 @@ def _check_digest(item: InboxItem, digest: str | None) -> None:
         )
 
 
-def _check_file(project: Project, item: InboxItem, form: dict[str, Any]) -> None:
-    """Refuses to approve a file that has changed since the request showed it."""
-    files = ApprovedFiles(project.store, RunFiles(project.home.runs))
+def _read_file(project: Project, item: InboxItem, form: dict[str, Any]) -> dict[str, Any]:
+    """Returns the text of the file that is approved, if the approver may have edited it."""
+    files = RunFiles(project.home.runs)
+    if form.get("edits") != Edits.ACCEPT:
+        _check_file(project, files, item, form)
+        return {}
     try:
-        as_shown = files.unchanged(item.run, form)
-    except UnsafePath as error:
+        file = read_text(files, project.secrets, item.run, form["path"])
+    except (UnsafePath, UnreadableFile) as error:
+        raise InvalidAnswer(f"request #{item.id} cannot be approved: {error}") from error
+    if file is None:
+        missing = file_path(project.folder(item.run), form["path"])
+        raise InvalidAnswer(f"{missing} is missing; create it, then approve request #{item.id}")
+    return {"content": file.text, "content_digest": file.digest}
+
+
+def _check_file(project: Project, files: RunFiles, item: InboxItem, form: dict[str, Any]) -> None:
+    """Refuses to approve a file that has changed since the request showed it."""
+    try:
+        as_shown = ApprovedFiles(project.store, files).unchanged(item.run, form)
+    except (UnsafePath, UnreadableFile) as error:
         raise StaleApproval(
             f"cannot compare {form['path']} with what was shown: {error}"
         ) from error

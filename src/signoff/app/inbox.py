@@ -52,6 +52,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "options": options_of(form),
         "shown": form.get("shown") or {},
         "path": form.get("path"),
+        "edits": form.get("edits"),
         "schema": form.get("schema"),
         "question_id": form.get("question_id"),
         "digest": item.digest,
@@ -75,6 +76,7 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
         "text": answer.get("text") or "",
         "by": item.answered_by,
         "at": item.answered_at,
+        **{name: answer[name] for name in ("content_digest", "extras") if name in answer},
     }
 
 

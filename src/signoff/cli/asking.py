@@ -20,7 +20,7 @@ import click
 from signoff.app.answering import AnswerInput, form_of, record_answer, title_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.cli.headline import deadline_lines
+from signoff.cli.headline import deadline_lines, file_line
 from signoff.cli.terminal import discard_typed
 from signoff.cli.text import clean, styled, wrapped
 from signoff.core.digest import SHORT
@@ -234,7 +234,7 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
         if len(visible) < len(lines):
             _print(f"  │ … {len(lines) - len(visible)} more lines", style="dim")
     if form.get("path"):
-        _print(f"  file: {clean(form['path'])}", style="dim")
+        _print(f"  {file_line(form)}", style="dim")
 
 
 def _read(path: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from signoff.cli.text import moment, near, one_line
-from signoff.core.requests import ItemState
+from signoff.cli.text import clean, moment, near, one_line
+from signoff.core.requests import Edits, ItemState
 
 WIDTH = 200
 
@@ -30,6 +30,12 @@ def detail_lines(request: Mapping[str, Any]) -> Iterator[str]:
         if request["prompt_file"]:
             yield f"prompt: {near(Path(request['prompt_file']))}"
     yield from deadline_lines(request, time.time())
+
+
+def file_line(request: Mapping[str, Any]) -> str:
+    """Returns the file of an approval, and whether its approver may edit it."""
+    note = " (you can edit it before you approve)" if request.get("edits") == Edits.ACCEPT else ""
+    return f"file: {clean(request['path'])}{note}"
 
 
 def deadline_lines(request: Mapping[str, Any], now: float) -> Iterator[str]:

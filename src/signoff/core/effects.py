@@ -31,6 +31,7 @@ class EffectKind(StrEnum):
     ASK = "ask"
     COMMAND = "command"
     WRITE = "write"
+    READ = "read"
     WAIT = "wait"
     PARK = "park"
     MAP = "map"
@@ -183,3 +184,13 @@ class Written:
 
     path: str
     digest: str
+
+
+@light_dataclass(frozen=True, slots=True)
+class FileRead:
+    """A file of the run directory, as it was when the run read it."""
+
+    path: str
+    text: str
+    digest: str
+    """The sha256 of the file."""

@@ -75,6 +75,15 @@ class ItemState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+class Edits(StrEnum):
+    """What counts when the file of an approval is changed before it is approved."""
+
+    REFUSE = "refuse"
+    """Only what was shown can be approved."""
+    ACCEPT = "accept"
+    """The approver may edit or create the file; the text found at the approval counts."""
+
+
 @dataclass(frozen=True)
 class Option:
     """One thing a human can choose."""
@@ -103,6 +112,8 @@ class Request:
     """What there is to choose from; empty for anything but a choice."""
     path: str = ""
     """The file in the run directory that an approval is about."""
+    edits: Edits = Edits.REFUSE
+    """Whether the approver may edit that file first."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema that a response must match."""
     about: Mapping[str, Any] = field(default_factory=dict)
@@ -133,6 +144,10 @@ class Request:
                 return _one_of(self._listed_options(), self.default, AT_DEADLINE)
             except InvalidAnswer as error:
                 raise UsageError(f"default= {error}") from error
+        if self.edits is Edits.ACCEPT and self.default is True:
+            raise UsageError(
+                "default= must be False with edits='accept': only a human edits a file"
+            )
         expected: type = bool if answer_form is AnswerForm.DECISION else str
         if not isinstance(self.default, expected):
             raise UsageError(f"default= must be {self._valid_default()}, not {self.default!r}")
@@ -170,6 +185,8 @@ class Request:
         mappings = {"shown": self.shown, "schema": self.schema, "about": self.about}
         form |= {name: dict(value) for name, value in mappings.items() if value}
         texts = {"question_id": self.question_id, "path": self.path}
+        if self.edits is Edits.ACCEPT:
+            texts["edits"] = self.edits.value
         return form | {name: value for name, value in texts.items() if value}
 
     def _listed_options(self) -> list[dict[str, Any]]:
@@ -194,15 +211,30 @@ def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Reque
     return Request(kind=RequestKind.CHOICE, prompt=prompt, options=listed, **common)
 
 
-def Approval(prompt: str, content: Any = None, *, path: str = "", **common: Any) -> Request:  # noqa: N802
+def Approval(  # noqa: N802
+    prompt: str, content: Any = None, *, path: str = "", edits: str = Edits.REFUSE, **common: Any
+) -> Request:
     """Asks for a yes or no to exactly this content.
 
     With `path`, the content is also in that file of the run directory. The approval is valid
     for the file as it was shown: if it changes before the approval is given, or before the run
     continues with it, the approval is refused as stale and the file has to be approved again.
+
+    With `edits="accept"`, the approver may edit the file first, or create it. The text found when
+    the approval is given is recorded and is the `content` of the answer; later edits don't count.
     """
-    shown = {"content": content}
-    return Request(kind=RequestKind.APPROVAL, prompt=prompt, shown=shown, path=path, **common)
+    if edits not in tuple(Edits):
+        raise UsageError(f"edits= must be {' or '.join(map(repr, map(str, Edits)))}, not {edits!r}")
+    if edits == Edits.ACCEPT and not path:
+        raise UsageError("edits='accept' needs path=, the file that the approver may edit")
+    return Request(
+        kind=RequestKind.APPROVAL,
+        prompt=prompt,
+        shown={"content": content},
+        path=path,
+        edits=Edits(edits),
+        **common,
+    )
 
 
 def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any) -> Request:  # noqa: N802
@@ -229,6 +261,12 @@ class Answer:
     """The parsed value of a response that was requested with a schema."""
     failed: bool = False
     """Whether the work failed; the value is the reason then."""
+    content: str | None = None
+    """The text of the file that was approved with `edits="accept"`."""
+    content_digest: str = ""
+    """The sha256 of that file."""
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    """What the surface on which the answer was given added to it."""
 
     @property
     def approved(self) -> bool:

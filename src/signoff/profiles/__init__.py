@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
     from signoff.profiles.providers import FsAbility as FsAbility
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
+    from signoff.profiles.templates import render_template as render_template
     from signoff.profiles.transitions import Action as Action
     from signoff.profiles.transitions import TransitionResult as TransitionResult
     from signoff.profiles.transitions import TransitionTable as TransitionTable
@@ -61,6 +62,7 @@ _HOMES = {
         "FsAbility",
         "StandardsProvider",
     ),
+    "signoff.profiles.templates": ("render_template",),
     "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
 }
 __all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above

@@ -255,7 +255,10 @@ class FilePort(Protocol):
         ...
 
     def read(self, run: str, path: str) -> bytes | None:
-        """Returns what a file of a run holds; None when there is none; raises `UnsafePath`."""
+        """Returns what a file of a run holds; None when there is none.
+
+        Raises `UnsafePath`, or `UnreadableFile` for anything but a regular file of a sensible size.
+        """
         ...
 
     def working_copies(self, run: str) -> Path:

@@ -16,14 +16,17 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
-from signoff.core.requests import Answer, ItemState, Request, RequestKind
+from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
-from signoff.errors import UnsafePath
+from signoff.errors import UnreadableFile, UnsafePath
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForAnswer
+
+_OPTIONAL = ("failed", "content", "content_digest", "extras")
+"""Parts of an answer that most answers don't have."""
 
 BY_HUMAN = "?person"
 """Suffix of the effect id of a request to a human who answers in an agent's place."""
@@ -128,8 +131,8 @@ class RunInbox:
         try:
             if self.files.unchanged(item.run, form):
                 return None
-        except UnsafePath:
-            pass  # The file was replaced by a link.
+        except (UnsafePath, UnreadableFile):
+            pass  # The file was replaced by a link, a folder or the like.
         return ApprovalStale(str(form["path"]), item.answered_by or "", item.id)
 
     def _open(self, identity: EffectId, form: dict[str, object], before: str = "") -> float | None:
@@ -161,8 +164,8 @@ class RunInbox:
             "at": item.answered_at or 0.0,
             "parsed": stored.get("parsed"),
         }
-        if stored.get("failed"):
-            reply["failed"] = True
+        # Left out unless they are set, so that replies look as they did before these existed.
+        reply |= {name: stored[name] for name in _OPTIONAL if name in stored}
         self.journal.used.append(item.id)
         self.journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))
         return Answer(**reply)
@@ -180,12 +183,13 @@ class ApprovedFiles:
     files: FilePort
 
     def unchanged(self, run: str, form: Mapping[str, Any]) -> bool:
-        """Tells whether the file of a request is as it was shown; raises `UnsafePath`.
+        """Tells whether the file of a request is as it was shown.
 
-        A request without a file is always unchanged.
+        A request has nothing that could change if it has no file, or if its approver may edit the
+        file: the text that was approved is recorded then. Raises `UnsafePath` or `UnreadableFile`.
         """
         path = form.get("path")
-        if not path:
+        if not path or form.get("edits") == Edits.ACCEPT:
             return True
         data = self.files.read(run, path)
         expected = self._expected_digest(run, form)
@@ -197,11 +201,16 @@ class ApprovedFiles:
         if isinstance(content, str):
             return text_digest(content)
         written = None
+        files: dict[str, Any] = {}
         rows = self.store.journal(self.store.row(run).id)
         # Digests are stored in the event itself, so the long texts need not be loaded.
         for event in events_in(rows, lambda digest: digest):
-            if not isinstance(event, ev.EffectFinished) or not isinstance(event.reply, dict):
-                continue
-            if event.reply.get("path") == form["path"] and "digest" in event.reply:
-                written = event.reply["digest"]
+            match event:
+                case ev.EffectStarted(payload={"path": path}):
+                    # What a human edited and approved counts like what the run wrote; what the
+                    # run only read does not.
+                    files[event.id] = path if event.kind is not EffectKind.READ else None
+                case ev.EffectFinished(reply={"digest": found} | {"content_digest": found}):
+                    if files.get(event.id) == form["path"]:
+                        written = str(found)
         return written

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from signoff.cli.headline import WIDTH, detail_lines, headline
+from signoff.cli.headline import WIDTH, detail_lines, file_line, headline
 from signoff.cli.text import moment
 
 
@@ -57,3 +57,11 @@ def test_a_deadline_is_shown_wherever_the_request_is_listed(
     asked = request("Ship?", deadline=at, state=state, at_deadline="it counts as rejected")
 
     assert list(detail_lines(asked)) == ([expected.format(at=moment(at))] if expected else [])
+
+
+def test_the_line_of_a_file_says_whether_it_may_be_edited() -> None:
+    """A user who does not know that would reject instead."""
+    assert file_line({"path": "plan.md", "edits": None}) == "file: plan.md"
+    assert file_line({"path": "plan.md", "edits": "accept"}).endswith(
+        "(you can edit it before you approve)"
+    )

@@ -269,3 +269,29 @@ def test_every_kind_of_request_has_a_form_of_answer() -> None:
         "choice": AnswerForm.PICK,
         "response": AnswerForm.WORK,
     }
+
+
+def test_a_form_names_edits_only_if_they_are_accepted() -> None:
+    """The form identifies the request: those of earlier versions must not change."""
+    strict = Approval("Ship?", path="a.md", edits="refuse")
+
+    assert strict.to_json() == Approval("Ship?", path="a.md").to_json()
+    assert "edits" not in strict.to_json()
+    assert Approval("Ship?", path="a.md", edits="accept").to_json()["edits"] == "accept"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"edits": "accept"}, "needs path="),
+        ({"edits": "yes", "path": "a.md"}, "'refuse' or 'accept', not 'yes'"),
+        (
+            {"edits": "accept", "path": "a.md", "deadline": timedelta(1), "default": True},
+            "must be False",
+        ),
+    ],
+)
+def test_edits_that_cannot_work_are_refused(options: dict[str, Any], problem: str) -> None:
+    """A deadline that approves would approve what no one has looked at."""
+    with pytest.raises(UsageError, match=problem):
+        Approval("Ship?", **options)

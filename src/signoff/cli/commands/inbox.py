@@ -9,7 +9,7 @@ import click
 
 from signoff.app.answering import find_item, request_number
 from signoff.app.inbox import open_requests, request_to_json
-from signoff.cli.headline import deadline_lines, detail_lines, headline
+from signoff.cli.headline import deadline_lines, detail_lines, file_line, headline
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import ago, clean, moment, one_line
@@ -99,5 +99,5 @@ def _show_content(request: dict[str, Any], out: Output) -> None:
         for line in text.splitlines():
             out.line(f"    │ {line}")
     if request["path"]:
-        out.line(f"    file: {request['path']}")
+        out.line(f"    {file_line(request)}")
     out.line(f"    digest: {request['digest']}")

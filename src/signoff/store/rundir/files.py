@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from signoff.errors import UnsafePath
+from signoff.documents.regular_files import read_regular
+from signoff.errors import UnreadableFile, UnsafePath
 from signoff.runtime.paths import safe_path
-from signoff.store.rundir.disk import Disk, read_regular_file
+from signoff.store.rundir.disk import LARGEST_READ, Disk
 
 LATEST = "latest"
 """Next to the runs: points to the newest one."""
@@ -47,11 +48,19 @@ class RunFiles:
         self._disk.put(file_path(run_folder(self._root, run), path), encode_text(text))
 
     def read(self, run: str, path: str) -> bytes | None:
-        """Returns a file's content; None if it is not a regular file or too large.
+        """Returns a file's content; None if there is none.
 
-        Raises `UnsafePath`.
+        Raises `UnsafePath`, or `UnreadableFile` if it is not a regular file or too large.
         """
-        return read_regular_file(file_path(run_folder(self._root, run), path))
+        try:
+            data = read_regular(file_path(run_folder(self._root, run), path), LARGEST_READ)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise UnreadableFile(f"cannot read {path}: {error.strerror}") from error
+        if len(data) > LARGEST_READ:
+            raise UnreadableFile(f"{path} is larger than {LARGEST_READ // 2**20} MiB")
+        return data
 
     def working_copies(self, run: str) -> Path:
         """Returns the folder for a run's working copies, outside the run's own folder."""

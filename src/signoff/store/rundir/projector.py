@@ -244,7 +244,13 @@ class Projector:
         path = form.get("path")
         if not path or reply.get("value") is not True:
             return
-        content = (form.get("shown") or {}).get("content")
+        content = reply.get("content")
+        if content is not None:
+            # The approver may have edited the file, and the run continues with what was found, so
+            # it counts like a write.
+            self._record_write(path, content)
+        else:
+            content = (form.get("shown") or {}).get("content")
         text = content if isinstance(content, str) else self._last_writes.get(path)
         if text is not None:
             self.approved[path] = text

@@ -98,6 +98,8 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
         question["response_file"] = response_name(item.id)
     if form.get("shown"):
         question["shown"] = form["shown"]
+    if form.get("edits"):
+        question |= {"path": form["path"], "edits": form["edits"]}
     return question
 
 

@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from signoff.core.digest import text_digest
-from signoff.errors import UnsafePath
+from signoff.errors import UnreadableFile, UnsafePath
+from signoff.store.rundir.disk import LARGEST_READ
 from signoff.store.rundir.files import RunFiles, encode_text
 
 
@@ -21,8 +23,22 @@ def test_a_file_is_read_back_as_bytes(tmp_path: Path) -> None:
 
     assert files.read("demo", "plan.md") == "é\r\n".encode()
     assert files.read("demo", "missing.md") is None
+    assert files.read("demo", "plan.md/inside") is None
     with pytest.raises(UnsafePath):
         files.read("demo", "../other/plan.md")
+
+
+def test_what_is_not_a_regular_file_of_a_sensible_size_cannot_be_read(tmp_path: Path) -> None:
+    """A pipe would block the run forever."""
+    files = RunFiles(tmp_path)
+    files.write("demo", "plan.md", "")
+    folder = tmp_path / "demo"
+    os.mkfifo(folder / "pipe")
+    (folder / "large").write_bytes(b"x" * (LARGEST_READ + 1))
+
+    for path, problem in (("pipe", "is a pipe"), ("large", "larger than 16 MiB")):
+        with pytest.raises(UnreadableFile, match=f"{path}.*{problem}"):
+            files.read("demo", path)
 
 
 @pytest.mark.parametrize("text", ["plain", "é\r\n", "half \ud83d", ""])

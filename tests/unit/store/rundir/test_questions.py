@@ -34,3 +34,10 @@ def asked(form: Mapping[str, Any]) -> dict[str, Any]:
 def test_a_title_is_shown(form: dict[str, Any], title: str | None) -> None:
     """Ten prompts that begin with the same words look the same in a list."""
     assert asked(form).get("title") == title
+
+
+def test_a_file_that_may_be_edited_is_named() -> None:
+    """A program that answers by file has to know which one it may edit."""
+    entry = asked({"path": "plan.md", "edits": "accept"})
+
+    assert (entry["path"], entry["edits"]) == ("plan.md", "accept")

@@ -1,0 +1,252 @@
+"""Compiles a profile to a workflow: the transition table becomes its steps and edges."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from signoff.core.digest import text_digest
+from signoff.core.outcome import Outcome
+from signoff.core.step import Edge, StepDef
+from signoff.core.workflow import Workflow
+from signoff.documents.regular_files import read_regular
+from signoff.errors import ConfigError, InvalidWorkflow
+from signoff.notation import CompileContext
+from signoff.profiles.context_schema import context_params
+from signoff.profiles.discovery import find_profile
+from signoff.profiles.factories import (
+    AIProviderFactory,
+    ApprovalProviderFactory,
+    StandardsProviderFactory,
+)
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.profile import WorkflowProfile
+from signoff.profiles.profile_calls import create_prompt, standards_config
+from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent
+from signoff.profiles.session import (
+    MANUAL,
+    ROLES,
+    SKIP,
+    STANDARDS_PARAM,
+    Session,
+    StageRules,
+    step_id,
+)
+from signoff.profiles.settings import ProfilesSection, agent_name
+from signoff.profiles.stages import StageHandler
+from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
+from signoff.runtime.ports import Agent
+
+DEFAULT_STANDARDS = "scoped-layer-fs"
+"""The provider of standards for profiles that name none."""
+
+MOST_ROUNDS = 1000
+"""How often a human may send a session back to the same stage."""
+
+_OUTCOMES: Mapping[SessionCommand, Outcome] = {
+    SessionCommand.APPROVE: Outcome.OK,
+    SessionCommand.APPROVE_COMPLETE: Outcome.OK,
+    SessionCommand.APPROVE_REVISE: Outcome.FAIL,
+    SessionCommand.REJECT: Outcome.ITERATE,
+}
+"""The outcome for each command; `cancel` is the engine's own. What leads back to its own stage
+is always `iterate`."""
+
+
+def resolve(name: str, context: CompileContext) -> Workflow:
+    """Returns the workflow of a profile's sessions."""
+    profile_class = find_profile(name, context)
+    section = ProfilesSection.of(context.settings)
+    session = _session(name, profile_class(), section, context)
+    standards = _StandardsSource(session, section.standards_provider, context)
+    return Workflow(
+        name,
+        *_steps(session),
+        entry_point=_entry_point(),
+        description=str(profile_class.get_metadata().get("description", "")),
+        max_iterations=section.max_iterations,
+        notation="profiles",
+        source=_source(session, profile_class, section, context),
+        inputs=context_params(profile_class.get_metadata().get("context_schema", {}), context.root),
+        prepare=standards.prepare,
+        agents=_agents(session),
+    )
+
+
+def _session(
+    name: str, profile: WorkflowProfile, section: ProfilesSection, context: CompileContext
+) -> Session:
+    providers = {
+        role: agent_name(str(context.options.get(role) or section.provider_for(role)))
+        for role in ROLES.values()
+    }
+    rules = {
+        step_id(phase, stage): _rules(section, phase, stage, context)
+        for phase, stage in _positions()
+    }
+    _refuse_unknown(name, section, providers, context)
+    registered = AIProviderFactory.keys()
+    by_hand = frozenset(
+        agent
+        for agent in providers.values()
+        if agent not in registered
+        and (known := context.agents.get(agent)) is not None
+        and known.capabilities.answered_by_human
+    )
+    approvers = {
+        rule.approver: f"approver:{rule.approver}"
+        for rule in rules.values()
+        if rule.approver not in (MANUAL, SKIP) and rule.approver in ApprovalProviderFactory.keys()
+    }
+    return Session(name, profile, providers, rules, by_hand, approvers, section.hash_prompts)
+
+
+def _rules(
+    section: ProfilesSection, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
+) -> StageRules:
+    own = section.stage(phase.value, stage.value)
+    criteria = ""
+    if own.criteria_file:
+        path = context.root / own.criteria_file
+        try:
+            criteria = read_regular(path, None, follow=True).decode()
+        except (OSError, UnicodeDecodeError) as error:
+            where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
+            raise ConfigError(f"{where}: cannot read {own.criteria_file}: {error}") from error
+    return StageRules(own.approver, own.max_retries, own.allow_rewrite, criteria)
+
+
+def _refuse_unknown(
+    name: str, section: ProfilesSection, providers: Mapping[str, str], context: CompileContext
+) -> None:
+    """Raises `InvalidWorkflow` for providers and approvers that do not exist."""
+    if context.agent_names is None:
+        # A run under way is not affected by what the settings name now.
+        return
+    known = {*context.agent_names, *AIProviderFactory.keys()}
+    problems = [*section.unknown_names(known, {*known, *ApprovalProviderFactory.keys()})]
+    problems += section.unknown_roles(providers, known)
+    if problems:
+        raise InvalidWorkflow(name, problems)
+
+
+def _positions() -> list[tuple[WorkflowPhase, WorkflowStage]]:
+    """Returns every position of the table that is a stage, in its order."""
+    reached = [(row.phase, row.stage) for row in TransitionTable.rows.values()]
+    return list(dict.fromkeys((phase, stage) for phase, stage in reached if stage is not None))
+
+
+def _entry_point() -> str:
+    first = TransitionTable.get(WorkflowPhase.INIT, None, SessionCommand.INIT)
+    if first is None or first.stage is None:
+        raise ConfigError("the transition table has no way to start a session")
+    return step_id(first.phase, first.stage)
+
+
+def _steps(session: Session) -> Iterator[StepDef]:
+    for phase, stage in _positions():
+        yield StepDef(
+            step_id(phase, stage),
+            title=f"{phase.value.capitalize()}: {stage.value}",
+            handler=StageHandler(session, phase, stage),
+            next=_edges(phase, stage),
+            phase=phase.value,
+        )
+
+
+def _edges(phase: WorkflowPhase, stage: WorkflowStage) -> dict[Outcome, Edge]:
+    edges: dict[Outcome, Edge] = {}
+    for command, outcome in _OUTCOMES.items():
+        row = TransitionTable.get(phase, stage, command)
+        if row is None:
+            continue
+        if (row.phase, row.stage) == (phase, stage):
+            back = Edge(step_id(phase, stage), bound=MOST_ROUNDS, on_limit="ask", resets=True)
+            edges[Outcome.ITERATE] = back
+        else:
+            edges[outcome] = _edge(row)
+    return edges
+
+
+def _edge(row: TransitionResult) -> Edge:
+    if row.stage is None:
+        return Edge(None)
+    # A failed review starts the next iteration, and the revision already belongs to it.
+    return Edge(step_id(row.phase, row.stage), starts_iteration=row.phase is WorkflowPhase.REVISE)
+
+
+def _agents(session: Session) -> dict[str, Agent]:
+    """Returns the registered providers and approvers that a session uses, as agents."""
+    used = {*session.providers.values(), *(rule.approver for rule in session.rules.values())}
+    agents: dict[str, Agent] = {
+        key: ProviderAgent(key, AIProviderFactory.create(key))
+        for key in AIProviderFactory.keys()
+        if key in used
+    }
+    for key, agent in session.approvers.items():
+        agents[agent] = ApproverAgent(key, ApprovalProviderFactory.create(key))
+    return agents
+
+
+def _source(
+    session: Session,
+    profile_class: type[WorkflowProfile],
+    section: ProfilesSection,
+    context: CompileContext,
+) -> dict[str, Any]:
+    """Returns what the sessions depend on, as data."""
+    labels = {name: context.options[name] for name in ("task_id", "dev") if name in context.options}
+    return {
+        "profile": session.name,
+        "code": _code_digest(profile_class),
+        "providers": dict(session.providers),
+        "approval": {
+            step: {
+                "approver": rule.approver,
+                "max_retries": rule.max_retries,
+                "allow_rewrite": rule.allow_rewrite,
+                "criteria": rule.criteria,
+            }
+            for step, rule in session.rules.items()
+        },
+        "standards_provider": section.standards_provider,
+        "hash_prompts": session.hash_prompts,
+        "metadata": labels,
+    }
+
+
+def _code_digest(profile_class: type[WorkflowProfile]) -> str:
+    try:
+        return text_digest(inspect.getsource(profile_class))
+    except (OSError, TypeError):
+        # Defined at a prompt; such a profile cannot be compared.
+        return ""
+
+
+class _StandardsSource:
+    """Reads what a session needs from outside, once, before it starts."""
+
+    def __init__(self, session: Session, provider: str | None, context: CompileContext) -> None:
+        self._session = session
+        self._provider = provider
+        self._root = context.root
+
+    def prepare(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the standards; raises if anything is missing that the session will need."""
+        profile = self._session.profile
+        for agent in _agents(self._session).values():
+            if isinstance(agent, ProviderAgent):
+                agent.provider.validate()
+        # Called again by the first step; a profile that cannot even start leaves no run behind.
+        create_prompt(profile, WorkflowPhase.PLAN, context)
+        return {STANDARDS_PARAM: self._bundle(profile, context)}
+
+    def _bundle(self, profile: WorkflowProfile, context: Mapping[str, Any]) -> str:
+        config = standards_config(profile, context)
+        if not config:
+            return ""
+        key = self._provider or str(config.get("provider", DEFAULT_STANDARDS))
+        provider = StandardsProviderFactory.create(key, config, folder=self._root)
+        provider.validate()
+        return provider.create_bundle(context)

@@ -1,0 +1,101 @@
+"""Completes the prompts of profiles: fills in what only the engine has, and how to answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from signoff.core.effects import ProductPrompt
+from signoff.profiles import session_files
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.providers import FsAbility
+from signoff.profiles.session import SessionState
+
+VARIABLES = ("STANDARDS", "PLAN", "CODE", "REVIEW", "FEEDBACK")
+"""What profiles leave to the engine; `render_template` keeps these placeholders."""
+
+_VARIABLE = re.compile(r"\{\{(" + "|".join(VARIABLES) + r")\}\}")
+_FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+_READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
+
+
+def complete_prompt(
+    draft: str, state: SessionState, phase: WorkflowPhase, feedback: str = ""
+) -> str:
+    """Returns a profile's prompt as the provider gets it."""
+    ability = FsAbility(state.fs_ability)
+    iteration = state.ctx.iteration
+    values = (
+        _paths(phase, iteration, feedback)
+        if ability in _READS_FILES
+        else {
+            "STANDARDS": state.standards.strip(),
+            "PLAN": state.plan.strip(),
+            "CODE": code_text(state.code),
+            "REVIEW": state.review.strip(),
+            "FEEDBACK": feedback,
+        }
+    )
+    # One pass, so that a placeholder in a plan or in code stays as it is.
+    text = _VARIABLE.sub(lambda variable: values[variable[1]], draft).rstrip("\n")
+    response = session_files.stage_path(phase, WorkflowStage.RESPONSE, iteration)
+    ending = _output_instructions(ability, response)
+    return f"{text}\n\n{ending}\n" if ending else f"{text}\n"
+
+
+def retry_prompt(prompt: str, previous: str, feedback: str) -> ProductPrompt:
+    """Returns the prompt for another response, with what was wrong with the previous one."""
+    parts = [
+        prompt.rstrip("\n"),
+        "---",
+        "You have answered this before, and the answer was rejected. Answer again, completely: "
+        "the new answer replaces the old one.",
+    ]
+    if previous:
+        parts += ["Your previous answer:", fenced(previous)]
+    parts += ["Why it was rejected:", feedback.strip() or "No reason was given."]
+    return ProductPrompt("\n\n".join(parts) + "\n", [prompt, previous, feedback])
+
+
+def code_text(code: Mapping[str, str]) -> str:
+    """Returns files as a model reads them: each path, then the text in a fence."""
+    return "\n\n".join(f"**{path}**\n\n{fenced(text)}" for path, text in sorted(code.items()))
+
+
+def fenced(text: str) -> str:
+    """Returns a text in a fence that is longer than any fence in it."""
+    longest = max((len(run) for run in _FENCE.findall(text)), default=2)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def _paths(phase: WorkflowPhase, iteration: int, feedback: str) -> dict[str, str]:
+    # The revision belongs to the iteration that its review started.
+    reviewed = iteration - 1 if phase is WorkflowPhase.REVISE else iteration
+    review = session_files.stage_path(WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, reviewed)
+    return {
+        "STANDARDS": f"(read `{session_files.STANDARDS}`)",
+        "PLAN": f"(read `{session_files.PLAN}`)",
+        "CODE": f"(read every file in `{session_files.code_folder(reviewed)}/`)",
+        "REVIEW": f"(read `{review}`)",
+        "FEEDBACK": feedback,
+    }
+
+
+def _output_instructions(ability: FsAbility, response: str) -> str:
+    match ability:
+        case FsAbility.LOCAL_WRITE:
+            return (
+                "Paths in this prompt start in the session's folder, which contains the folder of "
+                f"this prompt. Save your complete answer as `{response}` there."
+            )
+        case FsAbility.LOCAL_READ:
+            return (
+                "Paths in this prompt start in the session's folder, which contains the folder of "
+                "this prompt. Answer in text; write no files."
+            )
+        case FsAbility.WRITE_ONLY:
+            name = response.rsplit("/", 1)[-1]
+            return f"Offer your complete answer for download as one file named `{name}`."
+        case FsAbility.NONE:
+            return ""

@@ -1,0 +1,76 @@
+"""Registered providers and approvers as agents, so that their calls are recorded and counted."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from signoff.core.effects import AgentRequest, Reply
+from signoff.light_dataclass import light_dataclass
+from signoff.profiles.model import AIProviderResult, ApprovalResult
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.providers import AIProvider, ApprovalProvider
+from signoff.runtime.ports import Call, Capabilities
+
+_FILES, _BY_HAND = "files", "by_hand"
+
+
+@light_dataclass(frozen=True)
+class ProviderAgent:
+    """Answers with what a registered provider generates."""
+
+    key: str
+    provider: AIProvider
+    capabilities = Capabilities()
+
+    async def ask(self, request: AgentRequest, _call: Call) -> Reply:
+        """Asks the provider, in a thread because it may block."""
+        context = {**request.about.get("context", {}), **_without_context(request.about)}
+        result = await asyncio.to_thread(self.provider.generate, request.prompt, context)
+        if result is None:
+            return Reply("", value={_BY_HAND: True})
+        if not isinstance(result, AIProviderResult):
+            raise TypeError(
+                f"AI provider {self.key!r} must return an AIProviderResult, not {result!r:.80}"
+            )
+        return Reply(result.response or "", value={_FILES: result.files} if result.files else None)
+
+
+@light_dataclass(frozen=True)
+class ApproverAgent:
+    """Answers with the decision of a registered approver, as JSON."""
+
+    key: str
+    approver: ApprovalProvider
+    capabilities = Capabilities()
+
+    async def ask(self, request: AgentRequest, _call: Call) -> Reply:
+        """Asks the approver, in a thread because it may block."""
+        about = request.about
+        result = await asyncio.to_thread(
+            self.approver.evaluate,
+            phase=WorkflowPhase(about["phase"]),
+            stage=WorkflowStage(about["stage"]),
+            files=about["files"],
+            context=about["context"],
+        )
+        if not isinstance(result, ApprovalResult):
+            raise TypeError(
+                f"approval provider {self.key!r} must return an ApprovalResult, not {result!r:.80}"
+            )
+        return Reply(result.model_dump_json())
+
+
+def files_in(reply: Reply) -> dict[str, str | None]:
+    """Returns the files that came with a provider's response, apart from its text."""
+    value = reply.value
+    return dict(value.get(_FILES, {})) if isinstance(value, dict) else {}
+
+
+def by_hand(reply: Reply) -> bool:
+    """Tells whether the provider leaves the response to a human."""
+    return isinstance(reply.value, dict) and reply.value.get(_BY_HAND) is True
+
+
+def _without_context(about: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in about.items() if name != "context"}

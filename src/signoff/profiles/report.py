@@ -1,0 +1,41 @@
+"""Summarizes a session for `show` and for the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
+
+from signoff.light_dataclass import light_dataclass
+
+
+@light_dataclass(frozen=True)
+class SessionReport:
+    """What a session reports beyond its steps and its cost."""
+
+    summary: str = ""
+    details: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def report(state: Mapping[str, Any]) -> SessionReport:
+    """Returns the report on a session from its state."""
+    artifacts = list(state.get("artifacts", ()))
+    lines = []
+    if verdict := state.get("verdict"):
+        lines.append(f"last review: {verdict}")
+    for override in state.get("overrides", ()):
+        stated = override.get("verdict") or "no verdict"
+        lines.append(
+            f"iteration {override['iteration']}: {override.get('by') or 'a human'} decided "
+            f"{override['decided']} (the review says {stated})"
+        )
+    latest = max((each["iteration"] for each in artifacts), default=0)
+    files = [each["path"] for each in artifacts if each["iteration"] == latest]
+    details = [f"generated files: {len(files)}", *(f"  {path}" for path in files)] if files else []
+    facts = {"verdict": state.get("verdict"), "overrides": state.get("overrides"), "artifacts": artifacts}
+    return SessionReport(
+        "\n".join(lines),
+        "\n".join(details),
+        {name: value for name, value in facts.items() if value},
+    )

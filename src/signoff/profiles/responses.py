@@ -1,0 +1,204 @@
+"""Uses an approved response: hashes it, writes what it contains, and decides where it leads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.digest import text_digest
+from signoff.core.outcome import Outcome
+from signoff.core.step import Result
+from signoff.light_dataclass import light_dataclass
+from signoff.profiles import session_files
+from signoff.profiles.artifact_paths import check_artifact_path
+from signoff.profiles.gate import Passed
+from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.profile_calls import ProfileError, process_response
+from signoff.profiles.review_meta import parse_review_meta
+from signoff.profiles.session import Session, SessionState
+from signoff.profiles.transitions import SessionCommand, TransitionTable
+
+PASS, FAIL = "PASS", "FAIL"
+"""The verdicts of a review."""
+
+_FAILED = frozenset({WorkflowStatus.FAILED, WorkflowStatus.ERROR})
+
+
+class UnusableResponse(Exception):  # noqa: N818  # not an error of the program: the session waits
+    """The response cannot be used as it is; nothing was written."""
+
+
+@light_dataclass(frozen=True)
+class ResponseUse:
+    """Uses one approved response."""
+
+    session: Session
+    phase: WorkflowPhase
+    ctx: StepContext
+    passed: Passed
+    files: dict[str, str | None]
+    """Files that came with the response, apart from its text."""
+
+    async def apply(self) -> Result:
+        """Returns where the session goes and what it remembers; raises `UnusableResponse`."""
+        command = self._command()
+        match self.phase:
+            case WorkflowPhase.PLAN:
+                return await self._plan()
+            case WorkflowPhase.REVIEW:
+                return self._review(command)
+            case _:
+                return await self._code()
+
+    def _command(self) -> str:
+        extras = self.passed.answer.extras if self.passed.answer is not None else {}
+        command = str(extras.get("command", SessionCommand.APPROVE))
+        if TransitionTable.get(self.phase, WorkflowStage.RESPONSE, command) is None:
+            raise UnusableResponse(f"{command} is not possible at the {self.phase.value} response")
+        return command
+
+    async def _plan(self) -> Result:
+        self._process()
+        text = self.passed.text
+        await self.ctx.write(session_files.PLAN, text)
+        update = {"plan": text, "plan_hash": text_digest(text), "plan_approved": True}
+        return Outcome.OK, update
+
+    def _review(self, command: str) -> Result:
+        text = self.passed.text
+        update: dict[str, Any] = {"review": text, "review_hash": text_digest(text)}
+        verdict, problem = "", ""
+        try:
+            verdict = self._verdict()
+        except UnusableResponse as error:
+            problem = str(error)
+        if command == SessionCommand.APPROVE:
+            if problem:
+                raise UnusableResponse(problem)
+            decided = verdict
+        else:
+            decided = PASS if command == SessionCommand.APPROVE_COMPLETE else FAIL
+            update["overrides"] = [*self._earlier("overrides"), self._override(verdict, decided)]
+            answer = self.passed.answer
+            update["feedback"] = answer.text if answer is not None and decided == FAIL else ""
+        passed = decided == PASS
+        update |= {"verdict": decided, "review_approved": passed}
+        return (Outcome.OK if passed else Outcome.FAIL), update
+
+    def _override(self, verdict: str, decided: str) -> dict[str, Any]:
+        """Returns the record of a human who overruled a verdict."""
+        answer = self.passed.answer
+        return {
+            "iteration": self.ctx.iteration,
+            "verdict": verdict or None,
+            "decided": decided,
+            "by": answer.by if answer is not None else "",
+            "reason": answer.text if answer is not None else "",
+        }
+
+    def _verdict(self) -> str:
+        result = self._process()
+        own = result.metadata.get("verdict")
+        if own is not None:
+            verdict = str(getattr(own, "value", own)).strip().upper()
+            if verdict not in (PASS, FAIL):
+                raise UnusableResponse(f"the verdict is {own!r}; it must be {PASS} or {FAIL}")
+            return verdict
+        try:
+            meta = parse_review_meta(self.passed.text)
+        except ValueError as error:
+            raise UnusableResponse(str(error)) from error
+        return str(meta.verdict)
+
+    async def _code(self) -> Result:
+        """Writes the code of this iteration; files that a revision leaves out are kept."""
+        writes = await self._writes()
+        notes = [op for op in writes if op.path == session_files.REVISION_ISSUES]
+        found = {op.path: op.content for op in writes if op not in notes}
+        if not found:
+            raise UnusableResponse("the response contains no files")
+        state, iteration = SessionState(self.ctx), self.ctx.iteration
+        code = {**state.code, **found}
+        _refuse_clashes(code)
+        folder = session_files.code_folder(iteration)
+        texts = {f"{folder}/{path}": text for path, text in sorted(code.items())}
+        noted = {session_files.revision_issues_path(iteration): op.content for op in notes}
+        await asyncio.gather(*(self.ctx.write(*each) for each in {**texts, **noted}.items()))
+        created = self.ctx.now()
+        artifacts = [
+            Artifact(
+                path=path,
+                phase=self.phase,
+                iteration=iteration,
+                sha256=text_digest(text),
+                created_at=created,
+            ).model_dump(mode="json")
+            for path, text in texts.items()
+        ]
+        return Outcome.OK, {"code": code, "artifacts": [*state.artifacts, *artifacts]}
+
+    async def _writes(self) -> list[WriteOp]:
+        """Returns the files of the response, each with its checked path."""
+        result = self._process()
+        if self.files:
+            found = [WriteOp(path=p, content=await self._text(p, t)) for p, t in self.files.items()]
+        else:
+            found = result.write_plan.writes if result.write_plan is not None else []
+        return _checked(found)
+
+    async def _text(self, path: str, text: str | None) -> str:
+        """Returns the text of a provider's file; reads it if the provider has written it."""
+        if text is not None:
+            return text
+        target = f"{session_files.code_folder(self.ctx.iteration)}/{_checked_path(path)}"
+        read = await self.ctx.read(target, missing_ok=True)
+        if read is None:
+            raise UnusableResponse(f"the provider says it wrote {target}, but there is no such file")
+        return read.text
+
+    def _process(self) -> ProcessingResult:
+        try:
+            result = process_response(self.session.profile, self.phase, self.passed.text)
+        except ProfileError as error:
+            raise UnusableResponse(str(error)) from error
+        if result.status in _FAILED or result.error_message:
+            what = result.error_message or f"the profile reports {result.status.value}"
+            raise UnusableResponse(what)
+        return result
+
+    def _earlier(self, key: str) -> list[Any]:
+        return list(self.ctx.step_state.get(key, ()))
+
+
+def _checked(writes: Iterable[WriteOp]) -> list[WriteOp]:
+    checked = [WriteOp(path=_checked_path(op.path), content=op.content) for op in writes]
+    seen: set[str] = set()
+    for op in checked:
+        if op.path in seen:
+            raise UnusableResponse(f"the response contains {op.path} twice")
+        seen.add(op.path)
+    return checked
+
+
+def _checked_path(path: str) -> str:
+    try:
+        return check_artifact_path(path)
+    except ValueError as error:
+        raise UnusableResponse(str(error)) from error
+
+
+def _refuse_clashes(paths: Iterable[str]) -> None:
+    """Raises `UnusableResponse` for names that one file system or another cannot hold apart."""
+    owners: dict[str, str] = {}
+    for path in paths:
+        other = owners.setdefault(path.casefold(), path)
+        if other != path:
+            raise UnusableResponse(f"{path} and {other} differ only in case")
+    for path in paths:
+        parts = path.casefold().split("/")
+        for end in range(1, len(parts)):
+            if (file := owners.get("/".join(parts[:end]))) is not None:
+                raise UnusableResponse(f"{file} cannot be a file and the folder of {path}")

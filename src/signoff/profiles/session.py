@@ -1,0 +1,170 @@
+"""What the stages of a session share: the profile, the agents, the gates, and the state so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.light_dataclass import light_dataclass
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.profile import WorkflowProfile
+
+STANDARDS_PARAM = "standards_bundle"
+"""The parameter of a run with the standards, which are read once, before it starts."""
+
+MANUAL, SKIP = "manual", "skip"
+"""The approvers that are not asked."""
+
+ROLES: Mapping[WorkflowPhase, str] = {
+    WorkflowPhase.PLAN: "planner",
+    WorkflowPhase.GENERATE: "generator",
+    WorkflowPhase.REVIEW: "reviewer",
+    WorkflowPhase.REVISE: "reviser",
+}
+"""Who responds in each phase."""
+
+
+@light_dataclass(frozen=True)
+class StageRules:
+    """How one stage is approved."""
+
+    approver: str = MANUAL
+    max_retries: int = 0
+    allow_rewrite: bool = False
+    criteria: str = ""
+    """What the approver has to check besides its own question."""
+
+
+@light_dataclass(frozen=True)
+class Session:
+    """A profile with everything that its sessions are compiled with."""
+
+    name: str
+    profile: WorkflowProfile
+    providers: Mapping[str, str]
+    """The agent of each role."""
+    rules: Mapping[str, StageRules]
+    """How each stage is approved, by the step's id."""
+    by_hand: frozenset[str]
+    """The agents that a human stands behind: they are not asked, a file is waited for."""
+    approvers: Mapping[str, str]
+    """The agent behind each registered approver, by the approver's key."""
+    hash_prompts: bool = False
+
+    def provider(self, phase: WorkflowPhase) -> str | None:
+        """Returns the agent that responds in a phase; None if a human does."""
+        name = self.providers[ROLES[phase]]
+        return None if name in self.by_hand else name
+
+
+@light_dataclass(frozen=True)
+class Note:
+    """Why a session waits at a stage: what its user should know, and what comes next."""
+
+    last_error: str = ""
+    approval_feedback: str = ""
+    suggested_content: str | None = None
+    retry_count: int = 0
+    """Rejections by the approver in this stage."""
+    ask_again: bool = False
+    """Whether the provider is asked once more, because a human rejected its response."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns what is set, for requests and for the state of the run."""
+        return {name: value for name in _NOTE_FIELDS if (value := getattr(self, name))}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Note:
+        """Reads a note from the state of the run."""
+        return cls(**{name: data[name] for name in _NOTE_FIELDS if name in data})
+
+
+_NOTE_FIELDS = (
+    "last_error",
+    "approval_feedback",
+    "suggested_content",
+    "retry_count",
+    "ask_again",
+)
+
+
+@light_dataclass(frozen=True)
+class SessionState:
+    """A session's state as its stages read it from the run."""
+
+    ctx: StepContext
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """The profile's own data."""
+        params = dict(self.ctx.workflow_params)
+        params.pop(STANDARDS_PARAM, None)
+        return params
+
+    @property
+    def standards(self) -> str:
+        """The standards bundle."""
+        return str(self.ctx.workflow_params.get(STANDARDS_PARAM, ""))
+
+    @property
+    def prompt(self) -> str:
+        """The approved prompt of the current phase."""
+        return str(self.ctx.step_state.get("prompt", ""))
+
+    @property
+    def plan(self) -> str:
+        """The approved plan."""
+        return str(self.ctx.step_state.get("plan", ""))
+
+    @property
+    def review(self) -> str:
+        """The last approved review."""
+        return str(self.ctx.step_state.get("review", ""))
+
+    @property
+    def code(self) -> dict[str, str]:
+        """The code as it is now: texts by path."""
+        return dict(self.ctx.step_state.get("code", {}))
+
+    @property
+    def artifacts(self) -> list[dict[str, Any]]:
+        """Every file that was generated so far."""
+        return list(self.ctx.step_state.get("artifacts", ()))
+
+    @property
+    def note(self) -> Note | None:
+        """Why the previous visit of this stage did not lead on; None at the first visit."""
+        data = self.ctx.step_state.get("note")
+        return Note.from_json(data) if data is not None else None
+
+    @property
+    def response(self) -> str:
+        """The provider's last response in this stage, while the session is sent back to it."""
+        return str(self.ctx.step_state.get("response", ""))
+
+    @property
+    def provided_files(self) -> dict[str, str | None]:
+        """Files that came with the current response, apart from its text."""
+        return dict(self.ctx.step_state.get("provided_files", {}))
+
+    @property
+    def feedback(self) -> str:
+        """What a human asked for when the phase was decided."""
+        return str(self.ctx.step_state.get("feedback", ""))
+
+    @property
+    def fs_ability(self) -> str:
+        """What the provider can do with files."""
+        return str(self.ctx.step_state.get("fs_ability", "none"))
+
+
+def step_id(phase: WorkflowPhase, stage: WorkflowStage) -> str:
+    """Returns the id of a stage's step."""
+    return f"{phase.value}.{stage.value}"
+
+
+def position_of(step: str) -> tuple[WorkflowPhase, WorkflowStage]:
+    """Returns the phase and stage of a step."""
+    phase, _, stage = step.partition(".")
+    return WorkflowPhase(phase), WorkflowStage(stage)

@@ -1,0 +1,227 @@
+"""The two kinds of stage: one creates a prompt, the other gets a response and uses it.
+
+A visit of a stage does its work, passes the gate, and returns where the session goes. A
+rejection by a human and a response that cannot be used lead back to the same stage, with a
+`Note` that says why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.digest import text_digest
+from signoff.core.effects import ProductPrompt
+from signoff.core.outcome import Outcome
+from signoff.core.requests import Answer
+from signoff.core.step import Result
+from signoff.light_dataclass import light_dataclass
+from signoff.profiles import session_files
+from signoff.profiles.gate import Passed, StageGate, TurnedDown
+from signoff.profiles.model import ApprovalResult
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.profile_calls import create_prompt
+from signoff.profiles.prompts import code_text, complete_prompt, retry_prompt
+from signoff.profiles.provider_agents import by_hand, files_in
+from signoff.profiles.responses import ResponseUse, UnusableResponse
+from signoff.profiles.session import ROLES, Note, Session, SessionState
+
+_OPTIONS = ("fs_ability", "hash_prompts")
+"""What a human can choose along with an approval, for the rest of the session."""
+
+
+@light_dataclass(frozen=True)
+class StageHandler:
+    """Performs one stage of a session."""
+
+    session: Session
+    phase: WorkflowPhase
+    stage: WorkflowStage
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run's digest covers of the handler; the profile is in the workflow's source."""
+        # The number is the version of the handlers' behavior. A change of it would make every
+        # session under way ask its user to adopt a changed definition.
+        return ["profiles", self.phase.value, self.stage.value, 1]
+
+    async def __call__(self, ctx: StepContext) -> Result:
+        """Performs the stage once."""
+        if self.stage is WorkflowStage.PROMPT:
+            return await PromptStage(self.session, self.phase, ctx).visit()
+        return await ResponseStage(self.session, self.phase, ctx).visit()
+
+
+@light_dataclass(frozen=True)
+class PromptStage:
+    """Creates the prompt of a phase."""
+
+    session: Session
+    phase: WorkflowPhase
+    ctx: StepContext
+
+    async def visit(self) -> Result:
+        """Writes the prompt and returns once it is approved."""
+        state = SessionState(self.ctx)
+        if self.phase is WorkflowPhase.PLAN:
+            await self.ctx.write(session_files.STANDARDS, state.standards)
+        text = await self._create(state.feedback)
+        passed = await self._gate.judge(text, self._again)
+        while isinstance(passed, TurnedDown):
+            # A prompt has no provider to ask again: its user edits the file.
+            passed = await self._gate.wait(Note(approval_feedback=passed.feedback))
+        entered = {"phase": self.phase.value, "status": WorkflowStatus.IN_PROGRESS.value}
+        entered["timestamp"] = self.ctx.now().isoformat()
+        update = {
+            **chosen_options(passed.answer),
+            "note": None,
+            "feedback": "",
+            "prompt": passed.text,
+            "phase_history": [*self.ctx.step_state.get("phase_history", ()), entered],
+        }
+        return Outcome.OK, {**update, **self._hashes(passed.text, update)}
+
+    async def _create(self, feedback: str) -> str:
+        state = SessionState(self.ctx)
+        draft = create_prompt(self.session.profile, self.phase, state.context, feedback)
+        text = complete_prompt(draft, state, self.phase, feedback)
+        # The key identifies the file. If a template changes while the session waits here, the
+        # prompt that was written counts, so it is read back.
+        await self.ctx.write(self._path, ProductPrompt(text))
+        return (await self.ctx.read(self._path)).text
+
+    async def _again(self, result: ApprovalResult, _text: str) -> str | None:
+        """Creates a rejected prompt again, if the profile can."""
+        if not self.session.profile.can_regenerate_prompts:
+            return None
+        return await self._create(result.feedback or "")
+
+    def _hashes(self, text: str, update: dict[str, Any]) -> dict[str, Any]:
+        state = self.ctx.step_state
+        wanted = update.get("hash_prompts", state.get("hash_prompts", self.session.hash_prompts))
+        hashes = {**state.get("prompt_hashes", {}), self._path: text_digest(text)}
+        return {"prompt_hashes": hashes} if wanted else {}
+
+    @property
+    def _gate(self) -> StageGate:
+        return StageGate(
+            self.session, self.phase, WorkflowStage.PROMPT, self.ctx, self._path, _nothing_else
+        )
+
+    @property
+    def _path(self) -> str:
+        return session_files.stage_path(self.phase, WorkflowStage.PROMPT, self.ctx.iteration)
+
+
+@light_dataclass()
+class ResponseStage:
+    """Gets the response of a phase and uses it."""
+
+    session: Session
+    phase: WorkflowPhase
+    ctx: StepContext
+    files: dict[str, str | None] = field(default_factory=dict)
+    """Files that came with the provider's response, apart from its text."""
+    text: str = ""
+    """The provider's last response."""
+
+    async def visit(self) -> Result:
+        """Returns where the session goes once there is a decision about the response."""
+        self.files, self.text = self._state.provided_files, self._state.response
+        decided = await self._decide()
+        if isinstance(decided, TurnedDown):
+            ask_again = self._provider is not None
+            return self._back(Note(approval_feedback=decided.feedback, ask_again=ask_again))
+        try:
+            used = ResponseUse(self.session, self.phase, self.ctx, decided, self.files)
+            outcome, update = await used.apply()
+        except UnusableResponse as error:
+            return self._back(Note(last_error=str(error)))
+        left = {"note": None, "response": "", "provided_files": {}}
+        return outcome, {**chosen_options(decided.answer), **update, **left}
+
+    async def _decide(self) -> Passed | TurnedDown:
+        state, note = self._state, self._state.note
+        if self._provider is None:
+            return await self._gate.wait(note or Note(), then_judge=True, missing=note is None)
+        if note is None:
+            text = await self._ask(state.prompt)
+            if text is None:
+                return await self._gate.wait(Note(), then_judge=True, missing=True)
+            return await self._gate.judge(text, self._again)
+        if note.ask_again:
+            await self._ask(retry_prompt(state.prompt, state.response, note.approval_feedback))
+            return await self._gate.wait(Note(approval_feedback=note.approval_feedback))
+        return await self._gate.wait(note)
+
+    async def _again(self, result: ApprovalResult, text: str) -> str | None:
+        return await self._ask(retry_prompt(self._state.prompt, text, result.feedback or ""))
+
+    async def _ask(self, prompt: str) -> str | None:
+        """Asks the provider and writes its response; None if it leaves that to a human."""
+        about = {
+            "role": ROLES[self.phase],
+            "phase": self.phase.value,
+            "iteration": self.ctx.iteration,
+            "context": self._state.context,
+        }
+        reply = await self.ctx.ask(self._provider or "", prompt, key="provider", about=about)
+        if by_hand(reply):
+            return None
+        self.files, self.text = files_in(reply), reply.text
+        await self.ctx.write(self._path, reply.text)
+        return reply.text
+
+    def _back(self, note: Note) -> Result:
+        """Leads back to this stage."""
+        kept = {"response": self.text, "provided_files": self.files}
+        return Outcome.ITERATE, {"note": note.to_json(), **kept}
+
+    async def _material(self) -> dict[str, str | None]:
+        """Returns what the approver needs to judge the response."""
+        state, iteration = self._state, self.ctx.iteration
+        match self.phase:
+            case WorkflowPhase.PLAN:
+                prompt = session_files.stage_path(self.phase, WorkflowStage.PROMPT, iteration)
+                return {prompt: state.prompt}
+            case WorkflowPhase.GENERATE:
+                return {session_files.PLAN: state.plan}
+            case WorkflowPhase.REVIEW:
+                return {session_files.PLAN: state.plan, "the code": code_text(state.code)}
+            case _:
+                issues = session_files.revision_issues_path(iteration)
+                notes = await self.ctx.read(issues, missing_ok=True)
+                review = session_files.stage_path(
+                    WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, iteration - 1
+                )
+                return {review: state.review, issues: notes.text if notes else None}
+
+    @property
+    def _state(self) -> SessionState:
+        return SessionState(self.ctx)
+
+    @property
+    def _provider(self) -> str | None:
+        return self.session.provider(self.phase)
+
+    @property
+    def _gate(self) -> StageGate:
+        return StageGate(
+            self.session, self.phase, WorkflowStage.RESPONSE, self.ctx, self._path, self._material
+        )
+
+    @property
+    def _path(self) -> str:
+        return session_files.stage_path(self.phase, WorkflowStage.RESPONSE, self.ctx.iteration)
+
+
+def chosen_options(answer: Answer | None) -> dict[str, Any]:
+    """Returns what a human chose along with an approval."""
+    extras = answer.extras if answer is not None else {}
+    return {name: extras[name] for name in _OPTIONS if name in extras}
+
+
+async def _nothing_else() -> dict[str, str | None]:
+    """A prompt is judged alone: its provider sees nothing else either."""
+    return {}

@@ -1,0 +1,107 @@
+"""A session as its user sees it: the fields of `WorkflowState`, computed from the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from signoff.core.digest import text_digest
+from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
+from signoff.profiles.model import NO_HASH, PhaseTransition, WorkflowState
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.session import STANDARDS_PARAM, Note, position_of
+from signoff.profiles.transitions import Action
+
+_ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
+    Status.COMPLETED: (WorkflowPhase.COMPLETE, WorkflowStatus.SUCCESS),
+    Status.CANCELLED: (WorkflowPhase.CANCELLED, WorkflowStatus.CANCELLED),
+    Status.FAILED: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
+    Status.BUDGET: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
+    Status.REJECTED: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
+    Status.NOT_CONVERGING: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
+}
+"""The phase of a session that has ended; at the iteration limit it stays where it was."""
+
+_COPIED = ("plan_hash", "review_hash", "prompt_hashes", "artifacts")
+_FLAGS = ("plan_approved", "review_approved")
+
+
+def workflow_state(
+    run: RunState, source: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]
+) -> WorkflowState:
+    """Returns the state of a session; `requests` are the forms of its open requests."""
+    phase, stage, status = _position(run)
+    note = _note(run, requests)
+    state, params = run.state, dict(run.params)
+    bundle = params.pop(STANDARDS_PARAM, None)
+    failed = status is WorkflowStatus.ERROR
+    return WorkflowState(
+        session_id=run.seed,
+        profile=str(source.get("profile", run.workflow)),
+        phase=phase,
+        stage=stage,
+        status=status,
+        current_iteration=run.iteration,
+        context=params,
+        ai_providers=dict(source.get("providers", {})),
+        standards_provider=source.get("standards_provider"),
+        standards_hash=text_digest(bundle) if isinstance(bundle, str) else NO_HASH,
+        **{name: state[name] for name in _COPIED if state.get(name) is not None},
+        **{name: bool(state.get(name)) for name in _FLAGS},
+        metadata=_metadata(state, source),
+        pending_action=_pending_action(stage) if requests else None,
+        pending_approval=bool(requests),
+        last_error=run.reason if failed else note.last_error or None,
+        approval_feedback=note.approval_feedback or None,
+        suggested_content=note.suggested_content,
+        retry_count=note.retry_count,
+        created_at=_time(run.started_at),
+        updated_at=_time(run.updated_at),
+        phase_history=_history(run, phase, status),
+    )
+
+
+def _position(run: RunState) -> tuple[WorkflowPhase, WorkflowStage | None, WorkflowStatus]:
+    if run.status in _ENDS:
+        phase, status = _ENDS[run.status]
+        return phase, None, status
+    if run.step is None:
+        return WorkflowPhase.INIT, None, WorkflowStatus.IN_PROGRESS
+    phase, stage = position_of(run.step)
+    limit = run.status is Status.LIMIT
+    return phase, stage, WorkflowStatus.FAILED if limit else WorkflowStatus.IN_PROGRESS
+
+
+def _note(run: RunState, requests: Sequence[Mapping[str, Any]]) -> Note:
+    """Returns why the session waits: an open request knows it better than the state."""
+    for form in requests:
+        if "stage" in (form.get("about") or {}):
+            return Note.from_json(form["about"])
+    stored = run.state.get("note")
+    return Note.from_json(stored) if stored else Note()
+
+
+def _pending_action(stage: WorkflowStage | None) -> Action | None:
+    """Returns what an approval leads to, as far as the position alone tells."""
+    return Action.CALL_AI if stage is WorkflowStage.PROMPT else None
+
+
+def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: state[name] for name in ("verdict", "overrides") if state.get(name)}
+    return {**source.get("metadata", {}), **own}
+
+
+def _history(
+    run: RunState, phase: WorkflowPhase, status: WorkflowStatus
+) -> list[PhaseTransition]:
+    entries = [PhaseTransition(**entry) for entry in run.state.get("phase_history", ())]
+    if status is not WorkflowStatus.IN_PROGRESS:
+        ended = datetime.fromtimestamp(run.updated_at, UTC)
+        entries.append(PhaseTransition(phase=phase, status=status, timestamp=ended))
+    return entries
+
+
+def _time(seconds: float) -> datetime | None:
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
