@@ -2,20 +2,20 @@
 
 Built-in parts and those of other packages are registered alike: in a table of names and import
 paths (`module:attribute`), which are loaded on first use. Another package adds to a table with an
-entry point of the same group in its own pyproject.toml.
+entry point of the same group in its own pyproject.toml. The group `signoff.profiles` belongs to
+the notation of that name, which finds profiles itself.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from signoff.agents.kinds import BUILT_IN
 from signoff.errors import ConfigError
+from signoff.installed import entry_points
 from signoff.notation import Notation, NotationOption
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ AgentKind = Callable[..., "Agent"]
 NOTATIONS: Mapping[str, str] = {
     "flows": "signoff.flows.notation:NOTATION",
     "contracts": "signoff.contracts.notation:NOTATION",
+    "profiles": "signoff.profiles.notation:NOTATION",
 }
 """The built-in notations, by name."""
 
@@ -39,14 +40,14 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 
 def agent_kinds() -> Mapping[str, str]:
     """Returns every kind of agent, by name."""
-    return {**_entry_points("agents"), **AGENT_KINDS}
+    return {**entry_points("agents"), **AGENT_KINDS}
 
 
 def notation(name: str) -> Notation | None:
     """Returns a notation by name; installed packages are searched for those not built in."""
     import_path = NOTATIONS.get(name)
     if import_path is None and name not in ("", "python"):
-        import_path = _entry_points("notations").get(name)
+        import_path = entry_points("notations").get(name)
     return _notation(name, import_path) if import_path is not None else None
 
 
@@ -54,7 +55,7 @@ def notations() -> Iterator[Notation]:
     """Yields every notation, built-in ones first; a broken one hides no other."""
     for name, import_path in NOTATIONS.items():
         yield _notation(name, import_path)
-    for name, import_path in _entry_points("notations").items():
+    for name, import_path in entry_points("notations").items():
         try:
             if name not in NOTATIONS:
                 yield _notation(name, import_path)
@@ -94,16 +95,3 @@ def _notation(name: str, import_path: str) -> Notation:
     if not isinstance(value, Notation) or value.name != name:
         raise ConfigError(f"{import_path!r} is not a Notation with the name {name!r}")
     return value
-
-
-def _entry_points(group: str) -> Mapping[str, str]:
-    return _installed(group, tuple(sys.path))
-
-
-@lru_cache(maxsize=8)
-def _installed(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
-    # Looking through every installed package takes a while, so it is done on first use, and
-    # once for each import path.
-    from importlib.metadata import entry_points
-
-    return {point.name: point.value for point in entry_points(group=f"signoff.{group}")}

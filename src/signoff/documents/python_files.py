@@ -29,12 +29,12 @@ def make_importable(folders: Iterable[Path]) -> None:
 
 def import_named(name: str) -> ModuleType:
     """Imports `package.module`; raises `ModuleNotFoundError` only if that itself is missing."""
-    with _reported_errors(name, module=name):
+    with reported_errors(name, module=name):
         return importlib.import_module(name)
 
 
 @contextmanager
-def _reported_errors(name: str, module: str = "") -> Iterator[None]:
+def reported_errors(name: str, module: str = "") -> Iterator[None]:
     """Turns whatever a user's code raises into an `InvalidWorkflow` with its line.
 
     Only if `module` itself, or a package it is in, does not exist, `ModuleNotFoundError` is raised.
@@ -62,7 +62,7 @@ def import_file(path: Path) -> ModuleType:
         parts = [*packages, *([] if path.stem == "__init__" else [path.stem])]
         return import_named(".".join(parts))
     make_importable([path.parent])
-    return _import_loose(path)
+    return import_loose(path)
 
 
 def _packages(path: Path) -> list[str]:
@@ -74,7 +74,8 @@ def _packages(path: Path) -> list[str]:
     return found
 
 
-def _import_loose(path: Path) -> ModuleType:
+def import_loose(path: Path) -> ModuleType:
+    """Imports a Python file, or a package by its `__init__.py`, under a name of its own."""
     # A unique name: a file called `select.py` must not replace the standard library's module.
     name = f"signoff_target_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if name in sys.modules:
@@ -85,7 +86,7 @@ def _import_loose(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with _reported_errors(path.name):
+        with reported_errors(path.name):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]

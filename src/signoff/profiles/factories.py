@@ -76,6 +76,11 @@ class ProfileRegistry(Generic[T]):
         """Returns every known key, sorted."""
         return tuple(sorted({*cls.built_in, *cls._registered}))
 
+    @classmethod
+    def registered(cls) -> tuple[str, ...]:
+        """Returns the keys that this process registered, sorted."""
+        return tuple(sorted(cls._registered))
+
 
 class ProfileFactory(ProfileRegistry[WorkflowProfile]):
     """Creates profiles."""

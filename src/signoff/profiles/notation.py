@@ -1,0 +1,49 @@
+"""The notation of profiles: its scheme, options, settings and commands, loaded without the rest."""
+
+from __future__ import annotations
+
+from signoff.notation import Command, Notation, NotationOption, OptionKind, SettingsSection
+
+
+def _role(name: str, phase: str) -> NotationOption:
+    return NotationOption(
+        name, f"--{name}", f"The provider of {phase}.", metavar="AGENT", commands=()
+    )
+
+
+# The options are those of one command of the group below. They are declared here because they are
+# stored with a session, so that it can be resumed; `commands=()` keeps them off `signoff run`.
+NOTATION = Notation(
+    name="profiles",
+    label="profile",
+    scheme="profile",
+    resolve="signoff.profiles.compile:resolve",
+    suffixes=(),
+    options=(
+        _role("planner", "plans"),
+        _role("generator", "code"),
+        _role("reviewer", "reviews"),
+        _role("reviser", "revisions"),
+        NotationOption("task_id", "--task-id", "The id of a task elsewhere.", commands=()),
+        NotationOption("dev", "--dev", "The developer.", OptionKind.TEXT, "NAME", commands=()),
+    ),
+    settings=SettingsSection(
+        "profiles",
+        "signoff.profiles.settings:ProfilesSection",
+        "sessions of profiles: providers, approval, max_iterations, hash_prompts, "
+        "standards_provider, dir",
+        {
+            "SIGNOFF_PROFILES_DIR": "dir",
+            "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations",
+        },
+    ),
+    layout="signoff.profiles.layout:ProfileLayout",
+    report="signoff.profiles.report:report",
+    commands={
+        "profile": Command(
+            "signoff.profiles.commands:profile",
+            "Generate code in sessions: plan, generate, review, revise.",
+            "Run",
+        )
+    },
+)

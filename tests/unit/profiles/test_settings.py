@@ -1,0 +1,169 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.app.home import Home, init_home
+from signoff.app.settings import load_settings, user_file
+from signoff.errors import ConfigError
+from signoff.profiles.settings import STAGES, ProfilesSection, StageSettings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return init_home(tmp_path / "project", {}).home
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """An environment without the settings of the user who runs the tests."""
+    return {"XDG_CONFIG_HOME": str(tmp_path / "user")}
+
+
+def section(home: Home, environment: dict[str, str]) -> ProfilesSection:
+    return ProfilesSection.of(load_settings(home, environment).sections)
+
+
+def from_values(**values: Any) -> ProfilesSection:
+    return ProfilesSection.of({"profiles": values})
+
+
+def test_without_settings_everything_is_done_by_hand() -> None:
+    """A user with nothing but a chat window needs no settings."""
+    settings = ProfilesSection.of({})
+
+    assert settings.provider_for("planner") == "manual"
+    assert {settings.stage(*name.split(".")) for name in STAGES} == {StageSettings()}
+    assert (settings.max_iterations, settings.hash_prompts) == (5, False)
+    assert (settings.dir, settings.standards_provider) == (None, None)
+
+
+def test_the_stages_are_those_of_the_transition_table() -> None:
+    """A stage that the settings do not know could have no approver."""
+    assert (
+        *("plan.prompt", "plan.response", "generate.prompt", "generate.response"),
+        *("review.prompt", "review.response", "revise.prompt", "revise.response"),
+    ) == STAGES
+
+
+def test_a_role_has_its_own_provider_or_the_default_one() -> None:
+    """One line makes a session automatic, another one makes an exception."""
+    settings = from_values(providers={"default": "claude-code", "reviewer": "codex"})
+
+    assert settings.provider_for("planner") == "claude"
+    assert settings.provider_for("reviewer") == "codex"
+
+
+def test_an_explicit_manual_at_a_stage_beats_a_default_skip() -> None:
+    """The one gate that the user wants to decide must not be skipped."""
+    settings = from_values(
+        approval={"default_approver": "skip", "stages": {"plan.response": "manual"}}
+    )
+
+    assert settings.stage("plan", "response").approver == "manual"
+    assert settings.stage("plan", "prompt").approver == "skip"
+
+
+def test_a_stage_overrides_single_defaults() -> None:
+    """What a stage leaves out is the default; 0 and false are values."""
+    settings = from_values(
+        approval={
+            "default_max_retries": 3,
+            "default_allow_rewrite": True,
+            "stages": {
+                "plan.response": {"approver": "claude-code", "criteria_file": "plans.md"},
+                "plan.prompt": {"max_retries": 0, "allow_rewrite": False},
+            },
+        }
+    )
+
+    assert settings.stage("plan", "response") == StageSettings("claude", 3, True, "plans.md")
+    assert settings.stage("plan", "prompt") == StageSettings("manual", 0, False)
+
+
+def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> None:
+    """A typo must not end in a session that nobody can approve."""
+    settings = from_values(
+        providers={"planner": "cluade", "default": "claude-code"},
+        approval={"default_approver": "skip", "stages": {"review.response": "judgee"}},
+    )
+
+    problems = list(settings.unknown_names({"claude", "manual"}, {"skip", "judge"}))
+
+    assert [(each.where, each.what, each.remedy) for each in problems] == [
+        ("profiles.providers.planner", "unknown provider 'cluade'", "valid: claude, manual"),
+        (
+            "profiles.approval.stages.review.response",
+            "unknown approver 'judgee'",
+            "valid: judge, skip",
+        ),
+    ]
+
+
+def test_the_layers_override_single_values_of_stages(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """A project that names an approver keeps the retries of the user's file."""
+    user = user_file(environment)
+    user.parent.mkdir(parents=True)
+    user.write_text(
+        "profiles:\n"
+        "  providers: {default: claude, reviewer: codex}\n"
+        "  approval: {stages: {plan.response: {approver: codex, max_retries: 2}}}\n"
+    )
+    home.config.write_text(
+        "profiles:\n"
+        "  providers: {default: manual}\n"
+        "  approval: {stages: {plan.response: skip, plan.prompt: skip}}\n"
+    )
+
+    settings = section(home, {**environment, "SIGNOFF_PROFILES_MAX_ITERATIONS": "2"})
+
+    assert settings.provider_for("reviewer") == "codex"
+    assert settings.provider_for("planner") == "manual"
+    assert settings.stage("plan", "response") == StageSettings("skip", 2)
+    assert settings.stage("plan", "prompt") == StageSettings("skip", 0)
+    assert settings.max_iterations == 2
+
+
+def test_where_a_nested_setting_comes_from_is_shown(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """`config show` must name the line that a user has to change."""
+    home.config.write_text("profiles:\n  approval:\n    stages:\n      plan.response: skip\n")
+
+    values = load_settings(home, environment).values
+
+    approver = values["profiles.approval.stages.plan.response.approver"]
+    assert (approver.value, approver.origin) == ("skip", f"{home.config}:4")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("approval: {stages: {plan.respnse: skip}}", 2, ("plan.respnse", *STAGES)),
+        (
+            "approval:\n    stages:\n      plan.response: {retries: 1}",
+            4,
+            ("retries", "max_retries"),
+        ),
+        ("approval: {stages: {plan.response: 3}}", 2, ("plan.response is 3", "approver")),
+        ("approvals: {}", 2, ("unknown key 'approvals'", "approval", "providers")),
+        ("providers: {writer: claude}", 2, ("unknown key 'writer'", "planner", "default")),
+        ("max_iterations: 0", 2, ("max_iterations is 0", "a whole number from 1")),
+        ("hash_prompts: maybe", 2, ("hash_prompts is 'maybe'", "true or false")),
+        ("approval: {default_max_retries: -1}", 2, ("default_max_retries is -1", "from 0")),
+    ],
+)
+def test_a_mistake_is_reported_with_its_line_and_what_is_valid(
+    home: Home, environment: dict[str, str], text: str, line: int, words: tuple[str, ...]
+) -> None:
+    """A setting that is silently ignored would approve what the user wanted to see."""
+    home.config.write_text(f"profiles:\n  {text}\n")
+
+    with pytest.raises(ConfigError) as refused:
+        load_settings(home, environment)
+
+    message = str(refused.value)
+    assert message.startswith(f"{home.config}:{line}: ")
+    assert all(word in message for word in words), message
