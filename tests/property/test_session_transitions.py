@@ -1,5 +1,7 @@
 """No sequence of commands leaves the transition table of sessions."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +45,7 @@ def test_every_phase_passes_both_of_its_gates(commands: list[str]) -> None:
             phase, stage = result.phase, result.stage
             visited.append((phase, stage))
 
-    for before, after in zip(visited, visited[1:], strict=False):
+    for before, after in pairwise(visited):
         if after[1] is WorkflowStage.RESPONSE:
             assert before == (after[0], WorkflowStage.PROMPT)
         if after[0] in (WorkflowPhase.COMPLETE, WorkflowPhase.REVISE) and after[0] != before[0]:
