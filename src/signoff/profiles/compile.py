@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.documents.regular_files import read_regular
-from signoff.errors import ConfigError, InvalidWorkflow
+from signoff.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.notation import CompileContext
 from signoff.profiles.context_schema import context_params
 from signoff.profiles.discovery import find_profile
@@ -86,7 +86,7 @@ def _session(
         for phase, stage in _positions()
     }
     _refuse_unknown(name, section, providers, context)
-    registered = AIProviderFactory.keys()
+    registered, approving = AIProviderFactory.keys(), ApprovalProviderFactory.keys()
     by_hand = frozenset(
         agent
         for agent in providers.values()
@@ -97,7 +97,7 @@ def _session(
     approvers = {
         rule.approver: f"approver:{rule.approver}"
         for rule in rules.values()
-        if rule.approver not in (MANUAL, SKIP) and rule.approver in ApprovalProviderFactory.keys()
+        if rule.approver not in (MANUAL, SKIP) and rule.approver in approving
     }
     return Session(name, profile, providers, rules, by_hand, approvers, section.hash_prompts)
 
@@ -126,7 +126,11 @@ def _refuse_unknown(
         return
     known = {*context.agent_names, *AIProviderFactory.keys()}
     problems = [*section.unknown_names(known, {*known, *ApprovalProviderFactory.keys()})]
-    problems += section.unknown_roles(providers, known)
+    problems += [
+        Problem(role, f"unknown provider {provider!r}", f"valid: {', '.join(sorted(known))}")
+        for role, provider in providers.items()
+        if provider not in known and role in context.options
+    ]
     if problems:
         raise InvalidWorkflow(name, problems)
 
@@ -181,8 +185,7 @@ def _agents(session: Session) -> dict[str, Agent]:
     used = {*session.providers.values(), *(rule.approver for rule in session.rules.values())}
     agents: dict[str, Agent] = {
         key: ProviderAgent(key, AIProviderFactory.create(key))
-        for key in AIProviderFactory.keys()
-        if key in used
+        for key in sorted(used.intersection(AIProviderFactory.keys()))
     }
     for key, agent in session.approvers.items():
         agents[agent] = ApproverAgent(key, ApprovalProviderFactory.create(key))

@@ -24,7 +24,6 @@ from signoff.profiles.session import (
 )
 from signoff.review.decision import read_decision
 
-
 Material = Callable[[], Awaitable[dict[str, str | None]]]
 
 Again = Callable[[ApprovalResult, str], Awaitable[str | None]]
@@ -157,9 +156,7 @@ class StageGate:
         except AgentError as error:
             raise _ApproverFailed(f"approver {approver!r} failed: {error}") from error
 
-    async def _registered(
-        self, approver: str, files: Mapping[str, str | None]
-    ) -> ApprovalResult:
+    async def _registered(self, approver: str, files: Mapping[str, str | None]) -> ApprovalResult:
         context = SessionState(self.ctx).context
         stage = {"phase": self.phase.value, "stage": self.stage.value}
         about = {**stage, "files": dict(files), "context": context}

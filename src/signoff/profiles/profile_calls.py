@@ -1,21 +1,14 @@
-"""Calls profiles and checks what they return.
-
-Profiles never do I/O. While one is called, an attempt to open a file, to change the file system,
-to start a program or to open a connection is refused. Imports and templates are excepted.
-"""
+"""Calls profiles and checks what they return."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
-from functools import cache
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from signoff.errors import AuthorError
 from signoff.error_text import describe_error
+from signoff.errors import AuthorError
 from signoff.profiles.model import ProcessingResult
+from signoff.profiles.no_io import without_io
 from signoff.profiles.phases import WorkflowPhase
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.session_files import NOUNS
@@ -23,22 +16,6 @@ from signoff.profiles.session_files import NOUNS
 
 class ProfileError(AuthorError):
     """A profile raised, returned something else than it should, or tried to do I/O."""
-
-
-_FORBIDDEN = frozenset(
-    {
-        "os.chmod", "os.link", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir",
-        "os.scandir", "os.symlink", "os.system", "os.truncate", "os.exec", "os.posix_spawn",
-        "shutil.copyfile", "shutil.move", "shutil.rmtree", "socket.bind", "socket.connect",
-        "sqlite3.connect", "subprocess.Popen", "tempfile.mkdtemp", "tempfile.mkstemp",
-    }
-)  # fmt: skip
-"""Audit events of the standard library that a profile must not cause; `open` is judged alone."""
-
-_CODE = (".py", ".pyc", ".so", ".pyd")
-"""What an import opens."""
-
-_calling: ContextVar[bool] = ContextVar("signoff_profile_call", default=False)
 
 
 def create_prompt(
@@ -76,46 +53,11 @@ def standards_config(profile: WorkflowProfile, context: Mapping[str, Any]) -> Ma
 def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
     call: Callable[..., Any] = getattr(profile, method)
     try:
-        with _without_io():
+        with without_io():
             return call(*args)
     except Exception as error:
         # The profile's own code may raise anything.
         raise ProfileError(f"{_name(profile, method)} failed: {describe_error(error)}") from error
-
-
-@contextmanager
-def _without_io() -> Iterator[None]:
-    _watch()
-    token = _calling.set(True)
-    try:
-        yield
-    finally:
-        _calling.reset(token)
-
-
-@contextmanager
-def reading_template() -> Iterator[None]:
-    """Allows what renders templates to read them."""
-    token = _calling.set(False)
-    try:
-        yield
-    finally:
-        _calling.reset(token)
-
-
-@cache
-def _watch() -> None:
-    """Installs the hook, once and for good: Python cannot remove one."""
-    sys.addaudithook(_audit)
-
-
-def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if event != "open" and event not in _FORBIDDEN:
-        return
-    if not _calling.get() or (event == "open" and str(args[0]).endswith(_CODE)):
-        return
-    target = f" {args[0]!r}" if args else ""
-    raise PermissionError(f"profiles do no I/O, and this one tried {event}{target}")
 
 
 def _name(profile: WorkflowProfile, method: str) -> str:

@@ -10,11 +10,12 @@ from signoff.profiles import session_files
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import SessionState
+from signoff.profiles.templates import fill_engine_variables
 
-VARIABLES = ("STANDARDS", "PLAN", "CODE", "REVIEW", "FEEDBACK")
-"""What profiles leave to the engine; `render_template` keeps these placeholders."""
-
-_VARIABLE = re.compile(r"\{\{(" + "|".join(VARIABLES) + r")\}\}")
+_REJECTED = (
+    "You have answered this before, and the answer was rejected. Answer again, completely: the new "
+    "answer replaces the old one."
+)
 _FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
 
@@ -36,8 +37,7 @@ def complete_prompt(
             "FEEDBACK": feedback,
         }
     )
-    # One pass, so that a placeholder in a plan or in code stays as it is.
-    text = _VARIABLE.sub(lambda variable: values[variable[1]], draft).rstrip("\n")
+    text = fill_engine_variables(draft, values).rstrip("\n")
     response = session_files.stage_path(phase, WorkflowStage.RESPONSE, iteration)
     ending = _output_instructions(ability, response)
     return f"{text}\n\n{ending}\n" if ending else f"{text}\n"
@@ -45,12 +45,7 @@ def complete_prompt(
 
 def retry_prompt(prompt: str, previous: str, feedback: str) -> ProductPrompt:
     """Returns the prompt for another response, with what was wrong with the previous one."""
-    parts = [
-        prompt.rstrip("\n"),
-        "---",
-        "You have answered this before, and the answer was rejected. Answer again, completely: "
-        "the new answer replaces the old one.",
-    ]
+    parts = [prompt.rstrip("\n"), "---", _REJECTED]
     if previous:
         parts += ["Your previous answer:", fenced(previous)]
     parts += ["Why it was rejected:", feedback.strip() or "No reason was given."]

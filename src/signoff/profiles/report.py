@@ -33,7 +33,11 @@ def report(state: Mapping[str, Any]) -> SessionReport:
     latest = max((each["iteration"] for each in artifacts), default=0)
     files = [each["path"] for each in artifacts if each["iteration"] == latest]
     details = [f"generated files: {len(files)}", *(f"  {path}" for path in files)] if files else []
-    facts = {"verdict": state.get("verdict"), "overrides": state.get("overrides"), "artifacts": artifacts}
+    facts = {
+        "verdict": state.get("verdict"),
+        "overrides": state.get("overrides"),
+        "artifacts": artifacts,
+    }
     return SessionReport(
         "\n".join(lines),
         "\n".join(details),

@@ -156,7 +156,9 @@ class ResponseUse:
         target = f"{session_files.code_folder(self.ctx.iteration)}/{_checked_path(path)}"
         read = await self.ctx.read(target, missing_ok=True)
         if read is None:
-            raise UnusableResponse(f"the provider says it wrote {target}, but there is no such file")
+            raise UnusableResponse(
+                f"the provider says it wrote {target}, but there is no such file"
+            )
         return read.text
 
     def _process(self) -> ProcessingResult:

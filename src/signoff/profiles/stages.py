@@ -138,7 +138,7 @@ class ResponseStage:
             outcome, update = await used.apply()
         except UnusableResponse as error:
             return self._back(Note(last_error=str(error)))
-        left = {"note": None, "response": "", "provided_files": {}}
+        left: dict[str, Any] = {"note": None, "response": "", "provided_files": {}}
         return outcome, {**chosen_options(decided.answer), **update, **left}
 
     async def _decide(self) -> Passed | TurnedDown:

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from signoff.documents import templates
+from signoff.profiles.no_io import templates_allowed
 
 ENGINE_VARIABLES = ("STANDARDS", "PLAN", "CODE", "REVIEW", "FEEDBACK")
 """The variables that only the engine has values for."""
@@ -18,7 +19,8 @@ def render_template(
     templates_root: str | PathLike[str] | None = None,
 ) -> str:
     """Renders a template like `signoff.documents.templates`; the engine's variables stay in it."""
-    return templates.render_template(path, variables, templates_root, keep=ENGINE_VARIABLES)
+    with templates_allowed():
+        return templates.render_template(path, variables, templates_root, keep=ENGINE_VARIABLES)
 
 
 def fill_engine_variables(prompt: str, values: Mapping[str, str]) -> str:

@@ -93,9 +93,7 @@ def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, 
     return {**source.get("metadata", {}), **own}
 
 
-def _history(
-    run: RunState, phase: WorkflowPhase, status: WorkflowStatus
-) -> list[PhaseTransition]:
+def _history(run: RunState, phase: WorkflowPhase, status: WorkflowStatus) -> list[PhaseTransition]:
     entries = [PhaseTransition(**entry) for entry in run.state.get("phase_history", ())]
     if status is not WorkflowStatus.IN_PROGRESS:
         ended = datetime.fromtimestamp(run.updated_at, UTC)
