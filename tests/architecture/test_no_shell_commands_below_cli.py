@@ -9,14 +9,14 @@ SOURCE = Path(__file__).parents[2] / "src" / "signoff"
 
 SURFACES = ("cli", "testing")
 WORDING = "app/next_commands.py"
-COMMANDS = "commands.py"
-"""Where a notation keeps the commands that it adds to the command line."""
+COMMANDS = "commands"
+"""The module or package in which a notation keeps the commands that it adds to the command line."""
 VENDORS = ("agents/", "guarded_db/postgres_", "_extras.py")
 """Modules that call other programs, whose options they have to name."""
 
 COMMAND = re.compile(
     r"\bsignoff (?:answer|approve|cancel|config|db|demo|doctor|graph|inbox|init|logs|models|next"
-    r"|policy|reject|resume|run|runs|show|skill|submit|validate)\b"
+    r"|policy|profile|reject|resume|run|runs|show|skill|submit|validate)\b"
 )
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 
@@ -25,7 +25,7 @@ MODULES = sorted(
     for path in SOURCE.rglob("*.py")
     if path.relative_to(SOURCE).parts[0] not in SURFACES
     and path.relative_to(SOURCE).as_posix() != WORDING
-    and path.name != COMMANDS
+    and COMMANDS not in (path.stem, path.parent.name)
 )
 
 

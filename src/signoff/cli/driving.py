@@ -46,12 +46,15 @@ def drive(
     def resume_work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
         return resume(project, name, observers=observers, warn=display.out.warn)
 
-    with events_file(display.events) as watchers:
+    with events_file(display.events) as files:
+        watchers = [*files, *display.observers]
         name, timelines = _drive_once(display.out, work, watchers, workflow, history or {})
         while name is not None and display.may_ask and _ask_pending(project, name, display.out):
             name, timelines = _drive_once(display.out, resume_work, watchers, workflow, timelines)
     if name is None:
         return exits.INTERRUPTED
+    if display.report is not None:
+        return display.report(project, name)
     return finish(show(project, name), display.out)
 
 

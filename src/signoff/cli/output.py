@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from signoff.cli.terminal import has_keyboard
 from signoff.cli.text import clean, one_line, styled, terminal_width, wrapped
 from signoff.documents.control_characters import json_text
 from signoff.light_dataclass import light_dataclass
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.runtime.ports import Observer
 
 LAST_WIDTH = 8
 """The minimum width of a table's last column."""
@@ -112,6 +116,10 @@ class DisplayOptions:
     no_input: bool = False
     events: Path | None = None
     """The file that all events are appended to."""
+    observers: Sequence[Observer] = ()
+    """What else watches the run."""
+    report: Callable[[Project, str], int] | None = None
+    """Prints how the run of a name stopped, and returns the exit code; None for the usual way."""
 
     @property
     def may_ask(self) -> bool:

@@ -11,13 +11,10 @@ from signoff.documents.sections import Section
 from signoff.errors import Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.session import MANUAL, ROLES
 from signoff.profiles.transitions import TransitionTable
 
-MANUAL = "manual"
 SECTION = "profiles"
-
-ROLES = ("planner", "generator", "reviewer", "reviser")
-"""What a provider does in a session, in the order of the phases."""
 
 STAGES = tuple(
     f"{phase}.{stage}"
@@ -146,16 +143,25 @@ class ProfilesSection(Section):
         self, providers: Collection[str], approvers: Collection[str]
     ) -> Iterator[Problem]:
         """Yields a problem for every provider and approver that is not among the known ones."""
-        for role in (*ROLES, "default"):
+        for role in (*ROLES.values(), "default"):
             name = getattr(self.providers, role)
             if name is not None:
-                yield from _unknown(f"providers.{role}", "provider", name, providers)
+                yield from _unknown(f"{SECTION}.providers.{role}", "provider", name, providers)
         default = self.approval.default_approver
-        yield from _unknown("approval.default_approver", "approver", default, approvers)
+        where = f"{SECTION}.approval"
+        yield from _unknown(f"{where}.default_approver", "approver", default, approvers)
         for stage in STAGES:
             name = getattr(self.approval.stages, stage.replace(".", "_")).approver
             if name is not None:
-                yield from _unknown(f"approval.stages.{stage}", "approver", name, approvers)
+                yield from _unknown(f"{where}.stages.{stage}", "approver", name, approvers)
+
+    def unknown_roles(
+        self, providers: Mapping[str, str], known: Collection[str]
+    ) -> Iterator[Problem]:
+        """Yields a problem for every provider that the settings do not name, but a user does."""
+        for role, name in providers.items():
+            if name != self.provider_for(role):
+                yield from _unknown(role, "provider", name, known)
 
 
 def agent_name(name: str) -> str:
@@ -166,4 +172,4 @@ def agent_name(name: str) -> str:
 def _unknown(where: str, kind: str, name: str, known: Collection[str]) -> Iterator[Problem]:
     if agent_name(name) not in known:
         valid = ", ".join(sorted(known))
-        yield Problem(f"{SECTION}.{where}", f"unknown {kind} {name!r}", f"valid: {valid}")
+        yield Problem(where, f"unknown {kind} {name!r}", f"valid: {valid}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -50,7 +51,27 @@ class LoggingObserver:
 
 
 class JsonlObserver:
-    """Appends everything that happens to a file, one JSON object per line.
+    """Appends everything that happens to a file, one JSON object per line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = JsonLinesFile(path)
+
+    def notice(self, notice: Notice) -> None:
+        """Writes one notice."""
+        match notice:
+            case Recorded(run=run, events=events):
+                self._file.write([{"run": run, **ev.to_json(event)} for event in events])
+            case Progress() | Retrying():
+                kind = type(notice).__name__.lower()
+                self._file.write([{"run": notice.run, "e": kind, **asdict(notice)}])
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
+class JsonLinesFile:
+    """A file that observers append to.
 
     A new file is readable by its owner only, because prompts and replies are in it. If it can no
     longer be written, one warning is logged and the run continues without it.
@@ -60,20 +81,12 @@ class JsonlObserver:
         self._path = path
         self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=create_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
 
-    def notice(self, notice: Notice) -> None:
-        """Writes one notice and flushes it, so that other programs can follow the file."""
-        match notice:
-            case Recorded(run=run, events=events):
-                lines = [{"run": run, **ev.to_json(event)} for event in events]
-            case Progress() | Retrying():
-                kind = type(notice).__name__.lower()
-                lines = [{"run": notice.run, "e": kind, **asdict(notice)}]
-            case _:
-                return
+    def write(self, values: Iterable[Any]) -> None:
+        """Writes one line per value and flushes, so that other programs can follow the file."""
         if self._file is None:
             return
         try:
-            self._file.write("".join(f"{json_text(line, ensure_ascii=True)}\n" for line in lines))
+            self._file.write("".join(f"{json_text(each, ensure_ascii=True)}\n" for each in values))
             self._file.flush()
         except OSError as error:
             self._give_up(self._file, error)

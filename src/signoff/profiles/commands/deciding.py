@@ -1,0 +1,258 @@
+"""`signoff profile init`, `approve` and `reject`: each drives the session to its next wait."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli.options import CliCommand, limit_settings, open_here, pairs, progress_options
+from signoff.cli.output import DisplayOptions
+from signoff.errors import UsageError
+from signoff.profiles.commands.project import (
+    find_session,
+    project_dir_option,
+    session_argument,
+)
+from signoff.profiles.providers import FsAbility
+from signoff.profiles.transitions import SessionCommand, TransitionTable
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.profiles.commands.session_view import SessionView
+    from signoff.runtime.store_port import RunRow
+
+CURRENT_USER = "\N{NULL}"
+"""What `--dev` without a name stands for; no user has this name."""
+
+
+def _context_values(
+    _context: click.Context, _option: click.Parameter, values: Sequence[str]
+) -> dict[str, str]:
+    parsed: dict[str, str] = {}
+    for text in values:
+        for key, value in pairs([text], "--context").items():
+            name = key.replace("-", "_")
+            if name in parsed:
+                raise click.BadParameter(f"{name!r} is given twice", param_hint="--context")
+            parsed[name] = value
+    return parsed
+
+
+@click.command(cls=CliCommand)
+@click.argument("name", metavar="NAME")
+@click.option("-c", "--context", "params", multiple=True, metavar="KEY=VALUE",
+              callback=_context_values,
+              help="A value of the profile's context. Repeatable.")  # fmt: skip
+@click.option("--planner", metavar="AGENT", help="The provider of the plan.")
+@click.option("--generator", metavar="AGENT", help="The provider of the code.")
+@click.option("--reviewer", metavar="AGENT", help="The provider of reviews.")
+@click.option("--reviser", metavar="AGENT", help="The provider of revisions.")
+@click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
+@click.option("--task-id", metavar="ID", help="The id of a task elsewhere, which is recorded.")
+@click.option("--dev", is_flag=False, flag_value=CURRENT_USER, metavar="[NAME]",
+              help="The developer, who is recorded; without a name, the logged-in user.")  # fmt: skip
+@project_dir_option
+@progress_options
+def init(
+    name: str,
+    params: dict[str, str],
+    run_name: str | None,
+    dev: str | None,
+    limits: dict[str, str],
+    display: DisplayOptions,
+    **options: str | None,
+) -> int:
+    """Start a session of profile NAME and drive it to its first gate.
+
+    Does what `signoff run NAME -i KEY=VALUE` does. Roles without a provider here or in the
+    settings are done by hand: you paste the prompt into a chat and save its answer.
+
+    Examples:
+      signoff profile init python-module -c name=slugs -c description="turn titles into slugs"
+      signoff profile init python-module -c name=slugs -c description="..." --generator claude
+    """
+    from signoff.app.answering import current_user
+    from signoff.app.start import plan, start
+    from signoff.cli.driving import drive
+    from signoff.cli.options import set_up_logging
+
+    developer = current_user() if dev == CURRENT_USER else dev
+    planned = plan(
+        Path.cwd(),
+        os.environ,
+        f"profile:{name}",
+        params,
+        command_line=limit_settings(limits),
+        options={**options, "dev": developer},
+    )
+    for warning in (*planned.warnings, *planned.target.workflow.warnings):
+        display.out.warn(str(warning))
+    set_up_logging(planned.settings.log_level)
+    with planned.open(Path.cwd(), os.environ) as project, _shown(display) as shown:
+        return drive(
+            project,
+            shown,
+            lambda watchers: start(
+                project,
+                planned.target,
+                params,
+                name=run_name,
+                limits=planned.own_limits,
+                observers=watchers,
+            ),
+            workflow=planned.target.workflow,
+        )
+
+
+@click.command(cls=CliCommand)
+@session_argument
+@click.option("--complete", "command", flag_value=SessionCommand.APPROVE_COMPLETE.value,
+              help="Finish the session, whatever the review's verdict is.")  # fmt: skip
+@click.option("--revise", "command", flag_value=SessionCommand.APPROVE_REVISE.value,
+              help="Revise the code, whatever the review's verdict is.")  # fmt: skip
+@click.option("--fs-ability", type=click.Choice([each.value for each in FsAbility]),
+              help="What the provider can do with files, from now on.")  # fmt: skip
+@click.option("--hash-prompts/--no-hash-prompts", default=None,
+              help="Whether the digests of approved prompts are recorded, from now on.")  # fmt: skip
+@project_dir_option
+@progress_options
+def approve(
+    session: str | None,
+    command: str | None,
+    fs_ability: str | None,
+    hash_prompts: bool | None,
+    limits: dict[str, str],
+    display: DisplayOptions,
+) -> int:
+    """Approve what SESSION waits for, and continue (default: the latest session).
+
+    The file counts as it is now: edit it first if you like. At a response that you write
+    yourself, this hands it in.
+
+    Examples:
+      signoff profile approve
+      signoff profile approve first-try --revise
+    """
+    extras = {"command": command, "fs_ability": fs_ability, "hash_prompts": hash_prompts}
+    chosen = {name: value for name, value in extras.items() if value is not None}
+    with open_here(limits=limits) as project:
+        row = find_session(project, session)
+        view = _pending(project, row, "approve")
+        if command is not None:
+            _check_overruling(view, SessionCommand(command))
+        return _decide(project, display, row, view, yes=True, extras=chosen)
+
+
+@click.command(cls=CliCommand)
+@session_argument
+@click.option("-f", "--feedback", required=True, metavar="TEXT", help="What has to change.")
+@project_dir_option
+@progress_options
+def reject(
+    session: str | None, feedback: str, limits: dict[str, str], display: DisplayOptions
+) -> int:
+    """Reject what SESSION waits for (default: the latest session).
+
+    An agent's response is requested once more with the feedback. Anything else waits for you
+    to edit the file.
+
+    Examples:
+      signoff profile reject -f "the plan has no error handling"
+    """
+    if not feedback.strip():
+        raise UsageError("the feedback is empty; write what has to change: -f TEXT")
+    with open_here(limits=limits) as project:
+        row = find_session(project, session)
+        view = _pending(project, row, "reject")
+        return _decide(project, display, row, view, yes=False, text=feedback)
+
+
+def _pending(project: Project, row: RunRow, verb: str) -> SessionView:
+    """Returns the session; raises `UsageError` if it does not wait for a decision."""
+    from signoff.core.stop_reason import remedies
+    from signoff.profiles.commands.session_view import view_session
+
+    view = view_session(project, row)
+    if view.requests:
+        return view
+    raise UsageError(
+        f"session {row.name!r} has nothing to {verb}: phase {view.state.phase.value}, "
+        f"stage {view.state.stage or 'none'}, status {view.state.status.value}",
+        remedy=remedies(row.name, view.row.status, view.stop_reason, view.row.due_at),
+    )
+
+
+def _check_overruling(view: SessionView, command: SessionCommand) -> None:
+    from signoff.profiles.commands.session_view import OVERRULING
+
+    phase, stage = view.state.phase, view.state.stage
+    if TransitionTable.get(phase, stage, command) is None:
+        raise UsageError(
+            f"{OVERRULING[command]} overrules the verdict of a review, but session "
+            f"{view.row.name!r} is at {view.position}"
+        )
+
+
+def _decide(
+    project: Project,
+    display: DisplayOptions,
+    row: RunRow,
+    view: SessionView,
+    *,
+    yes: bool,
+    text: str = "",
+    extras: dict[str, Any] | None = None,
+) -> int:
+    """Records a decision and continues the session."""
+    from signoff.app.answering import AnswerInput, decide, find_item
+    from signoff.cli.driving import drive_resume
+
+    item = find_item(project, row.name)
+    # The workflow is needed to continue; if it cannot be found, nothing is decided.
+    project.find_again(row)
+    decide(project, item.id, AnswerInput(None, text, extras=extras or {}), yes=yes)
+    with _shown(display, view) as shown:
+        return drive_resume(project, shown, project.run(row.name))
+
+
+@contextmanager
+def _shown(display: DisplayOptions, view: SessionView | None = None) -> Iterator[DisplayOptions]:
+    """Gives the options with which a session is shown: its own events, and its own report."""
+    from signoff.cli import exits
+    from signoff.profiles.commands.session_view import print_session, view_session
+
+    def report(project: Project, name: str) -> int:
+        now = view_session(project, project.run(name))
+        print_session(now, display.out)
+        return exits.exit_code(now.row.status)
+
+    with _events_file(display.events, view) as observers:
+        yield replace(display, events=None, observers=observers, report=report)
+
+
+@contextmanager
+def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[Any]]:
+    """Gives the observer that writes the file of `--events`, or none without that option."""
+    if path is None:
+        yield []
+        return
+    from signoff.profiles.events import Position, SessionEvents
+    from signoff.runtime.observers import JsonLinesFile
+
+    try:
+        file = JsonLinesFile(path)
+    except OSError as error:
+        raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
+    positions = {}
+    if view is not None and view.row.step is not None:
+        positions[view.row.name] = Position(view.row.step, view.row.iteration)
+    try:
+        yield [SessionEvents(lambda event: file.write([event.to_json()]), positions)]
+    finally:
+        file.close()

@@ -1,0 +1,88 @@
+"""What the commands of profiles share: the project's folder, and the session they are about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from signoff.cli.options import complete_run
+from signoff.errors import UsageError
+from signoff.remedies import ShowRun
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.notation import CompileContext
+    from signoff.runtime.store_port import RunRow
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+NOTATION = "profiles"
+_TARGETS = "profile:"
+_RECENT = 50
+
+
+def project_dir_option(command: F) -> F:
+    """Adds `--project-dir`: everything happens as if signoff were run in that folder."""
+    return click.option(
+        "--project-dir",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        metavar="DIR",
+        # Eager, so that the paths of other options start in that folder.
+        is_eager=True,
+        expose_value=False,
+        callback=_enter,
+        help="Work in this folder instead of the current one.",
+    )(command)
+
+
+def session_argument(command: F) -> F:
+    """Adds the optional name of a session."""
+    return click.argument(
+        "session", required=False, metavar="[SESSION]", shell_complete=complete_run
+    )(command)
+
+
+def context_here() -> CompileContext:
+    """Returns what finding profiles in the project around the current folder needs: no agents."""
+    from signoff.app.home import expected_home
+    from signoff.app.settings import load_settings
+    from signoff.notation import CompileContext
+
+    home = expected_home(Path.cwd(), os.environ)
+    sections = load_settings(home, os.environ).sections
+    return CompileContext(root=home.root, home=home.path, settings=sections, agents={})
+
+
+def find_session(project: Project, name: str | None) -> RunRow:
+    """Returns a session by its run's name, or the latest one."""
+    if name is not None:
+        row = project.run(name)
+        if not is_session(project, row):
+            raise UsageError(f"run {row.name!r} is not a session of a profile", remedy=ShowRun(name))
+        return row
+    for limit in (_RECENT, -1):
+        for row in project.store.rows(limit=limit):
+            if is_session(project, row):
+                return row
+    raise UsageError("there are no sessions yet; start one: signoff profile init NAME")
+
+
+def is_session(project: Project, row: RunRow) -> bool:
+    """Tells whether a run is a session of a profile."""
+    if row.target:
+        return row.target.startswith(_TARGETS)
+    # A run that was started from Python does not record its target.
+    found = project.notation_of(row)
+    return found is not None and found.name == NOTATION
+
+
+def _enter(context: click.Context, _option: click.Parameter, folder: Path | None) -> None:
+    if folder is None:
+        return
+    before = Path.cwd()
+    os.chdir(folder)
+    context.call_on_close(lambda: os.chdir(before))

@@ -1,0 +1,149 @@
+"""What the commands show about a session: its state, the pending request, and what to do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from signoff.app.answering import form_of
+from signoff.app.history import load_state
+from signoff.app.inbox import request_to_json
+from signoff.app.next_commands import next_commands
+from signoff.app.runs import current_row
+from signoff.cli import exits
+from signoff.cli.output import Output
+from signoff.cli.text import near
+from signoff.core.outcome import Status
+from signoff.core.stop_reason import remedies
+from signoff.light_dataclass import light_dataclass
+from signoff.profiles.phases import WorkflowStage, WorkflowStatus
+from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.view import workflow_state
+from signoff.store.rundir.files import file_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from signoff.app.project import Project
+    from signoff.core.stop_reason import StopReason
+    from signoff.profiles.model import WorkflowState
+    from signoff.runtime.store_port import RunRow
+
+OVERRULING = {
+    SessionCommand.APPROVE_COMPLETE: "--complete",
+    SessionCommand.APPROVE_REVISE: "--revise",
+}
+"""How a user overrules a verdict."""
+
+_STYLES = {
+    WorkflowStatus.IN_PROGRESS: "yellow",
+    WorkflowStatus.SUCCESS: "green",
+    WorkflowStatus.CANCELLED: "dim",
+}
+
+
+@light_dataclass(frozen=True)
+class SessionView:
+    """A session and its pending requests."""
+
+    row: RunRow
+    state: WorkflowState
+    requests: tuple[dict[str, Any], ...]
+    folder: Path
+    stop_reason: StopReason | None
+
+    @property
+    def position(self) -> str:
+        """The phase and the stage, as users read them."""
+        stage = f"[{self.state.stage.name}]" if self.state.stage is not None else ""
+        return f"{self.state.phase.name}{stage}"
+
+    @property
+    def file(self) -> Path | None:
+        """The file that a pending request is about."""
+        paths = [each["path"] for each in self.requests if each["path"]]
+        return file_path(self.folder, paths[0]) if paths else None
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that come next."""
+        if not self.requests:
+            return next_commands(
+                remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
+            )
+        if not self.file:
+            return [command for each in self.requests for command in each["commands"]]
+        approve = f"signoff profile approve {self.row.name}"
+        allowed = TransitionTable.commands(self.state.phase, self.state.stage)
+        overruling = [f"{approve} {OVERRULING[each]}" for each in allowed if each in OVERRULING]
+        return [approve, *overruling, f'signoff profile reject {self.row.name} -f "..."']
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns everything as plain values."""
+        state = self.state.model_dump(mode="json")
+        request = self.requests[0] if self.requests else None
+        return {
+            "run": self.row.name,
+            **state,
+            "run_status": self.row.status.value,
+            "reason": self.row.reason,
+            "file": str(self.file) if self.file else None,
+            "request": request,
+            "commands": self.commands,
+            "directory": str(self.folder),
+            "exit_code": exits.OF_STATUS.get(self.row.status),
+        }
+
+
+def view_session(project: Project, row: RunRow) -> SessionView:
+    """Returns a session as it is now."""
+    row = current_row(project, row)
+    items = project.store.items(row.name)
+    run = load_state(project, row)
+    source = json.loads(project.store.description(row.id)).get("source") or {}
+    state = workflow_state(run, source, [form_of(project, item) for item in items])
+    requests = tuple(request_to_json(project, item) for item in items)
+    return SessionView(row, state, requests, project.folder(row.name), run.stop_reason)
+
+
+def print_session(view: SessionView, out: Output) -> None:
+    """Prints a session: where it is, why it waits there, and what to do next."""
+    if out.as_json:
+        out.json(view.to_json())
+        return
+    state = view.state
+    first = f"{view.row.name}  {state.profile}  {view.position}  {state.status.value}"
+    out.line(first, style=_STYLES.get(state.status, "red"))
+    for label, text in _facts(view):
+        out.prose(f"  {label + ':':<11} {text}", hang=" " * 14)
+    for text in view.commands:
+        # Commands are not wrapped, so that they can be copied.
+        out.line(f"  {text}")
+
+
+def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
+    state = view.state
+    yield "iteration", str(state.current_iteration)
+    if state.last_error:
+        yield "error", state.last_error
+    elif view.row.reason and view.row.status is not Status.WAITING:
+        yield "reason", view.row.reason
+    if state.approval_feedback:
+        yield "feedback", state.approval_feedback
+    latest = [each for each in state.artifacts if each.iteration == state.current_iteration]
+    for artifact in latest:
+        yield "generated", near(view.folder / artifact.path)
+    if view.file is not None:
+        yield "waits for", _what_to_do(view, view.file)
+    elif view.folder.is_dir():
+        yield "files", near(view.folder)
+
+
+def _what_to_do(view: SessionView, file: Path) -> str:
+    path = near(file)
+    if not file.exists():
+        return f"{path}, which does not exist yet: save the response there, then approve"
+    if view.state.stage is WorkflowStage.PROMPT:
+        return f"{path}: edit it if you like, then approve"
+    return f"{path}: read it, edit it if you like, then approve or reject"
