@@ -25,7 +25,8 @@ from signoff.profiles.session import (
 from signoff.review.decision import read_decision
 from signoff.review.own_words import Material
 
-Material = Callable[[], Awaitable[dict[str, str | None]]]
+GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
+"""Returns texts by path that an approver reads along with the file it judges."""
 
 Again = Callable[[ApprovalResult, str], Awaitable[str | None]]
 """Gets another version of a file that the approver rejected; None if there is no other."""
@@ -61,8 +62,7 @@ class StageGate:
     ctx: StepContext
     path: str
     """The file that is judged."""
-    material: Material
-    """Returns what the approver reads along with it."""
+    material: GateMaterial
 
     @property
     def rules(self) -> StageRules:
