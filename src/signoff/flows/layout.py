@@ -93,8 +93,9 @@ class FlowLayout(Layout):
         }
         return {item.choose_path(path): _critique_json(each) for path, each in paths.items()}
 
-    def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: ARG002  # flows show no requests
         """Returns the flow's fields, the documented ones first."""
+        state = run.state_with_pending
         documented = {key: state.get(key, default) for key, default in FIELDS.items()}
         renamed = {LAST_STEP if key == "step" else key: value for key, value in state.items()}
         hidden = INTERNAL.union(documented)

@@ -43,7 +43,7 @@ from signoff.store.rundir.documents import (
 )
 from signoff.store.rundir.layout import Layout
 from signoff.store.rundir.projector import DirectoryUpdate, Projector
-from signoff.store.rundir.questions import find_question_files, question_files
+from signoff.store.rundir.questions import decode_form, find_question_files, question_files
 
 ROWS_PER_BATCH = 200
 """How many commits' files are held in memory while a long run is rebuilt."""
@@ -198,18 +198,19 @@ class RunDirectory:
             self._disk.put(file, data, durable=durable)
         return changed
 
-    def _write_questions(self, folder: Path, projector: Projector) -> tuple[int, ...]:
-        """Writes the open requests and returns their numbers."""
+    def _write_questions(self, folder: Path, projector: Projector) -> dict[int, dict[str, Any]]:
+        """Writes the open requests and returns their forms, by number."""
         hitl = safe_path(folder, files.HITL)
         items = self._store.items(projector.run)
         for warning in rename_early_files(self._disk, hitl, items):
             _log.warning("run %s: %s", projector.run, warning)
-        questions = question_files(items, projector.state.iteration, self._store.blob)
+        forms = {item.id: decode_form(item, self._store.blob) for item in items}
+        questions = question_files(items, forms, projector.state.iteration)
         for name in find_question_files(hitl) - questions.keys():
             self._disk.remove(hitl / name)
         for name, data in questions.items():
             self._put_if_changed(hitl / name, data)
-        return tuple(item.id for item in items)
+        return forms
 
     def _write_resolution(self, folder: Path, projector: Projector) -> None:
         resolution = resolution_document(projector.state, projector.layout)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -40,9 +41,15 @@ class ProjectionState(NamedTuple):
 
 
 def state_document(
-    state: RunState, projection: ProjectionState, inbox: Sequence[int], layout: Layout
+    state: RunState,
+    projection: ProjectionState,
+    inbox: Mapping[int, Mapping[str, Any]],
+    layout: Layout,
 ) -> dict[str, Any]:
-    """Returns `state.json`: the common header, the notation's own fields, then the rest."""
+    """Returns `state.json`: the common header, the notation's own fields, then the rest.
+
+    `inbox` has the forms of the open requests, by number.
+    """
     header = {
         "run": projection.run,
         "workflow": state.workflow,
@@ -52,10 +59,17 @@ def state_document(
         "awaiting_human": bool(inbox),
         "journal_head": projection.head,
     }
-    remaining = _remaining_fields(state, projection, inbox)
-    # The header is merged twice: it comes first in the file, and a notation cannot overwrite its
-    # fields, which programs rely on.
-    return {**header, **layout.fields(state.state_with_pending), **header, **remaining}
+    remaining = _remaining_fields(state, projection, tuple(inbox))
+    fields = layout.fields(state, tuple(inbox.values()))
+    if taken := sorted(fields.keys() & {*header, *remaining}):
+        # A mistake of the notation's author, whose tests turn the warning into an error. Users
+        # still get the common fields, which programs rely on.
+        warnings.warn(
+            f"{type(layout).__name__} has fields of its own that every state.json has: "
+            f"{', '.join(taken)}; give them other names",
+            stacklevel=2,
+        )
+    return {**header, **fields, **header, **remaining}
 
 
 def _remaining_fields(

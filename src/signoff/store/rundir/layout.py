@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import chain, count
 from pathlib import PurePosixPath
@@ -121,9 +121,13 @@ class Layout:
         """Returns the files that show one finished item, by path."""
         return {}
 
-    def fields(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the notation's own fields of `state.json`, shown after the common header."""
-        return {"state": state}
+    def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: ARG002  # for overriding notations
+        """Returns the notation's own fields of `state.json`, shown after the common header.
+
+        `requests` are the forms of the run's open requests, oldest first. A field must not have
+        the name of a common one.
+        """
+        return {"state": run.state_with_pending}
 
     def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # for overriding notations
         """Returns files that show the frozen definition; hidden folders are allowed here."""

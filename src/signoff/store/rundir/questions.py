@@ -20,12 +20,11 @@ PLACEHOLDER = "<your answer>"
 
 
 def question_files(
-    items: Sequence[InboxItem], iteration: int, blob: Callable[[str], str]
+    items: Sequence[InboxItem], forms: Mapping[int, Mapping[str, Any]], iteration: int
 ) -> dict[str, bytes]:
     """Returns the files that show open requests, by name; empty without requests."""
     if not items:
         return {}
-    forms = {item.id: decode_form(item, blob) for item in items}
     files = {QUESTIONS: json_bytes(_document(items, forms, iteration))}
     for item in items:
         if item.kind.answer_form is AnswerForm.WORK:

@@ -1,6 +1,24 @@
 import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from signoff.store.rundir.documents import LONGEST_QUOTE, log_line, quote, thread_line, timestamp
+import pytest
+
+from signoff.core.frozen import FrozenDict
+from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
+from signoff.store.rundir.documents import (
+    LONGEST_QUOTE,
+    ProjectionState,
+    log_line,
+    quote,
+    state_document,
+    thread_line,
+    timestamp,
+)
+from signoff.store.rundir.layout import Layout
+
+PROJECTION = ProjectionState("one", 0.0, "d" * 64, 3)
 
 
 def test_a_timestamp_is_utc_in_iso_8601() -> None:
@@ -33,3 +51,46 @@ def test_a_long_text_is_cut_and_a_short_one_is_whole() -> None:
     """A log is an overview; the complete text is in its own file."""
     assert quote("short") == "short"
     assert quote("x" * 5000) == "x" * LONGEST_QUOTE + "…"
+
+
+class PhaseLayout(Layout):
+    def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        return {
+            "phase": "error" if run.status is Status.FAILED else run.step,
+            "last_error": run.reason,
+            "round": run.iteration,
+            "pending": [form["path"] for form in requests],
+            "plan": run.state_with_pending["plan"],
+        }
+
+
+def test_a_layout_gets_the_status_of_the_run_and_its_open_requests() -> None:
+    """A notation shows its own phases, which depend on how the run ended or what it waits for."""
+    run = RunState(
+        status=Status.FAILED,
+        reason="broken",
+        step="review",
+        iteration=2,
+        state=FrozenDict(plan="p"),
+    )
+
+    document = state_document(run, PROJECTION, {7: {"path": "plan.md"}}, PhaseLayout())
+
+    assert (document["phase"], document["last_error"], document["round"]) == ("error", "broken", 2)
+    assert (document["pending"], document["plan"]) == (["plan.md"], "p")
+    assert (document["status"], document["inbox"]) == ("failed", [7])
+    assert document["awaiting_human"] is True
+
+
+@pytest.mark.parametrize("name", ["status", "step", "iteration", "reason", "params", "projection"])
+def test_a_field_that_every_notation_has_is_reported(name: str) -> None:
+    """It would be lost without a word: programs rely on the common fields, so those win."""
+
+    class Colliding(Layout):
+        def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+            return {name: "mine"}
+
+    with pytest.warns(UserWarning, match=f"Colliding has fields of its own .*: {name};"):
+        document = state_document(RunState(), PROJECTION, {}, Colliding())
+
+    assert document[name] != "mine"

@@ -17,7 +17,7 @@ def asked(form: Mapping[str, Any]) -> dict[str, Any]:
         7, "one", "ask!person", RequestKind.RESPONSE, "You review.", json.dumps(form), "d" * 64,
         "review", 0.0, None, ItemState.OPEN, None, None, None,
     )  # fmt: skip
-    files = question_files([item], 1, lambda digest: digest)
+    files = question_files([item], {item.id: form}, 1)
     (group,) = json.loads(files["questions.json"])["questions"]
     (question,) = group["questions"]
     return dict(question)
