@@ -4,6 +4,7 @@ SignoffError
 ├── AuthorError                 the author of the workflow
 │   ├── InvalidWorkflow         the definition has problems (all of them listed)
 │   ├── InvalidParams           parameters do not fit what the steps declare
+│   ├── InvalidTemplate         a template cannot be rendered (all problems listed)
 │   ├── HandlerFailed           a handler raised
 │   ├── BadHandlerResult        a handler did not return (Outcome, dict)
 │   ├── UnmappedOutcome         an outcome has no edge
@@ -21,6 +22,7 @@ SignoffError
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
 │   ├── ConfigError             a settings file is wrong
 │   ├── NotAllowed              a safety rule forbids it
+│   ├── ProviderError           a provider of a profile cannot do its work
 │   └── StoreError              the database
 │       ├── StoreBusy           locked by another process for too long
 │       ├── StoreDamaged        not readable as a signoff database
@@ -112,6 +114,14 @@ class InvalidParams(AuthorError):
         super().__init__("; ".join(str(p) for p in self.problems))
 
 
+class InvalidTemplate(AuthorError):
+    """The template cannot be rendered."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: Sequence[Problem] = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
+
+
 class HandlerFailed(AuthorError):
     """A handler raised; fix it and resume the run."""
 
@@ -195,6 +205,10 @@ class ConfigError(OperatorError):
 
 class NotAllowed(OperatorError):
     """A safety rule forbids this."""
+
+
+class ProviderError(OperatorError):
+    """A provider cannot do its work; check its configuration."""
 
 
 class StoreError(OperatorError):

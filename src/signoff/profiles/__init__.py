@@ -1,0 +1,74 @@
+"""Profiles: plan, generate, review and revise, with an approval gate at every stage.
+
+The author of a profile extends `WorkflowProfile`. Names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from signoff._lazy import loader, names_in
+
+if TYPE_CHECKING:
+    from signoff.profiles.factories import AIProviderFactory as AIProviderFactory
+    from signoff.profiles.factories import ApprovalProviderFactory as ApprovalProviderFactory
+    from signoff.profiles.factories import ProfileFactory as ProfileFactory
+    from signoff.profiles.factories import StandardsProviderFactory as StandardsProviderFactory
+    from signoff.profiles.model import AIProviderResult as AIProviderResult
+    from signoff.profiles.model import ApprovalDecision as ApprovalDecision
+    from signoff.profiles.model import ApprovalResult as ApprovalResult
+    from signoff.profiles.model import Artifact as Artifact
+    from signoff.profiles.model import PhaseTransition as PhaseTransition
+    from signoff.profiles.model import ProcessingResult as ProcessingResult
+    from signoff.profiles.model import WorkflowState as WorkflowState
+    from signoff.profiles.model import WriteOp as WriteOp
+    from signoff.profiles.model import WritePlan as WritePlan
+    from signoff.profiles.phases import WorkflowPhase as WorkflowPhase
+    from signoff.profiles.phases import WorkflowStage as WorkflowStage
+    from signoff.profiles.phases import WorkflowStatus as WorkflowStatus
+    from signoff.profiles.profile import WorkflowProfile as WorkflowProfile
+    from signoff.profiles.providers import AIProvider as AIProvider
+    from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
+    from signoff.profiles.providers import FsAbility as FsAbility
+    from signoff.profiles.providers import StandardsProvider as StandardsProvider
+    from signoff.profiles.templates import render_template as render_template
+    from signoff.profiles.transitions import Action as Action
+    from signoff.profiles.transitions import TransitionResult as TransitionResult
+    from signoff.profiles.transitions import TransitionTable as TransitionTable
+
+_HOMES = {
+    "signoff.profiles.factories": (
+        "AIProviderFactory",
+        "ApprovalProviderFactory",
+        "ProfileFactory",
+        "StandardsProviderFactory",
+    ),
+    "signoff.profiles.model": (
+        "AIProviderResult",
+        "ApprovalDecision",
+        "ApprovalResult",
+        "Artifact",
+        "PhaseTransition",
+        "ProcessingResult",
+        "WorkflowState",
+        "WriteOp",
+        "WritePlan",
+    ),
+    "signoff.profiles.phases": ("WorkflowPhase", "WorkflowStage", "WorkflowStatus"),
+    "signoff.profiles.profile": ("WorkflowProfile",),
+    "signoff.profiles.providers": (
+        "AIProvider",
+        "ApprovalProvider",
+        "FsAbility",
+        "StandardsProvider",
+    ),
+    "signoff.profiles.templates": ("render_template",),
+    "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
+}
+__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)

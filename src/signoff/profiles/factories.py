@@ -1,0 +1,117 @@
+"""Registries of profiles and providers, by key.
+
+Built-in entries are import paths and are loaded when they are used, so listing the keys is cheap
+and nothing is registered at import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, ClassVar, Generic, TypeVar
+
+from signoff.errors import UnknownName
+from signoff.profiles.profile import WorkflowProfile
+from signoff.profiles.providers import AIProvider, ApprovalProvider, StandardsProvider
+
+T = TypeVar("T")
+
+_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class ProfileRegistry(Generic[T]):
+    """What the four factories have in common; used through the class, never instantiated."""
+
+    kind: ClassVar[str]
+    """What it creates, for messages."""
+    base: ClassVar[type]
+    """The class that every registered class extends."""
+    built_in: ClassVar[Mapping[str, str]] = {}
+    """Import paths of the shipped classes."""
+    _registered: ClassVar[dict[str, type[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        """Gives each factory a registry of its own."""
+        cls._registered = {}
+
+    @classmethod
+    def register(cls, key: str, implementation: type[T]) -> None:
+        """Adds a class under a key; it replaces an earlier one of that key.
+
+        Raises `TypeError` for a class that could never be created, `ValueError` for a bad key.
+        """
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise ValueError(
+                f"{key!r} is not a valid key; use letters, digits, '.', '_' and "
+                "'-', starting with a letter or digit"
+            )
+        if not (isinstance(implementation, type) and issubclass(implementation, cls.base)):
+            raise TypeError(f"{cls.kind} {key!r} must be a subclass of {cls.base.__name__}")
+        missing: frozenset[str] = getattr(implementation, "__abstractmethods__", frozenset())
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise TypeError(f"{cls.kind} {key!r} does not implement: {names}")
+        cls._registered[key] = implementation
+
+    @classmethod
+    def get_class(cls, key: str) -> type[T]:
+        """Returns the class of a key; raises `UnknownName`, which lists the known keys."""
+        if key in cls._registered:
+            return cls._registered[key]
+        path = cls.built_in.get(key)
+        if path is None:
+            raise UnknownName(cls.kind, key, cls.keys())
+        module, _, name = path.partition(":")
+        implementation: type[T] = getattr(import_module(module), name)
+        return implementation
+
+    @classmethod
+    def create(cls, key: str, *args: Any, **kwargs: Any) -> T:
+        """Returns a new object of a key's class; the rest goes to its constructor."""
+        return cls.get_class(key)(*args, **kwargs)
+
+    @classmethod
+    def keys(cls) -> tuple[str, ...]:
+        """Returns every known key, sorted."""
+        return tuple(sorted({*cls.built_in, *cls._registered}))
+
+
+class ProfileFactory(ProfileRegistry[WorkflowProfile]):
+    """Creates profiles."""
+
+    kind = "profile"
+    base = WorkflowProfile
+    built_in: ClassVar[Mapping[str, str]] = {
+        "jpa-mt": "signoff.profiles.library.jpa_mt.profile:JpaMtProfile",
+        "python-module": "signoff.profiles.library.python_module.profile:PythonModuleProfile",
+    }
+
+
+class AIProviderFactory(ProfileRegistry[AIProvider]):
+    """Creates providers that respond to prompts; the agents of the settings need none."""
+
+    kind = "AI provider"
+    base = AIProvider
+
+
+class ApprovalProviderFactory(ProfileRegistry[ApprovalProvider]):
+    """Creates approvers."""
+
+    kind = "approval provider"
+    base = ApprovalProvider
+    built_in: ClassVar[Mapping[str, str]] = {
+        "manual": "signoff.profiles.approvers:ManualApprovalProvider",
+        "skip": "signoff.profiles.approvers:SkipApprovalProvider",
+    }
+
+
+class StandardsProviderFactory(ProfileRegistry[StandardsProvider]):
+    """Creates providers of standards; pass the profile's configuration to `create`."""
+
+    kind = "standards provider"
+    base = StandardsProvider
+    built_in: ClassVar[Mapping[str, str]] = {
+        "scoped-layer-fs": "signoff.profiles.standards.scoped_layers:ScopedLayerStandards",
+        "yaml-rules": "signoff.profiles.standards.yaml_rules:YamlRulesStandards",
+    }
