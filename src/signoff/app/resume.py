@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from signoff.agents.kinds import MANUAL
@@ -59,7 +59,7 @@ async def resume(
         # The engine will not run again, so missing files of the run directory are written here.
         catch_up(project, row.name, warn)
     workflow = _prepare(project, row, target, warn)
-    switches = _with_roles(project, row, switch or {}, warn)
+    switches = _with_roles(project, row, switch or {}, workflow.agents, warn)
     async with project.engine(observers) as engine:
         return await engine.resume(
             row.name, workflow, limits=limits, adopt=adopt, switch=switches, params=params
@@ -93,13 +93,20 @@ async def resume_due(
 
 
 def _with_roles(
-    project: Project, row: RunRow, switch: Mapping[str, str], warn: Warn
+    project: Project,
+    row: RunRow,
+    switch: Mapping[str, str],
+    brought: Collection[str],
+    warn: Warn,
 ) -> dict[str, str]:
-    """Returns the switches, extended by the roles that each switched agent plays."""
+    """Returns the switches, extended by the roles that each switched agent plays.
+
+    `brought` are the agents that the workflow brings.
+    """
     from signoff.app.agents import known_agents
 
     roles = project.settings.roles
-    known = {*known_agents(project.settings.agents), *project.agents, *roles}
+    known = {*known_agents(project.settings.agents), *project.agents, *roles, *brought}
     switches: dict[str, str] = {}
     for agent, to in switch.items():
         if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):

@@ -28,6 +28,7 @@ _VERBS = {
     EffectKind.ASK: "asking",
     EffectKind.COMMAND: "running",
     EffectKind.WRITE: "writing",
+    EffectKind.READ: "reading",
     EffectKind.PARK: "until",
 }
 

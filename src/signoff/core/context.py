@@ -16,6 +16,7 @@ from signoff.core.effects import (
     CommandResult,
     Effect,
     EffectKind,
+    FileRead,
     OnCrash,
     ProductPrompt,
     Reply,
@@ -246,9 +247,28 @@ class StepContext:
     def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
         """Writes a file into the run directory, atomically."""
         payload = {"path": path, "text": text}
-        # Brackets mark fan-out items, so a key holds none.
-        label = path.replace("[", "(").replace("]", ")")
-        return self._perform(Effect(EffectKind.WRITE, key or f"write:{label}", payload))
+        return self._perform(Effect(EffectKind.WRITE, key or _file_key("write", path), payload))
+
+    @overload
+    def read(
+        self, path: str, *, key: str | None = None, missing_ok: Literal[False] = False
+    ) -> Awaitable[FileRead]: ...
+
+    @overload
+    def read(
+        self, path: str, *, key: str | None = None, missing_ok: bool
+    ) -> Awaitable[FileRead | None]: ...
+
+    def read(
+        self, path: str, *, key: str | None = None, missing_ok: bool = False
+    ) -> Awaitable[FileRead | None]:
+        """Reads a file of the run directory, once: a replay gets the recorded text.
+
+        Raises `UnreadableFile` if it is missing, unless `missing_ok`; None is returned then. It is
+        also raised for a file that is not UTF-8 text, too large, or contains a known secret.
+        """
+        payload = {"path": path, **({"missing_ok": True} if missing_ok else {})}
+        return self._perform(Effect(EffectKind.READ, key or _file_key("read", path), payload))
 
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a human; the run may wait here for days, and the process may exit."""
@@ -338,6 +358,12 @@ class StepContext:
                 "run the workflow with signoff.run(...), with a scripted agent in tests"
             )
         return self.port
+
+
+def _file_key(verb: str, path: str) -> str:
+    # Brackets mark fan-out items, so a key holds none.
+    label = path.replace("[", "(").replace("]", ")")
+    return f"{verb}:{label}"
 
 
 def _material(prompt: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -20,6 +20,9 @@ from signoff.core.spend import Limits
 from signoff.core.step import StepDef
 from signoff.core.validation import problems_of
 from signoff.errors import BadHandlerResult, InvalidParams, InvalidWorkflow, UnknownName, UsageError
+
+Prepare = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""`(parameters of the run) -> more parameters`."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,13 @@ class Workflow:
     inputs: frozenset[str] | None
     """Parameters that handlers read from their context, besides those that they declare. None
     accepts any name."""
+    prepare: Prepare | None
+    """Reads what a run needs from outside exactly once: called when a run starts, after its
+    parameters are checked and before anything of it exists. What it returns is recorded as more
+    parameters; if it raises, nothing was started. Not part of the digest."""
+    agents: Mapping[str, Any]
+    """Agents that the workflow brings, by name, for its runs only. An agent of the settings that
+    has the same name wins. Not part of the digest."""
 
     def __init__(
         self,
@@ -74,6 +84,8 @@ class Workflow:
         source: Mapping[str, Any] | None = None,
         warnings: Sequence[str] = (),
         inputs: Collection[str] | None = (),
+        prepare: Prepare | None = None,
+        agents: Mapping[str, Any] | None = None,
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
@@ -94,6 +106,8 @@ class Workflow:
         put(self, "source", MappingProxyType(dict(source or {})))
         put(self, "warnings", tuple(warnings))
         put(self, "inputs", frozenset(inputs) if inputs is not None else None)
+        put(self, "prepare", prepare)
+        put(self, "agents", MappingProxyType(dict(agents or {})))
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""

@@ -20,7 +20,7 @@ _COST_NOTHING = (errors.AgentQuota, errors.AgentAuth, errors.AgentBadRequest)
 
 _WHO = ("agent", "model")
 
-EFFECT_ERRORS = (errors.AgentError, errors.CommandFailed)
+EFFECT_ERRORS = (errors.AgentError, errors.CommandFailed, errors.UnreadableFile)
 """What a performer may raise; anything else is a bug and stops the run."""
 
 

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
+from dataclasses import replace
 from secrets import token_hex
 from typing import Any, Self
 
@@ -37,6 +38,7 @@ from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import current_folder
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
+from signoff.runtime.preparation import prepared_params
 from signoff.runtime.process import end_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import Runner
@@ -116,11 +118,13 @@ class Engine:
 
         `switch` maps agents to those that answer in their place in this run.
         """
+        services = self._services_for(workflow)
         values = workflow.bind(params or {})
-        self._check_switch(switch or {})
+        _check_switch(services, switch or {})
         # The limits of the run go before those of the workflow, and these before the settings.
         effective = (limits or Limits()).over(workflow.limits).over(self._limits)
-        await check_prices(self._services.performers, workflow, effective)
+        await check_prices(services.performers, workflow, effective)
+        values |= prepared_params(workflow, values, services.performers.secrets)
         self._heartbeat.start()
         new = NewRun(
             name=checked_name(name) if name is not None else fresh_name(workflow.name),
@@ -172,7 +176,7 @@ class Engine:
         # Wrong options are refused before the run is taken: a mistake must not touch it.
         if params:
             workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
-        self._check_switch(switch or {})
+        _check_switch(self._services_for(workflow), switch or {})
         journal = self._take(row)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
@@ -216,9 +220,13 @@ class Engine:
         for runner in list(self._runners.values()):
             runner.stop(Status.INTERRUPTED, ProcessStopped(why))
 
-    def _check_switch(self, switch: Mapping[str, str]) -> None:
-        for to in switch.values():
-            self._services.performers.agent(to)
+    def _services_for(self, workflow: Workflow) -> EngineServices:
+        """Returns the services for the runs of a workflow, which may bring agents of its own."""
+        if not workflow.agents:
+            return self._services
+        performers = self._services.performers
+        agents = {**workflow.agents, **performers.agents}
+        return replace(self._services, performers=replace(performers, agents=agents))
 
     def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
         for agent, to in switch.items():
@@ -229,8 +237,9 @@ class Engine:
     async def _drive(
         self, workflow: Workflow, journal: RunJournal, inbox: Mapping[str, InboxItem]
     ) -> RunResult:
+        services = self._services_for(workflow)
         while True:
-            runner = Runner(self._services, workflow, journal, inbox)
+            runner = Runner(services, workflow, journal, inbox)
             task = asyncio.get_running_loop().create_task(runner.drive())
             self._runners[journal.name], self._tasks[journal.name] = runner, task
             try:
@@ -316,6 +325,11 @@ class Engine:
                 remedy=ShowRun(row.name),
             )
         await asyncio.sleep(CANCEL_POLL_SECONDS)
+
+
+def _check_switch(services: EngineServices, switch: Mapping[str, str]) -> None:
+    for to in switch.values():
+        services.performers.agent(to)
 
 
 def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:

@@ -140,6 +140,8 @@ class Narrator:
                 yield f"{where}: {who} exited with {reply.get('code')} in {took}", weight
             case EffectKind.WRITE:
                 yield f"{where}: wrote {who}", weight
+            case EffectKind.READ:
+                yield f"{where}: read {who}" if reply else f"{where}: {who} is missing", DETAIL
             case EffectKind.WAIT:
                 yield f"{where}: {describe_answer(reply)}", NEWS
 

@@ -1,4 +1,4 @@
-"""Performs effects: asks agents, runs programs, writes files.
+"""Performs effects: asks agents, runs programs, writes and reads files.
 
 A performer turns an effect's payload into a JSON reply. It knows nothing of journals
 and replays, so the same performers can serve a worker somewhere else.
@@ -15,13 +15,22 @@ from typing import Any
 
 from signoff import errors
 from signoff.core.digest import text_digest
-from signoff.core.effects import AgentRequest, CommandResult, Effect, EffectKind, Reply, Written
+from signoff.core.effects import (
+    AgentRequest,
+    CommandResult,
+    Effect,
+    EffectKind,
+    FileRead,
+    Reply,
+    Written,
+)
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
+from signoff.runtime.file_read import read_text
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import check_path, path_from
 from signoff.runtime.ports import Agent, Call, FilePort, Slot, capabilities_for, capabilities_of
@@ -33,6 +42,7 @@ Performed = tuple[dict[str, Any], Usage | None]
 _REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
     EffectKind.COMMAND: CommandResult,
     EffectKind.WRITE: Written,
+    EffectKind.READ: lambda **file: FileRead(**file) if file else None,
     EffectKind.WAIT: Answer,
 }
 
@@ -55,7 +65,7 @@ class Performers:
     roles: Mapping[str, str]
     """The agent for each role."""
     files: FilePort | None
-    """Where a run's files are written; None if this engine cannot write files."""
+    """Where a run's files are; None if this engine has none."""
     pass_env: Sequence[str]
     """Environment variables that every command gets in addition to the ordinary ones."""
     secrets: Secrets
@@ -104,8 +114,9 @@ class Performers:
             self.agent(effect.payload["agent"])
             for name in effect.payload.get("files", ()):
                 check_path(name)
-        if effect.kind is EffectKind.WRITE and self.files is None:
-            raise errors.UsageError("this engine cannot write files; create it with files=...")
+        if effect.kind in (EffectKind.WRITE, EffectKind.READ) and self.files is None:
+            verb = effect.kind.value
+            raise errors.UsageError(f"this engine cannot {verb} files; create it with files=...")
 
     def _check_secrets(self, effect: Effect) -> None:
         """Refuses to store a request with a secret in it, or to send one to an agent."""
@@ -215,11 +226,19 @@ class Performers:
             self.files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
 
+    async def _read(self, effect: Effect, call: Call) -> Performed:
+        path = effect.payload["path"]
+        file = read_text(self.files, self.secrets, call.run, path) if self.files else None
+        if file is None and not effect.payload.get("missing_ok"):
+            raise errors.UnreadableFile(f"{path} does not exist in the directory of the run")
+        return asdict(file) if file is not None else {}, None
+
 
 _PERFORMERS = {
     EffectKind.ASK: Performers._ask,
     EffectKind.COMMAND: Performers._command,
     EffectKind.WRITE: Performers._write,
+    EffectKind.READ: Performers._read,
 }
 
 

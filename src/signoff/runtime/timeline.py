@@ -321,7 +321,7 @@ def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
         case EffectKind.COMMAND:
             line = " ".join(str(part) for part in payload.get("argv", ["command"]))
             return line if len(line) <= LABEL_WIDTH else f"{line[: LABEL_WIDTH - 1]}…"
-        case EffectKind.WRITE:
+        case EffectKind.WRITE | EffectKind.READ:
             return str(payload.get("path", "file"))
         case EffectKind.WAIT:
             return str(payload.get("kind", "answer"))

@@ -152,6 +152,17 @@ async def test_a_write_is_keyed_by_its_path(ctx: StepContext, port: RecordingPor
     ]
 
 
+async def test_a_read_is_keyed_by_its_path(ctx: StepContext, port: RecordingPort) -> None:
+    """A file is often read after it was written, which is another effect."""
+    await ctx.read("a/b.md")
+    await ctx.read("a.md", key="mine", missing_ok=True)
+
+    assert port.effects == [
+        Effect(EffectKind.READ, "read:a/b.md", {"path": "a/b.md"}),
+        Effect(EffectKind.READ, "mine", {"path": "a.md", "missing_ok": True}),
+    ]
+
+
 async def test_a_file_name_may_hold_brackets(ctx: StepContext, port: RecordingPort) -> None:
     """Only keys may not: there they mark the items of a fan-out."""
     await ctx.write("notes[1].md", "text")
@@ -229,13 +240,14 @@ def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: Recordi
         lambda ctx: ctx.ask("a", "b"),
         lambda ctx: ctx.command(["a"]),
         lambda ctx: ctx.write("a", "b"),
+        lambda ctx: ctx.read("a"),
         lambda ctx: ctx.wait(Question("?")),
         lambda ctx: ctx.map([], print),
         lambda ctx: ctx.park(timedelta(1)),
         lambda ctx: ctx.now(),
         lambda ctx: ctx.random(),
     ],
-    ids=["ask", "command", "write", "wait", "map", "park", "now", "random"],
+    ids=["ask", "command", "write", "read", "wait", "map", "park", "now", "random"],
 )
 def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepContext], Any]) -> None:
     """A test of a handler with a bare context should not end in an AttributeError."""

@@ -268,3 +268,16 @@ def test_an_error_that_an_earlier_step_left_behind_is_not_described_again() -> N
     *_, line = described(STARTED, ev.StepFinished(Outcome.OK, "draft/ok", None, delta=error, at=2))
 
     assert line == "draft: ok in 2.0s"
+
+
+def test_a_file_that_was_read_is_a_detail_and_a_missing_one_is_named() -> None:
+    """A handler that continues without a file should leave a trace in the log."""
+    started = ev.EffectStarted(
+        EffectId("read:a.md#1"), EffectKind.READ, "d", {"path": "a.md"}, at=1
+    )
+    reply = {"path": "a.md", "text": "secret plans", "digest": "x"}
+
+    *_, read = described(STARTED, started, ev.EffectFinished(started.id, reply, at=2))
+    *_, missing = described(STARTED, started, ev.EffectFinished(started.id, {}, at=2))
+
+    assert (read, missing) == ("draft: read a.md", "draft: a.md is missing")

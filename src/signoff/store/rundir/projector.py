@@ -31,7 +31,9 @@ from signoff.store.rundir.layout import (
     Layout,
 )
 
-_SHOWN_KINDS = frozenset({EffectKind.ASK, EffectKind.COMMAND, EffectKind.WRITE, EffectKind.WAIT})
+_SHOWN_KINDS = frozenset(
+    {EffectKind.ASK, EffectKind.COMMAND, EffectKind.WRITE, EffectKind.READ, EffectKind.WAIT}
+)
 """Effects with the outside world; the other kinds are the engine's own bookkeeping."""
 
 _FIRST_ORDINAL = re.compile(r"#1(?=\[|$)")
@@ -206,7 +208,7 @@ class Projector:
                 return {"agent": payload.get("agent"), "role": "assistant", "prompt_file": file}
             case EffectKind.COMMAND:
                 return {"command": payload.get("argv")}
-            case EffectKind.WRITE:
+            case EffectKind.WRITE | EffectKind.READ:
                 return {"path": payload.get("path")}
             case _:
                 return {"role": "human", "question": quote(payload.get("prompt", ""))}
@@ -224,6 +226,8 @@ class Projector:
                 return {"code": fields.get("code")}
             case EffectKind.WRITE:
                 self._record_write(str(effect.payload["path"]), str(effect.payload["text"]))
+                return {"digest": fields.get("digest")}
+            case EffectKind.READ:
                 return {"digest": fields.get("digest")}
             case _:
                 self._approve(effect.payload, fields)

@@ -154,6 +154,23 @@ def test_every_finished_step_and_effect_is_one_line_of_the_thread(
     assert len({x["id"] for x in lines}) == 4
 
 
+def test_a_file_that_was_read_is_in_the_thread_with_its_digest(
+    story: Story, directory: RunDirectory, tmp_path: Path
+) -> None:
+    """The text itself stays in the journal; the digest tells which version was read."""
+    key = EffectId("read:a.md#1")
+    reply = {"path": "a.md", "text": "secret plans", "digest": "abc"}
+    story.begin().commit(ev.EffectStarted(key, EffectKind.READ, "x", {"path": "a.md"}))
+    story.commit(ev.EffectFinished(key, reply))
+
+    directory.catch_up(story.name)
+
+    (line,) = (tmp_path / story.name / "thread.jsonl").read_text().splitlines()
+    entry = json.loads(line)
+    assert (entry["kind"], entry["path"], entry["digest"]) == ("read", "a.md", "abc")
+    assert "secret plans" not in line
+
+
 def test_the_live_log_describes_the_run(
     tmp_path: Path, story: Story, directory: RunDirectory
 ) -> None:
