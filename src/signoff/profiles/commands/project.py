@@ -62,7 +62,9 @@ def find_session(project: Project, name: str | None) -> RunRow:
     if name is not None:
         row = project.run(name)
         if not is_session(project, row):
-            raise UsageError(f"run {row.name!r} is not a session of a profile", remedy=ShowRun(name))
+            raise UsageError(
+                f"run {row.name!r} is not a session of a profile", remedy=ShowRun(name)
+            )
         return row
     for limit in (_RECENT, -1):
         for row in project.store.rows(limit=limit):
