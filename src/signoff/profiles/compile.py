@@ -86,13 +86,11 @@ def _session(
         for phase, stage in _positions()
     }
     _refuse_unknown(name, section, providers, context)
-    registered, approving = AIProviderFactory.keys(), ApprovalProviderFactory.keys()
+    approving = ApprovalProviderFactory.keys()
     by_hand = frozenset(
         agent
         for agent in providers.values()
-        if agent not in registered
-        and (known := context.agents.get(agent)) is not None
-        and known.capabilities.answered_by_human
+        if (known := context.agents.get(agent)) is not None and known.capabilities.answered_by_human
     )
     approvers = {
         rule.approver: f"approver:{rule.approver}"
@@ -177,7 +175,8 @@ def _edge(row: TransitionResult) -> Edge:
     if row.stage is None:
         return Edge(None)
     # A failed review starts the next iteration, and the revision already belongs to it.
-    return Edge(step_id(row.phase, row.stage), starts_iteration=row.phase is WorkflowPhase.REVISE)
+    revises = (row.phase, row.stage) == (WorkflowPhase.REVISE, WorkflowStage.PROMPT)
+    return Edge(step_id(row.phase, row.stage), starts_iteration=revises)
 
 
 def _agents(session: Session) -> dict[str, Agent]:

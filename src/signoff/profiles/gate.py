@@ -23,6 +23,7 @@ from signoff.profiles.session import (
     step_id,
 )
 from signoff.review.decision import read_decision
+from signoff.review.own_words import Material
 
 Material = Callable[[], Awaitable[dict[str, str | None]]]
 
@@ -183,7 +184,7 @@ class StageGate:
         decision = read_decision(
             reply.text,
             allow_rewrite=rules.allow_rewrite,
-            material=[text for text in files.values() if text],
+            material=Material(*(text for text in files.values() if text)),
         )
         return ApprovalResult(
             decision=ApprovalDecision.APPROVED if decision.approved else ApprovalDecision.REJECTED,
