@@ -6,7 +6,7 @@ Unlike profiles, providers may read files, and an `AIProvider` may write them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -73,6 +73,8 @@ class StandardsProvider(ABC):
 
     description: ClassVar[str] = ""
     """One line for listings."""
+    warnings: Sequence[str] = ()
+    """What the user should know about the last bundle."""
 
     def __init__(
         self, config: Mapping[str, Any] | None = None, *, folder: Path | None = None

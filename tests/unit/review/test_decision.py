@@ -141,7 +141,7 @@ def test_an_approval_may_have_feedback() -> None:
         ("\n````\n# Plan\n```\nselect 1\n```\n````\n", "# Plan\n```\nselect 1\n```\n"),
         ("\n```\nnot closed", "```\nnot closed\n"),
         ("\n```\na\n```\nand\n```\nb\n```", "```\na\n```\nand\n```\nb\n```\n"),
-        ("\nFEEDBACK: in the file\nDECISION: APPROVED", "FEEDBACK: in the file\nDECISION: APPROVED\n"),
+        ("\nFEEDBACK: in it\nDECISION: APPROVED", "FEEDBACK: in it\nDECISION: APPROVED\n"),
         (" None", None),
         ("\n```\n```", None),
         ("", None),
