@@ -74,8 +74,8 @@ def init(
     settings are done by hand: you paste the prompt into a chat and save its answer.
 
     Examples:
-      signoff profile init python-module -c name=slugs -c description="turn titles into slugs"
-      signoff profile init python-module -c name=slugs -c description="..." --generator claude
+      signoff profile init python-module -c module=slugs -c description="turn titles into slugs"
+      signoff profile init python-module -c module=slugs -c description="..." --generator claude
     """
     from signoff.app.answering import current_user
     from signoff.app.start import plan, start
