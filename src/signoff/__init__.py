@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from signoff.core.args import BoundedInt as BoundedInt
     from signoff.core.args import ChoiceSet as ChoiceSet
     from signoff.core.args import Constant as Constant
+    from signoff.core.args import Param as Param
     from signoff.core.checked import Checked as Checked
     from signoff.core.checked import Otherwise as Otherwise
     from signoff.core.context import Failure as Failure
@@ -70,7 +71,7 @@ _HOMES = {
         "StepDef",
     ),
     "signoff.core.outcome": ("End", "Outcome", "Status"),
-    "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant"),
+    "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant", "Param"),
     # inside a handler
     "signoff.core.checked": ("Checked", "Otherwise"),
     "signoff.core.context": ("Failure", "StepContext"),

@@ -8,7 +8,7 @@ from tests.architecture.tree import Module, planted, product
 NAMES = """
 AgentRequest AgentRole Answer Append Approval Arg BoundedInt Checked Choice ChoiceSet
 CommandResult Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash
-Option Otherwise Outcome Question Reply Response RunResult SignoffError Spend Status
+Option Otherwise Outcome Param Question Reply Response RunResult SignoffError Spend Status
 StepContext StepDef StepFailed StepOutput Usage Workflow __version__ answer resume resume_async
 run run_async
 """.split()

@@ -42,7 +42,7 @@ def handler_problems(handler: Any) -> Iterator[HandlerProblem]:
             yield what, "put the / right after ctx"
     yield from _result_problems(handler, signature.return_annotation)
     for param in read_params(handler).values():
-        yield from _param_problems(param)
+        yield from param_problems(param)
 
 
 def _result_problems(handler: Callable[..., Any], annotation: Any) -> Iterator[HandlerProblem]:
@@ -56,7 +56,8 @@ def _result_problems(handler: Callable[..., Any], annotation: Any) -> Iterator[H
         yield what, "a handler returns tuple[Outcome, dict[str, Any]]"
 
 
-def _param_problems(param: Param) -> Iterator[HandlerProblem]:
+def param_problems(param: Param) -> Iterator[HandlerProblem]:
+    """Yields what is wrong with a declared parameter."""
     arg, name = param.arg, f"parameter {param.name!r}"
     if param.unread:
         what = f"{name} has the annotation {param.unread!r}, which cannot be read at run time"

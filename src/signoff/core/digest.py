@@ -62,7 +62,24 @@ def describe(workflow: Workflow) -> dict[str, Any]:
         "limits": workflow.limits.to_json(),
         "source": dict(workflow.source),
         "steps": [_describe_step(step) for step in workflow.steps.values()],
+        # Left out if there are none: the digests of earlier versions must not change.
+        **({"inputs": _describe_inputs(workflow)} if workflow.input_params else {}),
     }
+
+
+def _describe_inputs(workflow: Workflow) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": param.name,
+            "type": param.type.__name__,
+            "items": param.items.__name__,
+            "choices": list(param.arg.choices) if param.arg.choices is not None else None,
+            "range": [param.arg.min, param.arg.max],
+            "required": param.required,
+            "default": None if param.required else param.default,
+        }
+        for param in workflow.input_params.values()
+    ]
 
 
 def _describe_step(step: StepDef) -> dict[str, Any]:

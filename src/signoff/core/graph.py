@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from signoff.core.args import describe_param
 from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Dispatch, StepDef
@@ -41,6 +42,8 @@ def text(workflow: Workflow) -> str:
         lines.append(_plain(workflow.description))
     if workflow.max_iterations is not None:
         lines.append(f"at most {workflow.max_iterations} iterations")
+    for name, param in workflow.declared_params.items():
+        lines.append(f"parameter {_plain(name)}: {_plain(describe_param(param))}")
     phase = ""
     for step in workflow.steps.values():
         if step.phase != phase:
@@ -62,6 +65,17 @@ def data(workflow: Workflow) -> dict[str, Any]:
         "entry_point": workflow.entry_point,
         "max_iterations": workflow.max_iterations,
         "digest": workflow.digest,
+        "parameters": [
+            {
+                "name": name,
+                "type": param.type.__name__,
+                "description": param.arg.description,
+                "choices": list(param.arg.choices) if param.arg.choices is not None else None,
+                "required": param.required,
+                "default": None if param.required else param.default,
+            }
+            for name, param in workflow.declared_params.items()
+        ],
         "steps": [
             {"id": s.id, "title": s.title, "phase": s.phase, "gate": s.gate is not None}
             for s in workflow.steps.values()

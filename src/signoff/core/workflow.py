@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from signoff.core.args import Param, bind, read_params
+from signoff.core.callables import param_problems
 from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
 from signoff.core.edges import EdgeTable, edge_table
@@ -19,7 +20,14 @@ from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
 from signoff.core.step import StepDef
 from signoff.core.validation import problems_of
-from signoff.errors import BadHandlerResult, InvalidParams, InvalidWorkflow, UnknownName, UsageError
+from signoff.errors import (
+    BadHandlerResult,
+    InvalidParams,
+    InvalidWorkflow,
+    Problem,
+    UnknownName,
+    UsageError,
+)
 
 Prepare = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """`(parameters of the run) -> more parameters`."""
@@ -63,6 +71,8 @@ class Workflow:
     inputs: frozenset[str] | None
     """Parameters that handlers read from their context, besides those that they declare. None
     accepts any name."""
+    input_params: Mapping[str, Param]
+    """Those of them that are declared as data: converted and checked like those of handlers."""
     prepare: Prepare | None
     """Reads what a run needs from outside exactly once: called when a run starts, after its
     parameters are checked and before anything of it exists. What it returns is recorded as more
@@ -83,7 +93,7 @@ class Workflow:
         roles: Mapping[str, str] | None = None,
         source: Mapping[str, Any] | None = None,
         warnings: Sequence[str] = (),
-        inputs: Collection[str] | None = (),
+        inputs: Collection[str | Param] | Mapping[str, Param] | None = (),
         prepare: Prepare | None = None,
         agents: Mapping[str, Any] | None = None,
         validate: bool = True,
@@ -91,7 +101,9 @@ class Workflow:
         """Builds the graph; the first step is the entry point unless one is named."""
         first = next((s.id for s in steps if isinstance(s, StepDef)), "")
         entry = entry_point if entry_point is not None else first
+        names, input_params = _read_inputs(inputs)
         problems = problems_of(name, steps, entry, max_iterations, limits) if validate else []
+        problems += _input_problems(input_params)
         if problems:
             raise InvalidWorkflow(name, problems)
         put = object.__setattr__
@@ -105,7 +117,8 @@ class Workflow:
         put(self, "roles", MappingProxyType(dict(roles or {})))
         put(self, "source", MappingProxyType(dict(source or {})))
         put(self, "warnings", tuple(warnings))
-        put(self, "inputs", frozenset(inputs) if inputs is not None else None)
+        put(self, "inputs", names)
+        put(self, "input_params", MappingProxyType(input_params))
         put(self, "prepare", prepare)
         put(self, "agents", MappingProxyType(dict(agents or {})))
 
@@ -126,6 +139,17 @@ class Workflow:
         """Parameters by step, from the signatures of the handlers."""
         params = {s.id: MappingProxyType(read_params(s.handler)) for s in self.steps.values()}
         return MappingProxyType(params)
+
+    @property
+    def declared_params(self) -> Mapping[str, Param]:
+        """All declared parameters by name, those of the workflow before those of its handlers."""
+        declared = dict(self.input_params)
+        for of_step in self.params.values():
+            for name, param in of_step.items():
+                known = declared.get(name)
+                if known is None or (known.required and name not in self.input_params):
+                    declared[name] = param
+        return declared
 
     @cached_property
     def edges(self) -> EdgeTable:
@@ -152,11 +176,11 @@ class Workflow:
 
         `also` are names that are accepted although the workflow does not take them.
         """
-        declared: dict[str, Param] = {}
-        for of_step in self.params.values():
-            for name, param in of_step.items():
-                if name not in declared or declared[name].required:
-                    declared[name] = param
+        return self._bind(self.declared_params, params, also)
+
+    def _bind(
+        self, declared: Mapping[str, Param], params: Mapping[str, Any], also: Collection[str]
+    ) -> dict[str, Any]:
         others = None if self.inputs is None else {*self.inputs, *also} - {*declared}
         values, problems = bind(declared, params, others)
         if problems:
@@ -169,8 +193,13 @@ class Workflow:
         For declared parameters the steps that use them are known. Parameters that handlers read
         from their context may have been used by any step.
         """
+        # What the run was started with was checked then: a file may be gone since.
+        declared_params = {
+            name: param if name in params else replace(param, check=None)
+            for name, param in self.declared_params.items()
+        }
         # A run of an earlier version may have parameters that the workflow does not declare.
-        values = self.bind({**state.params, **params}, also=state.params)
+        values = self._bind(declared_params, {**state.params, **params}, also=state.params)
         declared = {name for of_step in self.params.values() for name in of_step}
         finished = [
             step
@@ -209,6 +238,26 @@ class Workflow:
         target = edge.to if edge is not None and edge.to in self.steps else None
         after = {**(state or {}), **update}
         return StepOutput(step.id, step.title, tuple(step.actions), outcome, after, target)
+
+
+def _read_inputs(
+    inputs: Collection[str | Param] | Mapping[str, Param] | None,
+) -> tuple[frozenset[str] | None, dict[str, Param]]:
+    """Returns the names among the inputs of a workflow, and the parameters among them."""
+    if inputs is None:
+        return None, {}
+    if isinstance(inputs, Mapping):
+        return frozenset(), {name: replace(param, name=name) for name, param in inputs.items()}
+    params = {each.name: each for each in inputs if isinstance(each, Param)}
+    return frozenset(each for each in inputs if not isinstance(each, Param)), params
+
+
+def _input_problems(params: Mapping[str, Param]) -> list[Problem]:
+    return [
+        Problem("inputs", what, remedy)
+        for param in params.values()
+        for what, remedy in param_problems(param)
+    ]
 
 
 def _evaluate(

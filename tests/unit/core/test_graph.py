@@ -3,6 +3,7 @@ import re
 import pytest
 
 from signoff.core import graph
+from signoff.core.args import Arg, Param
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
 from signoff.core.step import AgentRole, Condition, Dispatch, Edge, Gate, GateOption, StepDef
@@ -258,3 +259,16 @@ def test_the_data_form_holds_what_the_drawings_show() -> None:
     assert data["edges"][4]["end"] == "not_converging"
     assert data["edges"][6]["on"] == "gate:yes"
     assert data["edges"][6]["end"] == "completed"
+
+
+def test_declared_parameters_are_listed() -> None:
+    """A user sees what a run takes before starting one."""
+    inputs = [
+        Param("table", str, Arg("the\ntable", choices=("a", "b"))),
+        Param("n", int, default=3),
+    ]
+    flow = Workflow("x", StepDef("only", next={Outcome.OK: None}), inputs=inputs)
+
+    assert "parameter table: one of a, b, required: the table\n" in graph.text(flow)
+    assert "parameter n: whole number, default 3\n" in graph.text(flow)
+    assert [each["name"] for each in graph.data(flow)["parameters"]] == ["table", "n"]

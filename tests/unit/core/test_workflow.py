@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from signoff.core.args import Arg
+from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.run_state import RunState
@@ -281,3 +281,90 @@ def test_the_defaults_of_a_step_are_the_careful_ones() -> None:
         GateOption("approve", None),
         GateOption("reject", End.REJECTED),
     ]
+
+
+def missing(path: str) -> str:
+    return "" if path.startswith("here/") else f"{path!r} does not exist"
+
+
+INPUTS = (
+    Param("table", str, Arg("the table", choices=("users", "orders"))),
+    Param("ddl", str, check=missing),
+    Param("depth", int, default=3),
+    Param("dry", bool, default=False),
+)
+
+
+def declared(inputs: Any, handler: Any = None) -> Workflow:
+    return Workflow("x", StepDef("only", handler=handler, next={Outcome.OK: None}), inputs=inputs)
+
+
+@pytest.mark.parametrize("inputs", [INPUTS, {param.name: param for param in INPUTS}])
+def test_parameters_declared_as_data_are_converted_and_defaulted(inputs: Any) -> None:
+    """A notation reads them from a file and has no handler whose signature could declare them."""
+    values = declared(inputs).bind({"table": "users", "ddl": "here/a.sql", "dry": "yes"})
+
+    assert values == {"table": "users", "ddl": "here/a.sql", "depth": 3, "dry": True}
+
+
+def test_every_problem_of_such_parameters_is_reported_at_once() -> None:
+    """One at a time, a user would need five attempts."""
+    with pytest.raises(InvalidParams) as refused:
+        declared(INPUTS).bind({"table": "cats", "ddl": "gone.sql", "depth": "deep", "deep": 1})
+
+    assert [str(problem) for problem in refused.value.problems] == [
+        "parameter 'deep': is unknown (valid: table, ddl, depth, dry)",
+        "parameter 'table': 'cats' is not one of the choices (choose one of: users, orders)",
+        "parameter 'ddl': 'gone.sql' does not exist (give it as -i ddl=VALUE)",
+        "parameter 'depth': 'deep' is not a whole number (give it as -i depth=VALUE)",
+    ]
+
+
+def test_names_and_parameters_can_be_mixed_and_defaults_are_checked() -> None:
+    """A default that names a file which is missing here has to be replaced."""
+    mixed = declared(["topic", Param("ddl", str, default="gone.sql", check=missing)])
+
+    assert mixed.bind({"topic": 1, "ddl": "here/a.sql"}) == {"topic": 1, "ddl": "here/a.sql"}
+    with pytest.raises(InvalidParams, match=r"gone\.sql"):
+        mixed.bind({})
+
+
+def test_a_parameter_of_the_workflow_wins_over_one_of_a_handler() -> None:
+    """The handler gets the value as the workflow declares it."""
+
+    def handler(ctx: StepContext, depth: int = 1, name: str = "x") -> Result:
+        return Outcome.OK, {"depth": depth}
+
+    flow = declared([Param("depth", int, default=3)], handler)
+
+    assert flow.bind({}) == {"depth": 3, "name": "x"}
+    assert list(flow.declared_params) == ["depth", "name"]
+    assert flow.run("only").state == {"depth": 3}
+
+
+def test_parameters_declared_as_data_are_part_of_the_digest() -> None:
+    """A run must not continue with other defaults; without such parameters, nothing changes."""
+    plain = declared([])
+    one, two = (declared([Param("depth", int, default=depth)]) for depth in (1, 2))
+    reworded = declared([Param("depth", int, Arg("how deep"), default=1, check=missing)])
+
+    assert len({plain.digest, one.digest, two.digest}) == 3
+    assert one.digest == reworded.digest
+    assert plain.digest == declared(["topic"]).digest
+
+
+def test_a_parameter_that_cannot_work_is_a_problem_of_the_definition() -> None:
+    """Otherwise every run with the default would fail."""
+    with pytest.raises(InvalidWorkflow, match="default of parameter 'depth'"):
+        declared([Param("depth", int, default="deep")])
+
+
+def test_a_correction_does_not_check_again_what_the_run_was_started_with() -> None:
+    """The file may be gone by now, and the run has read it long ago."""
+    flow = declared(INPUTS)
+    started = {"table": "users", "ddl": "since/gone.sql", "depth": 3, "dry": False}
+    state = RunState(params=started, step="only", visits={"only": 1})
+
+    assert flow.correct({"table": "orders"}, state) == {"table": "orders"}
+    with pytest.raises(InvalidParams, match=r"'gone\.sql' does not exist"):
+        flow.correct({"ddl": "gone.sql"}, state)
