@@ -1,0 +1,120 @@
+"""Multi-tenant JPA entities and repositories, from a table definition.
+
+Tenants share the tables, and a column says which tenant a row belongs to. The code uses plain
+Jakarta Persistence and Spring Data; tenants are separated by what the code says, not by a filter
+that a library adds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from signoff.profiles.code_files import fenced
+from signoff.profiles.template_profile import TemplateProfile
+
+HERE = Path(__file__).parent
+
+DOMAIN, REPOSITORY, FULL = "domain", "repository", "full"
+
+STANDARDS: Mapping[str, Any] = {
+    "provider": "yaml-rules",
+    "root": str(HERE / "standards"),
+    "scopes": {
+        DOMAIN: {"prefixes": ["JAVA", "MTE", "ENT"]},
+        REPOSITORY: {"prefixes": ["JAVA", "MTR", "REPO"]},
+        FULL: {},
+    },
+}
+"""The rules that each scope is held to. Scopes do not include each other."""
+
+CONTEXT_SCHEMA: Mapping[str, Mapping[str, Any]] = {
+    "entity": {
+        "type": "string",
+        "required": True,
+        "description": "name of the entity class, such as Product",
+    },
+    "table": {
+        "type": "string",
+        "required": True,
+        "description": "name of the table, such as products or shop.products",
+    },
+    "ddl": {
+        "type": "path",
+        "required": True,
+        "exists": True,
+        "description": "SQL file with the definition of the table, and of those it refers to",
+    },
+    "package": {
+        "type": "string",
+        "required": True,
+        "description": "Java package of the code, such as com.example.shop",
+    },
+    "scope": {
+        "type": "string",
+        "choices": [DOMAIN, REPOSITORY, FULL],
+        "default": FULL,
+        "description": "what to write: the entity, the repository for an existing entity, or both",
+    },
+    "tenant_column": {
+        "type": "string",
+        "default": "tenant_id",
+        "description": "column that says which tenant a row belongs to",
+    },
+    "java_version": {
+        "type": "int",
+        "default": 17,
+        "description": "Java version that the code is compiled for",
+    },
+}
+
+_CLASS = re.compile(r"[A-Z][A-Za-z0-9_]*")
+_PACKAGE = re.compile(r"[a-z_][a-z0-9_]*(?:\.[a-z_][a-z0-9_]*)*")
+_SQL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*")
+_FORMS: Mapping[str, tuple[re.Pattern[str], str]] = {
+    "entity": (_CLASS, "a Java class name, such as Product"),
+    "package": (_PACKAGE, "a Java package, such as com.example.shop"),
+    "table": (_SQL_NAME, "the name of a table, such as products or shop.products"),
+    "tenant_column": (_SQL_NAME, "the name of a column, such as tenant_id"),
+}
+
+
+class JpaMtProfile(TemplateProfile):
+    """Entities and repositories for tables that several tenants share."""
+
+    templates = HERE / "templates"
+    standards = STANDARDS
+
+    @classmethod
+    def get_metadata(cls) -> Mapping[str, Any]:
+        """Returns name, description and context schema."""
+        return {
+            "name": "jpa-mt",
+            "description": "Multi-tenant JPA entities and repositories from a table definition.",
+            "context_schema": CONTEXT_SCHEMA,
+        }
+
+    def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what the templates need to know about the table and the code."""
+        for name, (form, meaning) in _FORMS.items():
+            if not form.fullmatch(context[name]):
+                raise ValueError(f"{name} is {context[name]!r:.100}; it must be {meaning}")
+        package, scope = context["package"], context["scope"]
+        return {
+            "ENTITY": context["entity"],
+            "TABLE": context["table"],
+            "DDL": fenced(context["ddl_text"], "sql").rstrip("\n"),
+            "PACKAGE": package,
+            "FOLDER": f"src/main/java/{package.replace('.', '/')}",
+            "TENANT_COLUMN": context["tenant_column"],
+            "JAVA_VERSION": context["java_version"],
+            "DOMAIN": scope in (DOMAIN, FULL),
+            "REPOSITORY": scope in (REPOSITORY, FULL),
+        }
+
+
+def register(cli_group: Any) -> type[JpaMtProfile]:  # noqa: ARG001  # it adds no command
+    """Returns the profile."""
+    return JpaMtProfile

@@ -1,0 +1,100 @@
+"""A Python module with its tests, from a description."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from signoff.profiles.code_files import fenced
+from signoff.profiles.template_profile import TemplateProfile
+
+HERE = Path(__file__).parent
+
+CONTEXT_SCHEMA: Mapping[str, Mapping[str, Any]] = {
+    "module": {
+        "type": "string",
+        "required": True,
+        "description": "name of the module, such as slugs",
+    },
+    "description": {
+        "type": "string",
+        "required": True,
+        "description": "what the module does, for whom, and what matters about it",
+    },
+    "python_version": {
+        "type": "string",
+        "default": "3.11",
+        "description": "oldest Python version that the code has to work with",
+    },
+    "dependencies": {
+        "type": "string",
+        "default": "",
+        "description": "packages that the module may import, apart from the standard library",
+    },
+    "scope": {
+        "type": "string",
+        "choices": ["library", "script"],
+        "default": "library",
+        "description": "whether the module is imported or also run as a program",
+    },
+}
+
+STANDARDS: Mapping[str, Any] = {
+    "provider": "scoped-layer-fs",
+    "root": str(HERE / "standards"),
+    "scopes": {
+        "library": {"layers": ["module", "tests"]},
+        "script": {"layers": ["module", "program", "tests"]},
+    },
+    "layer_standards": {
+        "_universal": ["python.md"],
+        "module": ["module.md"],
+        "program": ["program.md"],
+        "tests": ["tests.md"],
+    },
+}
+
+_MODULE = re.compile(r"[a-z_][a-z0-9_]*")
+_VERSION = re.compile(r"3\.[0-9]{1,2}")
+
+
+class PythonModuleProfile(TemplateProfile):
+    """One module and one file of tests that run with pytest."""
+
+    templates = HERE / "templates"
+    standards = STANDARDS
+
+    @classmethod
+    def get_metadata(cls) -> Mapping[str, Any]:
+        """Returns name, description and context schema."""
+        return {
+            "name": "python-module",
+            "description": "A Python module with its tests from a description.",
+            "context_schema": CONTEXT_SCHEMA,
+        }
+
+    def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns what the templates need to know about the module."""
+        module, version = context["module"], context["python_version"]
+        if not _MODULE.fullmatch(module) or keyword.iskeyword(module):
+            raise ValueError(f"module is {module!r:.100}; it must be a name such as slugs")
+        if module in sys.stdlib_module_names:
+            raise ValueError(f"module is {module!r}, which the standard library has already")
+        if not _VERSION.fullmatch(version):
+            raise ValueError(f"python_version is {version!r:.100}; it must be like 3.11")
+        return {
+            "MODULE": module,
+            "DESCRIPTION": fenced(context["description"], "text").rstrip("\n"),
+            "PYTHON_VERSION": version,
+            "DEPENDENCIES": " ".join(context["dependencies"].split()),
+            "SCRIPT": context["scope"] == "script",
+        }
+
+
+def register(cli_group: Any) -> type[PythonModuleProfile]:  # noqa: ARG001  # it adds no command
+    """Returns the profile."""
+    return PythonModuleProfile

@@ -1,0 +1,98 @@
+"""A base class for profiles whose prompts are template files.
+
+It covers the usual case: four templates, responses that contain files in fenced blocks, and
+reviews that end with `@@@REVIEW_META`. A profile that extends it says what its templates are
+about and where they are.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from signoff.profiles.code_files import find_code_files
+from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
+from signoff.profiles.phases import WorkflowStatus
+from signoff.profiles.profile import WorkflowProfile
+from signoff.profiles.templates import render_template
+
+FORMS = Path(__file__).with_name("forms")
+"""What prompts say about the form of an answer; it has to match what is read from answers."""
+
+
+class TemplateProfile(WorkflowProfile):
+    """Prompts from the templates of a folder, and files from the responses to them.
+
+    The folder has `planning-prompt.md`, `generation-prompt.md`, `review-prompt.md` and
+    `revision-prompt.md`. Next to the variables of the profile, they may use `{{FILES_FORM}}`,
+    `{{REVIEW_FORM}}` and `{{REVISION_FORM}}`: how to answer.
+    """
+
+    templates: ClassVar[Path]
+    """The folder of the templates; nothing outside it can be included."""
+
+    standards: ClassVar[Mapping[str, Any]] = {}
+    """The configuration of the standards provider."""
+
+    @abstractmethod
+    def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the variables of the templates; raises `ValueError` for a bad context."""
+
+    def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  # the same for every context
+        """Returns `standards`; the provider itself takes the scope from the context."""
+        return self.standards
+
+    def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+        """Renders `planning-prompt.md`."""
+        return self._render("planning", context)
+
+    def generate_generation_prompt(self, context: Mapping[str, Any]) -> str:
+        """Renders `generation-prompt.md`."""
+        return self._render("generation", context)
+
+    def generate_review_prompt(self, context: Mapping[str, Any]) -> str:
+        """Renders `review-prompt.md`."""
+        return self._render("review", context)
+
+    def generate_revision_prompt(self, context: Mapping[str, Any]) -> str:
+        """Renders `revision-prompt.md`."""
+        return self._render("revision", context)
+
+    def process_planning_response(self, content: str) -> ProcessingResult:
+        """Accepts any plan that is not empty: whether it is good is for the gate to decide."""
+        if not content.strip():
+            return _unusable("the plan is empty")
+        return ProcessingResult(status=WorkflowStatus.SUCCESS)
+
+    def process_generation_response(self, content: str) -> ProcessingResult:
+        """Returns the files of a response."""
+        try:
+            files = find_code_files(content)
+        except ValueError as error:
+            return _unusable(str(error))
+        writes = [WriteOp(path=path, content=text) for path, text in files.items()]
+        return ProcessingResult(status=WorkflowStatus.SUCCESS, write_plan=WritePlan(writes=writes))
+
+    def process_review_response(self, content: str) -> ProcessingResult:
+        """Leaves the verdict to the engine, which reads `@@@REVIEW_META`."""
+        if not content.strip():
+            return _unusable("the review is empty")
+        return ProcessingResult(status=WorkflowStatus.SUCCESS)
+
+    def process_revision_response(self, content: str) -> ProcessingResult:
+        """Returns the files of a response, `revision-issues.md` among them."""
+        return self.process_generation_response(content)
+
+    def _render(self, phase: str, context: Mapping[str, Any]) -> str:
+        forms = {
+            f"{name.upper()}_FORM": render_template(FORMS / f"{name}.md", {}).rstrip("\n")
+            for name in ("files", "review", "revision")
+        }
+        variables = {**forms, **self.template_variables(context)}
+        return render_template(f"{phase}-prompt.md", variables, self.templates)
+
+
+def _unusable(problem: str) -> ProcessingResult:
+    return ProcessingResult(status=WorkflowStatus.ERROR, error_message=problem)
