@@ -14,6 +14,9 @@ from signoff.cli.output import Output
 from signoff.profiles.commands.project import context_here, project_dir_option
 
 if TYPE_CHECKING:
+    from signoff.app.settings import Settings
+
+if TYPE_CHECKING:
     pass
 
 
@@ -138,6 +141,7 @@ def _providers() -> Iterator[dict[str, Any]]:
         StandardsProviderFactory,
     )
 
+    _load_profiles()
     for name, agent in known_agents(_settings().agents).items():
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
@@ -172,6 +176,7 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
     from signoff.profiles.commands.checks import ProviderCheck, check_ai, check_standards
 
     checks: list[ProviderCheck] = []
+    _load_profiles()
     if what in ("ai", "all"):
         checks += check_ai(_settings(), key)
     if what in ("standards", "all"):
@@ -184,7 +189,15 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
     return exits.OK if all(each.ready for each in checks) else exits.ERROR
 
 
-def _settings() -> Any:
+def _load_profiles() -> None:
+    """Loads all profiles: those that work with providers of their own register them then."""
+    from signoff.profiles.discovery import profile_commands
+
+    for _ in profile_commands(context_here(), click.Group()):
+        pass
+
+
+def _settings() -> Settings:
     from signoff.app.home import expected_home
     from signoff.app.settings import load_settings
 

@@ -50,8 +50,8 @@ def check_ai(settings: Settings, key: str | None) -> Iterator[ProviderCheck]:
             yield _registered_check(name)
         elif name in health:
             found = health[name]
-            detail = "; ".join(filter(None, (found.detail, found.remedy)))
-            yield ProviderCheck("responses", name, found.ready, detail)
+            remedy = "" if found.remedy in found.detail else f"; {found.remedy}"
+            yield ProviderCheck("responses", name, found.ready, f"{found.detail}{remedy}")
         else:
             yield ProviderCheck("responses", name, name in agents, "a human answers")
 
