@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
     from signoff.profiles.providers import FsAbility as FsAbility
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
+    from signoff.profiles.review_meta import ReviewMeta as ReviewMeta
+    from signoff.profiles.review_meta import parse_review_meta as parse_review_meta
     from signoff.profiles.templates import render_template as render_template
     from signoff.profiles.transitions import Action as Action
     from signoff.profiles.transitions import TransitionResult as TransitionResult
@@ -62,6 +64,7 @@ _HOMES = {
         "FsAbility",
         "StandardsProvider",
     ),
+    "signoff.profiles.review_meta": ("ReviewMeta", "parse_review_meta"),
     "signoff.profiles.templates": ("render_template",),
     "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
 }
