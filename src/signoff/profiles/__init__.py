@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING
 from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
+    from signoff.profiles.code_files import find_code_files as find_code_files
+    from signoff.profiles.code_files import format_code_files as format_code_files
+    from signoff.profiles.events import SessionEvent as SessionEvent
+    from signoff.profiles.events import SessionEvents as SessionEvents
+    from signoff.profiles.events import SessionEventType as SessionEventType
     from signoff.profiles.factories import AIProviderFactory as AIProviderFactory
     from signoff.profiles.factories import ApprovalProviderFactory as ApprovalProviderFactory
     from signoff.profiles.factories import ProfileFactory as ProfileFactory
@@ -33,12 +38,15 @@ if TYPE_CHECKING:
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
     from signoff.profiles.review_meta import ReviewMeta as ReviewMeta
     from signoff.profiles.review_meta import parse_review_meta as parse_review_meta
+    from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
     from signoff.profiles.templates import render_template as render_template
     from signoff.profiles.transitions import Action as Action
     from signoff.profiles.transitions import TransitionResult as TransitionResult
     from signoff.profiles.transitions import TransitionTable as TransitionTable
 
 _HOMES = {
+    "signoff.profiles.code_files": ("find_code_files", "format_code_files"),
+    "signoff.profiles.events": ("SessionEvent", "SessionEventType", "SessionEvents"),
     "signoff.profiles.factories": (
         "AIProviderFactory",
         "ApprovalProviderFactory",
@@ -65,6 +73,7 @@ _HOMES = {
         "StandardsProvider",
     ),
     "signoff.profiles.review_meta": ("ReviewMeta", "parse_review_meta"),
+    "signoff.profiles.template_profile": ("TemplateProfile",),
     "signoff.profiles.templates": ("render_template",),
     "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
 }
