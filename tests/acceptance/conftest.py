@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.cli_project import ENVIRONMENT, CliProject, is_alive
 from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import FlowProject
+from tests.acceptance.profile_project import ProfileProject
 
 
 @pytest.fixture(scope="session")
@@ -32,4 +33,13 @@ def flow_project(
 ) -> Iterator[FlowProject]:
     """A project whose agents are stubs of the vendors' programs."""
     with closing(FlowProject(tmp_path, command_server, monkeypatch)) as project:
+        yield project
+
+
+@pytest.fixture
+def profile_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+) -> Iterator[ProfileProject]:
+    """A project with a small profile of its own."""
+    with closing(ProfileProject(tmp_path, command_server, monkeypatch)) as project:
         yield project

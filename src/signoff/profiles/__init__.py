@@ -12,6 +12,9 @@ from signoff._lazy import loader, names_in
 if TYPE_CHECKING:
     from signoff.profiles.code_files import find_code_files as find_code_files
     from signoff.profiles.code_files import format_code_files as format_code_files
+    from signoff.profiles.events import SessionEvent as SessionEvent
+    from signoff.profiles.events import SessionEvents as SessionEvents
+    from signoff.profiles.events import SessionEventType as SessionEventType
     from signoff.profiles.factories import AIProviderFactory as AIProviderFactory
     from signoff.profiles.factories import ApprovalProviderFactory as ApprovalProviderFactory
     from signoff.profiles.factories import ProfileFactory as ProfileFactory
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "signoff.profiles.code_files": ("find_code_files", "format_code_files"),
+    "signoff.profiles.events": ("SessionEvent", "SessionEventType", "SessionEvents"),
     "signoff.profiles.factories": (
         "AIProviderFactory",
         "ApprovalProviderFactory",

@@ -30,8 +30,8 @@ FOLDER = "profiles"
 """The folder of local profiles in the project's home."""
 
 DESCRIPTIONS: Mapping[str, str] = {
-    "jpa-mt": "multi-tenant JPA entities and repositories from a table definition",
-    "python-module": "a Python module with tests from a description of what it does",
+    "jpa-mt": "Multi-tenant JPA entities and repositories from a table definition.",
+    "python-module": "A Python module with its tests from a description.",
 }
 """What the shipped profiles are for; listing them must not load them."""
 

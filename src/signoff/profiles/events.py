@@ -12,13 +12,12 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import FINAL, Outcome, Status
+from signoff.core.outcome import Outcome, Status
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import position_of
 from signoff.profiles.session_files import stage_path
 from signoff.runtime.ports import Notice, Recorded
-
 
 _RESTING = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
 """A session that stops with one of these has not ended."""

@@ -155,14 +155,6 @@ class ProfilesSection(Section):
             if name is not None:
                 yield from _unknown(f"{where}.stages.{stage}", "approver", name, approvers)
 
-    def unknown_roles(
-        self, providers: Mapping[str, str], known: Collection[str]
-    ) -> Iterator[Problem]:
-        """Yields a problem for every provider that the settings do not name, but a user does."""
-        for role, name in providers.items():
-            if name != self.provider_for(role):
-                yield from _unknown(role, "provider", name, known)
-
 
 def agent_name(name: str) -> str:
     """Returns the name under which an agent or provider is known here."""

@@ -32,7 +32,7 @@ def workflow_state(
     run: RunState, source: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]
 ) -> WorkflowState:
     """Returns the state of a session; `requests` are the forms of its open requests."""
-    phase, stage, status = _position(run)
+    phase, stage, status = position(run.status, run.step)
     note = _note(run, requests)
     state, params = run.state, dict(run.params)
     bundle = params.pop(STANDARDS_PARAM, None)
@@ -63,14 +63,17 @@ def workflow_state(
     )
 
 
-def _position(run: RunState) -> tuple[WorkflowPhase, WorkflowStage | None, WorkflowStatus]:
-    if run.status in _ENDS:
-        phase, status = _ENDS[run.status]
-        return phase, None, status
-    if run.step is None:
+def position(
+    status: Status, step: str | None
+) -> tuple[WorkflowPhase, WorkflowStage | None, WorkflowStatus]:
+    """Returns where a session is, from the status of its run and the current step."""
+    if status in _ENDS:
+        phase, ended = _ENDS[status]
+        return phase, None, ended
+    if step is None:
         return WorkflowPhase.INIT, None, WorkflowStatus.IN_PROGRESS
-    phase, stage = position_of(run.step)
-    limit = run.status is Status.LIMIT
+    phase, stage = position_of(step)
+    limit = status is Status.LIMIT
     return phase, stage, WorkflowStatus.FAILED if limit else WorkflowStatus.IN_PROGRESS
 
 

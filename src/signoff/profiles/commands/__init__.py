@@ -6,6 +6,8 @@ the commands of the same name with `--resume`, `sessions` for `signoff runs`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from signoff.cli.options import Group
@@ -21,12 +23,12 @@ class ProfileGroup(Group):
         """Returns a command; for one that is not built in, the profiles are loaded."""
         return super().get_command(ctx, cmd_name) or self._additional(cmd_name).get(cmd_name)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
         """Returns the names of all commands, those of profiles last."""
         own = list(self.commands)
         return [*own, *(name for name in self._additional() if name not in own)]
 
-    def _additional(self, wanted: str | None = None) -> dict[str, click.Command]:
+    def _additional(self, wanted: str | None = None) -> Mapping[str, click.Command]:
         """Returns the commands of profiles; loading stops at the first profile with `wanted`."""
         from signoff.profiles.commands.project import context_here
         from signoff.profiles.discovery import profile_commands
@@ -49,7 +51,7 @@ def profile() -> None:
     Examples:
       signoff profile list
       signoff profile show python-module
-      signoff profile init python-module -c name=slugs -c description="turn titles into slugs"
+      signoff profile init python-module -c module=slugs -c description="turn titles into slugs"
       signoff profile approve
       signoff profile reject -f "the plan has no error handling"
       signoff profile status

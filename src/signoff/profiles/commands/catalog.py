@@ -14,7 +14,10 @@ from signoff.cli.output import Output
 from signoff.profiles.commands.project import context_here, project_dir_option
 
 if TYPE_CHECKING:
-    from signoff.notation import CompileContext
+    from signoff.app.settings import Settings
+
+if TYPE_CHECKING:
+    pass
 
 
 @click.command("list", cls=CliCommand)
@@ -44,3 +47,158 @@ def list_profiles(out: Output) -> None:
     rows = [(e.name, e.origin, f"cannot be used: {e.problem}" if e.problem else e.description)
             for e in entries]  # fmt: skip
     out.table(("PROFILE", "FROM", "DESCRIPTION"), rows, spare=("FROM",))
+
+
+@click.command(cls=CliCommand)
+@click.argument("name", metavar="NAME")
+@project_dir_option
+@output_options
+def show(name: str, out: Output) -> None:
+    """Show a profile: its context, and who would respond and approve in a session.
+
+    Examples:
+      signoff profile show python-module
+    """
+    from signoff.profiles.discovery import find_profile
+    from signoff.profiles.session import ROLES
+    from signoff.profiles.settings import STAGES, ProfilesSection
+
+    context = context_here()
+    profile = find_profile(name, context)
+    metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
+    schema = metadata.get("context_schema") or {}
+    providers = {role: section.provider_for(role) for role in ROLES.values()}
+    approvers = {stage: section.stage(*stage.split(".")).approver for stage in STAGES}
+    if out.as_json:
+        out.json(
+            {
+                "name": name,
+                "description": metadata.get("description", ""),
+                "context_schema": schema,
+                "can_regenerate_prompts": profile.can_regenerate_prompts,
+                "providers": providers,
+                "approvers": approvers,
+                "max_iterations": section.max_iterations,
+            }
+        )
+        return
+    out.line(f"{name}: {metadata.get('description', '')}")
+    out.line()
+    out.table(("CONTEXT", "TYPE", "VALUE", "DESCRIPTION"), [*_fields(schema)])
+    out.line()
+    out.table(("ROLE", "PROVIDER"), list(providers.items()))
+    out.line()
+    out.table(("STAGE", "APPROVER"), list(approvers.items()))
+    out.line()
+    needed = [key for key, field in schema.items() if _is_required(field)]
+    values = "".join(f" -c {key}=..." for key in needed)
+    out.line(f"start a session: signoff profile init {name}{values}")
+
+
+def _fields(schema: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
+    for key, field in schema.items():
+        value = "required" if _is_required(field) else f"default: {field.get('default', 'none')}"
+        if choices := field.get("choices"):
+            value += f"; one of: {', '.join(map(str, choices))}"
+        if field.get("exists"):
+            value += "; must exist"
+        yield key, str(field.get("type", "string")), value, str(field.get("description", ""))
+
+
+def _is_required(field: Mapping[str, Any]) -> bool:
+    return bool(field.get("required")) and "default" not in field
+
+
+@click.command(cls=CliCommand)
+@click.argument("name", required=False, metavar="[NAME]")
+@project_dir_option
+@output_options
+def providers(name: str | None, out: Output) -> None:
+    """List who can respond, approve and provide standards, or show one of them.
+
+    Every agent can respond, and can approve as a judge.
+    """
+    from signoff.errors import UnknownName
+
+    listed = list(_providers())
+    if name is not None:
+        known = [each["name"] for each in listed]
+        listed = [each for each in listed if each["name"] == name]
+        if not listed:
+            raise UnknownName("provider", name, known)
+    if out.as_json:
+        out.json(listed)
+        return
+    rows = [(each["name"], each["kind"], each["description"]) for each in listed]
+    out.table(("PROVIDER", "FOR", "DESCRIPTION"), rows)
+
+
+def _providers() -> Iterator[dict[str, Any]]:
+    from signoff.app.agents import known_agents
+    from signoff.profiles.factories import (
+        AIProviderFactory,
+        ApprovalProviderFactory,
+        StandardsProviderFactory,
+    )
+
+    _load_profiles()
+    for name, agent in known_agents(_settings().agents).items():
+        model = f", model {agent.options['model']}" if agent.options.get("model") else ""
+        kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
+        yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
+    for factory, kind in (
+        (AIProviderFactory, "responses, approval"),
+        (ApprovalProviderFactory, "approval"),
+        (StandardsProviderFactory, "standards"),
+    ):
+        for key in factory.keys():  # noqa: SIM118  # a class method, not a mapping's
+            description = getattr(factory.get_class(key), "description", "")
+            yield {"name": key, "kind": kind, "description": description}
+
+
+@click.command(cls=CliCommand)
+@click.argument("what", type=click.Choice(["ai", "standards", "all"]))
+@click.argument("key", required=False, metavar="[KEY]")
+@click.option("--profile", "profile_name", metavar="NAME",
+              help="Check the standards of this profile; default: of all profiles.")  # fmt: skip
+@project_dir_option
+@output_options
+def validate(what: str, key: str | None, profile_name: str | None, out: Output) -> int:
+    """Check that providers can be used, without calling any: of responses, of standards, or all.
+
+    Exits with 1 if one of them is not ready. KEY is the name of one provider.
+
+    Examples:
+      signoff profile validate ai claude
+      signoff profile validate standards --profile python-module
+    """
+    from signoff.cli import exits
+    from signoff.profiles.commands.checks import ProviderCheck, check_ai, check_standards
+
+    checks: list[ProviderCheck] = []
+    _load_profiles()
+    if what in ("ai", "all"):
+        checks += check_ai(_settings(), key)
+    if what in ("standards", "all"):
+        checks += check_standards(context_here(), key, profile_name)
+    if out.as_json:
+        out.json([each.to_json() for each in checks])
+    else:
+        rows = [(e.kind, e.name, "ready" if e.ready else "not ready", e.detail) for e in checks]
+        out.table(("FOR", "PROVIDER", "STATE", "DETAILS"), rows)
+    return exits.OK if all(each.ready for each in checks) else exits.ERROR
+
+
+def _load_profiles() -> None:
+    """Loads all profiles: those that work with providers of their own register them then."""
+    from signoff.profiles.discovery import profile_commands
+
+    for _ in profile_commands(context_here(), click.Group()):
+        pass
+
+
+def _settings() -> Settings:
+    from signoff.app.home import expected_home
+    from signoff.app.settings import load_settings
+
+    return load_settings(expected_home(Path.cwd(), os.environ), os.environ)

@@ -56,7 +56,7 @@ def _context_values(
 @click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
 @click.option("--task-id", metavar="ID", help="The id of a task elsewhere, which is recorded.")
 @click.option("--dev", is_flag=False, flag_value=CURRENT_USER, metavar="[NAME]",
-              help="The developer, who is recorded; without a name, the logged-in user.")  # fmt: skip
+              help="The developer, recorded; without a name, the logged-in user.")  # fmt: skip
 @project_dir_option
 @progress_options
 def init(
@@ -74,8 +74,8 @@ def init(
     settings are done by hand: you paste the prompt into a chat and save its answer.
 
     Examples:
-      signoff profile init python-module -c name=slugs -c description="turn titles into slugs"
-      signoff profile init python-module -c name=slugs -c description="..." --generator claude
+      signoff profile init python-module -c module=slugs -c description="turn titles into slugs"
+      signoff profile init python-module -c module=slugs -c description="..." --generator claude
     """
     from signoff.app.answering import current_user
     from signoff.app.start import plan, start
@@ -119,7 +119,7 @@ def init(
 @click.option("--fs-ability", type=click.Choice([each.value for each in FsAbility]),
               help="What the provider can do with files, from now on.")  # fmt: skip
 @click.option("--hash-prompts/--no-hash-prompts", default=None,
-              help="Whether the digests of approved prompts are recorded, from now on.")  # fmt: skip
+              help="Whether the digests of prompts are recorded, from now on.")  # fmt: skip
 @project_dir_option
 @progress_options
 def approve(

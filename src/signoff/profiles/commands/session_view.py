@@ -77,7 +77,8 @@ class SessionView:
         approve = f"signoff profile approve {self.row.name}"
         allowed = TransitionTable.commands(self.state.phase, self.state.stage)
         overruling = [f"{approve} {OVERRULING[each]}" for each in allowed if each in OVERRULING]
-        return [approve, *overruling, f'signoff profile reject {self.row.name} -f "..."']
+        reject = [f'signoff profile reject {self.row.name} -f "..."']
+        return [approve, *overruling, *(reject if SessionCommand.REJECT in allowed else [])]
 
     def to_json(self) -> dict[str, Any]:
         """Returns everything as plain values."""
@@ -143,7 +144,8 @@ def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
 def _what_to_do(view: SessionView, file: Path) -> str:
     path = near(file)
     if not file.exists():
-        return f"{path}, which does not exist yet: save the response there, then approve"
+        prompt = file.name.replace(WorkflowStage.RESPONSE.value, WorkflowStage.PROMPT.value)
+        return f"{path}: save the response to {prompt} there, then approve"
     if view.state.stage is WorkflowStage.PROMPT:
         return f"{path}: edit it if you like, then approve"
     return f"{path}: read it, edit it if you like, then approve or reject"

@@ -42,7 +42,7 @@ def status(session: str | None, out: Output) -> None:
 
 @click.command(cls=CliCommand)
 @click.option("--status", "wanted", default=ALL, metavar="STATUS",
-              help=f"Only sessions with this status: {', '.join(WorkflowStatus)} or {ALL}.")  # fmt: skip
+              help=f"Only sessions with it: {', '.join(WorkflowStatus)} or {ALL}.")  # fmt: skip
 @click.option("--profile", "profile_name", metavar="NAME", help="Only sessions of this profile.")
 @click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(min=1),
               help="The maximum number.")  # fmt: skip

@@ -1,0 +1,92 @@
+"""Checks of providers for `signoff profile validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from signoff.app.agents import check_agents, known_agents
+from signoff.errors import SignoffError, UnknownName
+from signoff.light_dataclass import light_dataclass
+from signoff.profiles.compile import DEFAULT_STANDARDS
+from signoff.profiles.discovery import all_profiles, find_profile
+from signoff.profiles.factories import AIProviderFactory, StandardsProviderFactory
+from signoff.profiles.profile_calls import standards_config
+from signoff.profiles.session import ROLES
+from signoff.profiles.settings import ProfilesSection, agent_name
+
+if TYPE_CHECKING:
+    from signoff.app.settings import Settings
+    from signoff.notation import CompileContext
+
+
+@light_dataclass(frozen=True)
+class ProviderCheck:
+    """Whether a provider can be used."""
+
+    kind: str
+    name: str
+    ready: bool
+    detail: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the check as plain values."""
+        return asdict(self)
+
+
+def check_ai(settings: Settings, key: str | None) -> Iterator[ProviderCheck]:
+    """Checks one provider of responses, or those that the settings name."""
+    registered = AIProviderFactory.keys()
+    agents = known_agents(settings.agents)
+    if key is not None and agent_name(key) not in (*registered, *agents):
+        raise UnknownName("provider", key, [*registered, *agents])
+    section = ProfilesSection.of(settings.sections)
+    used = {section.provider_for(role) for role in ROLES.values()} | {*settings.agents, *registered}
+    names = used if key is None else {agent_name(key)}
+    health = check_agents(settings.agents) if names - set(registered) else {}
+    for name in sorted(names):
+        if name in registered:
+            yield _registered_check(name)
+        elif name in health:
+            found = health[name]
+            remedy = "" if found.remedy in found.detail else f"; {found.remedy}"
+            yield ProviderCheck("responses", name, found.ready, f"{found.detail}{remedy}")
+        else:
+            yield ProviderCheck("responses", name, name in agents, "a human answers")
+
+
+def check_standards(
+    context: CompileContext, key: str | None, profile_name: str | None
+) -> Iterator[ProviderCheck]:
+    """Checks the standards of one profile, or of all profiles that can be used."""
+    if key is not None:
+        StandardsProviderFactory.get_class(key)
+    entries = [each.name for each in all_profiles(context) if each.problem is None]
+    for name in [profile_name] if profile_name is not None else entries:
+        check = _standards_check(name, context)
+        if key in (None, check.name):
+            yield check
+
+
+def _registered_check(name: str) -> ProviderCheck:
+    try:
+        AIProviderFactory.create(name).validate()
+    except Exception as error:  # noqa: BLE001  # a provider may raise anything
+        return ProviderCheck("responses", name, False, str(error) or type(error).__name__)
+    return ProviderCheck("responses", name, True, "registered by a program")
+
+
+def _standards_check(profile_name: str, context: CompileContext) -> ProviderCheck:
+    name = ProfilesSection.of(context.settings).standards_provider or DEFAULT_STANDARDS
+    try:
+        profile = find_profile(profile_name, context)
+        schema = profile.get_metadata().get("context_schema") or {}
+        values = {key: field.get("default") for key, field in schema.items()}
+        config = standards_config(profile(), values)
+        name = str(config.get("provider", name))
+        if config:
+            StandardsProviderFactory.create(name, config, folder=context.root).validate()
+    except SignoffError as error:
+        return ProviderCheck("standards", name, False, f"{profile_name}: {error}")
+    return ProviderCheck("standards", name, True, profile_name if config else "no standards")

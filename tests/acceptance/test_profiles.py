@@ -1,0 +1,437 @@
+"""Sessions of profiles on the command line: by hand, automatic, and mixed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.profile_project import CODE, FAIL, PASS, ProfileProject, review
+
+AUTOMATIC = "  providers: {default: writer}\n  approval: {default_approver: skip}\n"
+
+
+def test_a_session_by_hand_with_edits_at_every_gate(profile_project: ProfileProject) -> None:
+    """A chat window and an editor are all that a user needs."""
+    project = profile_project
+
+    codes = [project.init().code]
+    positions = [project.position]
+    for name, text in (
+        ("planning-prompt.md", "Plan two lines."),
+        ("planning-response.md", "Two lines: one, two."),
+        ("generation-prompt.md", "Write the two lines."),
+        ("generation-response.md", CODE),
+        ("review-prompt.md", "Review the two lines."),
+        ("review-response.md", FAIL),
+    ):
+        project.session_file(f"iteration-1/{name}").write_text(text)
+        codes.append(project.profile("approve").code)
+        positions.append(project.position)
+    for name, text in (
+        ("revision-prompt.md", "Fix the two lines."),
+        ("revision-response.md", CODE),
+        ("review-prompt.md", "Review them again."),
+        ("review-response.md", PASS),
+    ):
+        project.session_file(f"iteration-2/{name}").write_text(text)
+        codes.append(project.profile("approve", "one").code)
+        positions.append(project.position)
+
+    assert codes == [*[10] * 10, 0]
+    assert positions == [
+        ("plan", "prompt", "in_progress", 1),
+        ("plan", "response", "in_progress", 1),
+        ("generate", "prompt", "in_progress", 1),
+        ("generate", "response", "in_progress", 1),
+        ("review", "prompt", "in_progress", 1),
+        ("review", "response", "in_progress", 1),
+        ("revise", "prompt", "in_progress", 2),
+        ("revise", "response", "in_progress", 2),
+        ("review", "prompt", "in_progress", 2),
+        ("review", "response", "in_progress", 2),
+        ("complete", None, "success", 2),
+    ]
+    assert project.session_file("plan.md").read_text() == "Two lines: one, two."
+    assert project.session_file("iteration-1/planning-prompt.md").read_text() == "Plan two lines."
+    assert [each["path"] for each in project.status()["artifacts"]] == [
+        "iteration-1/code/note.md",
+        "iteration-2/code/note.md",
+    ]
+
+
+def test_an_automatic_session_whose_review_never_passes_ends_at_its_limit(
+    profile_project: ProfileProject,
+) -> None:
+    """A loop that no one watches must end, and say where."""
+    replies = [("plan.response", "a plan"), ("generate.response", CODE)]
+    replies += [("review.response", FAIL), ("revise.response", CODE)]
+    profile_project.settings(f"{AUTOMATIC}  max_iterations: 2\n", writer=replies)
+
+    ended = profile_project.init()
+
+    assert ended.code == 11
+    assert profile_project.position == ("review", "response", "failed", 2)
+    assert profile_project.session_file("iteration-2/review-response.md").exists()
+    assert not profile_project.session_file("iteration-3").exists()
+
+
+def test_a_session_with_a_judge_at_one_gate_and_a_human_at_another(
+    profile_project: ProfileProject,
+) -> None:
+    """An explicit `manual` beats a default `skip`, and a judge's rejection asks again."""
+    profile_project.settings(
+        "  providers: {default: writer}\n"
+        "  approval:\n"
+        "    default_approver: skip\n"
+        "    stages:\n"
+        "      plan.response: {approver: judge, max_retries: 1}\n"
+        "      generate.response: manual\n",
+        writer=[
+            ("plan.response", "a vague plan"),
+            ("plan.response", "a better plan"),
+            ("generate.response", CODE),
+            ("review.response", PASS),
+        ],
+        judge=[
+            ("plan.response", "DECISION: REJECTED\nFEEDBACK: too vague"),
+            ("plan.response", "DECISION: APPROVED\nFEEDBACK: None"),
+        ],
+    )
+
+    waiting = profile_project.init()
+    position = profile_project.position
+    done = profile_project.profile("approve")
+
+    assert (waiting.code, position) == (10, ("generate", "response", "in_progress", 1))
+    assert profile_project.session_file("plan.md").read_text() == "a better plan"
+    assert (done.code, profile_project.position[0]) == (0, "complete")
+
+
+def test_a_rejected_response_is_requested_once_more(profile_project: ProfileProject) -> None:
+    """The feedback reaches the agent, and the user looks again."""
+    profile_project.settings(
+        "  providers: {default: writer}\n"
+        "  approval: {default_approver: skip, stages: {plan.response: manual}}\n",
+        writer=[
+            ("plan.response", "a vague plan"),
+            ("plan.response", "a better plan"),
+            ("generate.response", CODE),
+            ("review.response", PASS),
+        ],
+    )
+    profile_project.init()
+
+    rejected = profile_project.profile("reject", "-f", "too vague")
+    status = profile_project.status()
+    done = profile_project.profile("approve")
+
+    assert rejected.code == 10
+    assert (status["phase"], status["stage"]) == ("plan", "response")
+    assert status["approval_feedback"] == "too vague"
+    assert done.code == 0
+    assert profile_project.session_file("plan.md").read_text() == "a better plan"
+
+
+@pytest.mark.parametrize(
+    ("option", "verdict", "position", "code"),
+    [
+        ("--complete", FAIL, ("complete", None, "success", 1), 0),
+        ("--revise", PASS, ("revise", "prompt", "in_progress", 2), 10),
+    ],
+)
+def test_a_user_overrules_a_verdict(
+    profile_project: ProfileProject,
+    option: str,
+    verdict: str,
+    position: tuple[object, ...],
+    code: int,
+) -> None:
+    """The override is the user's decision, and it is recorded as such."""
+    profile_project.settings(
+        "  providers: {default: writer}\n"
+        "  approval:\n    default_approver: skip\n"
+        "    stages: {review.response: manual, revise.prompt: manual}\n",
+        writer=[
+            ("plan.response", "a plan"),
+            ("generate.response", CODE),
+            ("review.response", verdict),
+        ],
+    )
+    profile_project.init()
+    commands = profile_project.status()["commands"]
+
+    done = profile_project.profile("approve", option)
+
+    assert f"signoff profile approve one {option}" in commands
+    assert (done.code, profile_project.position) == (code, position)
+    assert profile_project.status()["metadata"]["overrides"]
+
+
+def test_a_verdict_that_contradicts_its_counts_leads_nowhere(
+    profile_project: ProfileProject,
+) -> None:
+    """The user corrects the file and approves it."""
+    wrong = review("FAIL")
+    profile_project.settings(
+        AUTOMATIC,
+        writer=[
+            ("plan.response", "a plan"),
+            ("generate.response", CODE),
+            ("review.response", wrong),
+        ],
+    )
+
+    waiting = profile_project.init()
+    error = profile_project.status()["last_error"]
+    profile_project.session_file("iteration-1/review-response.md").write_text(PASS)
+    done = profile_project.profile("approve")
+
+    assert waiting.code == 10
+    assert error
+    assert done.code == 0
+
+
+def test_a_response_that_cannot_be_used_writes_nothing(profile_project: ProfileProject) -> None:
+    """Half a response on disk would be worse than none."""
+    profile_project.settings(
+        AUTOMATIC,
+        writer=[
+            ("plan.response", "a plan"),
+            ("generate.response", "file note.md\nfile ../../evil.md\n"),
+            ("review.response", PASS),
+        ],
+    )
+
+    waiting = profile_project.init()
+    status = profile_project.status()
+    code = profile_project.session_file("iteration-1/code")
+    nothing_written = not code.exists() or not list(code.iterdir())
+    profile_project.session_file("iteration-1/generation-response.md").write_text(CODE)
+    done = profile_project.profile("approve")
+
+    assert waiting.code == 10
+    assert "evil.md" in status["last_error"]
+    assert nothing_written
+    assert done.code == 0
+
+
+def test_the_status_has_everything_that_a_program_needs(profile_project: ProfileProject) -> None:
+    """Editors and scripts show where a session is and how to answer it."""
+    profile_project.init("--task-id", "T-7", "--dev", "ann")
+
+    status = profile_project.status("one")
+
+    assert {
+        key: status[key]
+        for key in ("run", "profile", "phase", "stage", "status", "current_iteration")
+    } == {
+        "run": "one",
+        "profile": "note",
+        "phase": "plan",
+        "stage": "prompt",
+        "status": "in_progress",
+        "current_iteration": 1,
+    }
+    assert status["session_id"]
+    assert status["pending_approval"] is True
+    assert status["last_error"] is None
+    assert status["approval_feedback"] is None
+    assert status["artifacts"] == []
+    assert status["context"] == {"topic": "the sea", "lines": 3, "tone": "dry"}
+    assert status["metadata"] == {"task_id": "T-7", "dev": "ann"}
+    assert status["request"]["path"] == "iteration-1/planning-prompt.md"
+    assert status["commands"] == ["signoff profile approve one"]
+    assert Path(status["file"]).read_text().startswith("Plan 3 dry lines about the sea.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["init", "note"], ["topic"]),
+        (["init", "note", "-c", "lines=x", "-c", "tone=rude"], ["topic", "lines", "dry, warm"]),
+        (["init", "note", "-c", "topic"], ["'topic' is not NAME=VALUE"]),
+        (["init", "note", "-c", "topic=a", "-c", "topic=b"], ["twice"]),
+        (["init", "note", "-c", "topic=a", "-c", "color=red"], ["color", "topic"]),
+        (["init", "note", "-c", "topic=a", "--planner", "cluade"], ["cluade", "claude"]),
+        (["init", "noet", "-c", "topic=a"], ["noet", "note", "jpa-mt", "python-module"]),
+        (["approve"], ["no sessions"]),
+        (["status", "two"], ["two"]),
+        (["reject"], ["--feedback"]),
+        (["sessions", "--status", "done"], ["in_progress", "cancelled"]),
+        (["show", "noet"], ["noet", "note"]),
+        (["validate", "ai", "cluade"], ["cluade", "claude"]),
+        (["status", "--project-dir", "nowhere"], ["nowhere"]),
+    ],
+)
+def test_a_usage_error_explains_itself_and_leaves_nothing(
+    profile_project: ProfileProject, arguments: list[str], words: list[str]
+) -> None:
+    """A failed `init` leaves no run, no folder and no inbox item."""
+    refused = profile_project.profile(*arguments)
+
+    assert refused.code == 2
+    assert all(word in refused.err for word in words), refused.err
+    assert profile_project.call("runs", "--json").out.strip() in ("", "[]")
+    assert not (profile_project.folder / ".signoff/runs").exists() or not any(
+        (profile_project.folder / ".signoff/runs").iterdir()
+    )
+
+
+def test_a_response_that_is_missing_is_named(profile_project: ProfileProject) -> None:
+    """The user sees which file to save the answer of the chat in."""
+    profile_project.init()
+    profile_project.profile("approve")
+
+    refused = profile_project.profile("approve")
+
+    assert refused.code == 2
+    assert "iteration-1/planning-response.md" in refused.err
+
+
+def test_a_decision_with_nothing_pending_reports_the_state(
+    profile_project: ProfileProject,
+) -> None:
+    """A script that approves once too often must not change anything."""
+    profile_project.init()
+    cancelled = profile_project.profile("cancel")
+
+    refused = profile_project.profile("approve")
+    rejected = profile_project.profile("reject", "-f", "no")
+
+    assert cancelled.code == 0
+    assert (refused.code, rejected.code) == (2, 2)
+    assert "phase cancelled, stage none, status cancelled" in refused.err
+
+
+def test_a_verdict_can_be_overruled_only_at_a_review(profile_project: ProfileProject) -> None:
+    """Skipping the plan by mistake must not be possible."""
+    profile_project.init()
+
+    refused = profile_project.profile("approve", "--complete")
+
+    assert refused.code == 2
+    assert "PLAN[PROMPT]" in refused.err
+    assert profile_project.position == ("plan", "prompt", "in_progress", 1)
+
+
+def test_sessions_are_listed_by_status_and_profile(profile_project: ProfileProject) -> None:
+    """Runs of other notations are not sessions, and not the latest session either."""
+    profile_project.init()
+    profile_project.profile("cancel")
+    profile_project.profile("init", "note", "-c", "topic=the sky", "--name", "two")
+    profile_project.write("hello.yaml", "steps: [{name: hi, command: [echo, hi]}]\ntype: hello\n")
+    profile_project.call("run", "hello.yaml", "--name", "three")
+
+    def names(*options: str) -> list[str]:
+        listed = json.loads(profile_project.profile("sessions", *options, "--json").out)
+        return [each["run"] for each in listed]
+
+    assert names() == ["two", "one"]
+    assert names("--status", "cancelled") == ["one"]
+    assert names("--status", "in_progress") == ["two"]
+    assert names("--profile", "jpa-mt") == []
+    assert names("--limit", "1") == ["two"]
+    assert profile_project.status()["run"] == "two"
+    assert "not a session" in profile_project.profile("status", "three").err
+
+
+def test_the_general_commands_work_on_sessions(profile_project: ProfileProject) -> None:
+    """Sessions are runs: one inbox, one list, one way to resume."""
+    started = profile_project.call("run", "note", "-i", "topic=the sea", "--name", "one")
+    inbox = json.loads(profile_project.call("inbox", "--json").out)
+    approved = profile_project.call("approve", "one", "--resume")
+    profile_project.session_file("iteration-1/planning-response.md").write_text("a plan")
+    recorded = profile_project.call("approve", "one")
+    resumed = profile_project.call("resume", "one")
+    shown = json.loads(profile_project.call("show", "one", "--json").out)
+    cancelled = profile_project.call("cancel", "one")
+
+    assert (started.code, approved.code, recorded.code, resumed.code) == (10, 10, 0, 10)
+    assert [each["path"] for each in inbox] == ["iteration-1/planning-prompt.md"]
+    assert shown["step"] == "generate.prompt"
+    assert cancelled.code == 0
+
+
+def test_a_command_of_a_profile_appears_in_the_group(profile_project: ProfileProject) -> None:
+    """A profile may bring what its users need before a session."""
+    helped = profile_project.profile("--help")
+    topics = profile_project.profile("topics")
+    unknown = profile_project.profile("topcis")
+
+    assert "topics" in helped.out
+    assert (topics.code, topics.out) == (0, "the sea, the sky\n")
+    assert unknown.code == 2
+
+
+def test_a_profile_that_cannot_be_loaded_is_listed_with_the_reason(
+    profile_project: ProfileProject,
+) -> None:
+    """It hides no other, and no other hides it."""
+    profile_project.write(".signoff/profiles/broken.py", "def register(:\n")
+
+    listed = json.loads(profile_project.profile("list", "--json").out)
+
+    found = {each["name"]: each["problem"] for each in listed}
+    assert found["note"] is None
+    assert found["python-module"] is None
+    assert "SyntaxError" in found["broken"]
+
+
+def test_a_session_is_driven_from_another_folder(
+    profile_project: ProfileProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Editors start programs in folders of their own."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    started = profile_project.init("--project-dir", str(profile_project.folder))
+    status = profile_project.status("--project-dir", str(profile_project.folder))
+
+    assert started.code == 10
+    assert status["run"] == "one"
+    assert Path.cwd() == elsewhere
+
+
+def test_every_event_of_a_session_is_a_line_of_a_file(profile_project: ProfileProject) -> None:
+    """Other programs follow sessions without knowing the engine."""
+    profile_project.init("--events", "events.jsonl")
+    profile_project.profile("approve", "--events", "events.jsonl")
+
+    lines = (profile_project.folder / "events.jsonl").read_text().splitlines()
+
+    events = [json.loads(line) for line in lines]
+    assert [each["type"] for each in events] == [
+        *("iteration_started", "phase_entered", "artifact_created", "artifact_created"),
+        *("approval_required", "approval_granted", "artifact_approved", "approval_required"),
+    ]
+    assert events[-1]["path"] == "iteration-1/planning-response.md"
+
+
+def test_what_profiles_need_and_who_responds_is_shown(profile_project: ProfileProject) -> None:
+    """A new user finds the command that starts a session."""
+    profile_project.settings("  providers: {planner: writer}\n", writer=[("plan.response", "x")])
+
+    shown = profile_project.profile("show", "note")
+    values = json.loads(profile_project.profile("show", "note", "--json").out)
+    providers = json.loads(profile_project.profile("providers", "--json").out)
+
+    assert "signoff profile init note -c topic=..." in shown.out
+    assert values["providers"]["planner"] == "writer"
+    assert set(values["context_schema"]) == {"topic", "lines", "tone"}
+    assert {"writer", "claude", "skip", "yaml-rules"} <= {each["name"] for each in providers}
+
+
+def test_providers_are_checked_without_calling_them(profile_project: ProfileProject) -> None:
+    """A missing script is noticed before a session needs it."""
+    profile_project.settings("  providers: {planner: writer}\n", writer=[("plan.response", "x")])
+    ready = profile_project.profile("validate", "ai", "writer")
+    (profile_project.folder / "writer.yaml").unlink()
+
+    missing = profile_project.profile("validate", "all", "--json")
+
+    assert ready.code == 0
+    assert missing.code == 1
+    checks = {each["name"]: each["ready"] for each in json.loads(missing.out)}
+    assert checks["writer"] is False
+    assert checks["yaml-rules"] is True
