@@ -182,6 +182,10 @@ class Notation:
     """Targets `scheme:name` belong to this notation."""
     resolve: str = ""
     """`(name, CompileContext) -> Workflow`, for targets of its scheme."""
+    names: str = ""
+    """`(CompileContext) -> Mapping[str, str]`: the names of its scheme, each with a description on
+    one line, so that a name can be run without the scheme. Called for every name that a user
+    gives, so it must be quick and compile nothing."""
     options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
     layout: str = ""

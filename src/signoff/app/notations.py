@@ -107,6 +107,15 @@ def compile_named(scheme: str, name: str, context: CompileContext) -> Workflow |
     return _compiled(plugins.load(notation.resolve), name, f"{scheme}:{name}", notation, context)
 
 
+def named_targets(context: CompileContext) -> dict[str, list[str]]:
+    """Returns the targets that notations can run by a name alone, by that name."""
+    targets: dict[str, list[str]] = {}
+    for each in plugins.notations():
+        for name in plugins.load(each.names)(context) if each.names else ():
+            targets.setdefault(name, []).append(f"{each.scheme}:{name}")
+    return targets
+
+
 def notation_of(file: SourceFile) -> Notation:
     """Returns the notation of a file: the one it names, or the one that recognizes it."""
     readers = [each for each in plugins.notations() if each.compile]

@@ -1,13 +1,14 @@
 """Finds the workflow that a target on the command line names.
 
 A target is `package.module:NAME`, a file (`flow.py`, `flow.py:NAME`, or a file of a
-notation), `scheme:name` of a notation, or the name of a workflow that discovery finds.
+notation), `scheme:name` of a notation, or a name alone: of a workflow that discovery finds, or
+one that a notation has.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +20,7 @@ from signoff.app.notations import (
     compile_context,
     compile_named,
     compile_path,
+    named_targets,
     portable_path,
     refuse_options,
 )
@@ -82,11 +84,24 @@ def resolve(
     if match := _MODULE.fullmatch(target):
         refuse_options(target, context.options, None)
         return Target(_from_module(match["module"], match["name"]), target)
-    discovery = discover(context, searched)
+    discovery, named_by = discover(context, searched), named_targets(context)
+    if target in named_by:
+        return _named(target, named_by[target], discovery, context)
     if not discovery.matching(target) and _is_file(cwd / target):
         # It is not a workflow's name, so it is a file; the error lists the supported suffixes.
         return _compile_file((cwd / target).resolve(), context)
-    return _discovered(target, discovery, context)
+    return _discovered(target, discovery, context, named_by)
+
+
+def _named(name: str, targets: list[str], discovery: Discovery, context: CompileContext) -> Target:
+    """Compiles what a notation calls by this name, unless something else has the name too."""
+    others = [_location(each.path, context.root) for each in discovery.matching(name)]
+    if len(candidates := [*targets, *others]) > 1:
+        raise UsageError(f"{name!r} can mean {' or '.join(candidates)}; use one of these instead")
+    workflow = compile_named(targets[0].partition(":")[0], name, context)
+    if workflow is None:
+        raise UnknownName("workflow", name, discovery.names)
+    return Target(workflow, targets[0], discovery.problems)
 
 
 def _compile_file(
@@ -136,7 +151,9 @@ def _find_in_module(module: ModuleType, name: str, origin: str) -> Workflow:
     raise UnknownName(f"workflow in {origin}", name, [f"{origin}:{n}" for n in known])
 
 
-def _discovered(name: str, discovery: Discovery, context: CompileContext) -> Target:
+def _discovered(
+    name: str, discovery: Discovery, context: CompileContext, named_by: Collection[str]
+) -> Target:
     match discovery.matching(name):
         case [DiscoveredWorkflow(workflow=workflow, path=path)] if path.suffix == ".py":
             refuse_options(name, context.options, None)
@@ -148,8 +165,8 @@ def _discovered(name: str, discovery: Discovery, context: CompileContext) -> Tar
             raise InvalidWorkflow(name, discovery.problems)
     if discovery.problems:
         raise InvalidWorkflow(name, discovery.problems)
-    if discovery.names:
-        raise UnknownName("workflow", name, discovery.names)
+    if known := [*discovery.names, *named_by]:
+        raise UnknownName("workflow", name, known)
     raise UsageError(
         f"unknown workflow {name!r}, and this project has no workflows with names; give a file "
         "(flow.py) or a module (package.module:NAME), or put the workflow into .signoff/flows/"

@@ -45,9 +45,13 @@ def compile_file(file, context):
 def resolve(name, context):
     return workflow(name, context.options.get("color") or f"at home: {context.home is not None}")
 
+def names(context):
+    return {"bear": "A bear.", "ball": "A ball."}
+
 NOTATION = Notation(
     name="toy",
     label="toy",
+    names="toy_notation:names",
     compile="toy_notation:compile_file",
     suffixes=(".toml", ".yaml"),
     recognize=lambda content: "toys" in content,
@@ -408,6 +412,45 @@ def test_a_broken_plug_in_does_not_hide_others(
 
     assert notation.name == "flows"
     assert "'toy' is not available" in caplog.text
+
+
+def test_a_name_of_a_notation_is_run_without_its_scheme(home: Home, project: Project) -> None:
+    """The run stores the whole target, so a resume needs no search."""
+    planned = plan(home.root, isolated(home), "bear", {}, options={"color": "red"})
+
+    assert planned.target.location == "toy:bear"
+    assert planned.target.workflow.source["theme"] == "red"
+    (checked,) = validate(["ball"], home.root, isolated(home))
+    assert (checked.workflow, checked.valid) == ("ball", True)
+
+
+def test_a_name_that_a_workflow_has_too_is_refused_with_both(home: Home) -> None:
+    """Running either of them would be a guess."""
+    home.flows.joinpath("bear.toml").write_text("")
+
+    with pytest.raises(UsageError, match=r"toy:bear or \.signoff/flows/bear\.toml"):
+        plan(home.root, isolated(home), "bear", {})
+
+    assert plan(home.root, isolated(home), "toy:bear", {}).target.location == "toy:bear"
+
+
+def test_an_unknown_name_is_reported_with_the_names_of_notations(home: Home) -> None:
+    """Users remember roughly what it was called."""
+    home.flows.joinpath("kite.toml").write_text("")
+
+    with pytest.raises(UnknownName) as unknown:
+        plan(home.root, isolated(home), "baer", {})
+
+    assert sorted(unknown.value.known) == ["ball", "bear", "kite"]
+
+
+def test_a_broken_file_does_not_keep_a_name_from_running(home: Home) -> None:
+    """A mistake in one file must not stop the whole team."""
+    home.flows.joinpath("bad.py").write_text("WORKFLOW = (\n")
+
+    planned = plan(home.root, isolated(home), "bear", {})
+
+    assert len(planned.target.problems) == 1
 
 
 def test_two_notations_with_the_same_option_are_named(toy: Path) -> None:
