@@ -82,13 +82,13 @@ Domain = BoundedInt | ChoiceSet | Constant
 
 @dataclass(frozen=True)
 class Param:
-    """One parameter of a step, read off its handler."""
+    """One parameter: of a step, read off its handler, or of a workflow, declared as data."""
 
     name: str
     """As in the handler's signature."""
     type: type
     """What the value is converted to."""
-    arg: Arg
+    arg: Arg = Arg()
     """Description, range and choices."""
     default: Any = EMPTY
     """Used when the run is started without it."""
@@ -98,6 +98,9 @@ class Param:
     """Whether None is a value of it."""
     unread: str = ""
     """Its annotation, if that cannot be resolved at run time."""
+    check: Callable[[Any], str] | None = None
+    """Returns what is wrong with a converted value when a run starts, such as that a file is
+    missing; empty if nothing. It is not part of a workflow's digest."""
 
     @property
     def required(self) -> bool:
@@ -151,12 +154,20 @@ def bind(
                 problems.append(Problem(f"parameter {name!r}", "is missing", _hint(param)))
             else:
                 values[name] = param.default
+                problems += _check(param, param.default)
             continue
         value, problem = fit(param, inputs[name])
-        if problem:
+        if not problem:
+            problems += _check(param, value)
+        else:
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
         values[name] = value
     return values, problems
+
+
+def _check(param: Param, value: Any) -> list[Problem]:
+    what = param.check(value) if param.check is not None and value is not None else ""
+    return [Problem(f"parameter {param.name!r}", what, _hint(param))] if what else []
 
 
 def fit(param: Param, value: Any) -> tuple[Any, str]:
@@ -255,6 +266,14 @@ def _to_number(kind: type, value: Any) -> int | float:
 def _article(kind: type) -> str:
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return names.get(kind, f"a {kind.__name__}")
+
+
+def describe_param(param: Param) -> str:
+    """Returns a parameter's type, whether it is required, and its description, on one line."""
+    kind = "list" if param.type in (list, tuple) else _article(param.type).removeprefix("a ")
+    facts = [f"one of {', '.join(map(str, param.arg.choices))}" if param.arg.choices else kind]
+    facts.append("required" if param.required else f"default {param.default!r}")
+    return f"{', '.join(facts)}{f': {param.arg.description}' if param.arg.description else ''}"
 
 
 def _hint(param: Param) -> str:

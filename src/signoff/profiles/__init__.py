@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from signoff.profiles.providers import ApprovalProvider as ApprovalProvider
     from signoff.profiles.providers import FsAbility as FsAbility
     from signoff.profiles.providers import StandardsProvider as StandardsProvider
+    from signoff.profiles.review_meta import ReviewMeta as ReviewMeta
+    from signoff.profiles.review_meta import parse_review_meta as parse_review_meta
     from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
     from signoff.profiles.templates import render_template as render_template
     from signoff.profiles.transitions import Action as Action
@@ -66,6 +68,7 @@ _HOMES = {
         "FsAbility",
         "StandardsProvider",
     ),
+    "signoff.profiles.review_meta": ("ReviewMeta", "parse_review_meta"),
     "signoff.profiles.template_profile": ("TemplateProfile",),
     "signoff.profiles.templates": ("render_template",),
     "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
