@@ -22,6 +22,7 @@ NAMES = [
     "ReviewMeta",
     "StandardsProvider",
     "StandardsProviderFactory",
+    "TemplateProfile",
     "TransitionResult",
     "TransitionTable",
     "WorkflowPhase",
@@ -31,6 +32,8 @@ NAMES = [
     "WorkflowStatus",
     "WriteOp",
     "WritePlan",
+    "find_code_files",
+    "format_code_files",
     "parse_review_meta",
     "render_template",
 ]
