@@ -56,3 +56,15 @@ def test_two_steps_give_the_same_text_as_one(
 def test_an_escaped_text_survives(text: str, later: dict[str, str]) -> None:
     """Prompts without a template can protect what they insert."""
     assert fill(escape(text, KEPT), later) == text
+
+
+@given(TEXTS, st.integers(0, 60), LATER)
+def test_a_tag_that_arises_where_two_values_meet_is_not_rendered(
+    text: str, cut: int, later: dict[str, str]
+) -> None:
+    """Neither value contains it, so checking each value would miss it."""
+    values = {"A": text[:cut], "B": text[cut:]}
+
+    kept = render_text("{{A}}{{B}}", values, KEPT)
+
+    assert fill(kept, later) == text

@@ -246,8 +246,9 @@ class StepContext:
 
     def write(self, path: str, text: str, *, key: str | None = None) -> Awaitable[Written]:
         """Writes a file into the run directory, atomically."""
-        payload = {"path": path, "text": text}
-        return self._perform(Effect(EffectKind.WRITE, key or _file_key("write", path), payload))
+        payload = {"path": path, "text": str(text)}
+        key = key or _file_key("write", path)
+        return self._perform(Effect(EffectKind.WRITE, key, payload, material=_material(text)))
 
     @overload
     def read(

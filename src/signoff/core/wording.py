@@ -23,7 +23,7 @@ from signoff.core.run_state import EffectRecord, RunState
 MATERIAL = "material:"
 """Prefix of the digest of a request that is identified by its material."""
 
-_WORDING = frozenset({"prompt", "system", "about", "shown", "shared"})
+_WORDING = frozenset({"prompt", "system", "about", "shown", "shared", "text"})
 _NOT_SHAPE = _WORDING | {"agent"}
 
 

@@ -24,6 +24,7 @@ from signoff.store.rundir.layout import (
     FinishedItem,
     FinishedStep,
     Layout,
+    ShownRun,
     StepView,
     file_name_part,
 )
@@ -93,9 +94,9 @@ class FlowLayout(Layout):
         }
         return {item.choose_path(path): _critique_json(each) for path, each in paths.items()}
 
-    def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: ARG002  # flows show no requests
+    def fields(self, run: ShownRun) -> Mapping[str, Any]:
         """Returns the flow's fields, the documented ones first."""
-        state = run.state_with_pending
+        state = run.state.state_with_pending
         documented = {key: state.get(key, default) for key, default in FIELDS.items()}
         renamed = {LAST_STEP if key == "step" else key: value for key, value in state.items()}
         hidden = INTERNAL.union(documented)

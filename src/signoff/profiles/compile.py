@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from signoff.core.args import Param
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.documents.regular_files import read_regular
 from signoff.errors import ConfigError, InvalidWorkflow, Problem
+from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
+from signoff.profiles.context_files import read_context_files
 from signoff.profiles.context_schema import context_params
 from signoff.profiles.discovery import find_profile
 from signoff.profiles.factories import (
@@ -59,7 +63,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     profile_class = find_profile(name, context)
     section = ProfilesSection.of(context.settings)
     session = _session(name, profile_class(), section, context)
-    standards = _StandardsSource(session, section.standards_provider, context)
+    schema = profile_class.get_metadata().get("context_schema", {})
     return Workflow(
         name,
         *_steps(session),
@@ -68,8 +72,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         max_iterations=section.max_iterations,
         notation="profiles",
         source=_source(session, profile_class, section, context),
-        inputs=context_params(profile_class.get_metadata().get("context_schema", {}), context.root),
-        prepare=standards.prepare,
+        inputs=_inputs(name, schema, context),
+        prepare=_Preparation(session, schema, section.standards_provider, context.root),
         agents=_agents(session),
     )
 
@@ -226,29 +230,39 @@ def _code_digest(profile_class: type[WorkflowProfile]) -> str:
         return ""
 
 
-class _StandardsSource:
+def _inputs(name: str, schema: Mapping[str, Any], context: CompileContext) -> dict[str, Param]:
+    params, problems = context_params(schema, context.root)
+    if problems:
+        raise InvalidWorkflow(name, problems)
+    return params
+
+
+@light_dataclass(frozen=True)
+class _Preparation:
     """Reads what a session needs from outside, once, before it starts."""
 
-    def __init__(self, session: Session, provider: str | None, context: CompileContext) -> None:
-        self._session = session
-        self._provider = provider
-        self._root = context.root
+    session: Session
+    schema: Mapping[str, Any]
+    provider: str | None
+    """The provider of standards that the settings name."""
+    root: Path
 
-    def prepare(self, context: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the standards; raises if anything is missing that the session will need."""
-        profile = self._session.profile
-        for agent in _agents(self._session).values():
+    def __call__(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the files that the context names, and the standards."""
+        profile = self.session.profile
+        for agent in _agents(self.session).values():
             if isinstance(agent, ProviderAgent):
                 agent.provider.validate()
+        texts = read_context_files(self.schema, context, self.root)
         # Called again by the first step; a profile that cannot even start leaves no run behind.
-        create_prompt(profile, WorkflowPhase.PLAN, context)
-        return {STANDARDS_PARAM: self._bundle(profile, context)}
+        create_prompt(profile, WorkflowPhase.PLAN, {**context, **texts})
+        return {**texts, STANDARDS_PARAM: self._bundle(profile, {**context, **texts})}
 
     def _bundle(self, profile: WorkflowProfile, context: Mapping[str, Any]) -> str:
         config = standards_config(profile, context)
         if not config:
             return ""
-        key = self._provider or str(config.get("provider", DEFAULT_STANDARDS))
-        provider = StandardsProviderFactory.create(key, config, folder=self._root)
+        key = self.provider or str(config.get("provider", DEFAULT_STANDARDS))
+        provider = StandardsProviderFactory.create(key, config, folder=self.root)
         provider.validate()
         return provider.create_bundle(context)

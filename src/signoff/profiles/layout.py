@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from signoff.store.rundir.layout import Layout
+from collections.abc import Mapping
+from typing import Any
+
+from signoff.profiles.view import workflow_state
+from signoff.store.rundir.layout import Layout, ShownRun
 
 
 class ProfileLayout(Layout):
-    """Shows a session."""
+    """Shows a session: its state is that of `WorkflowState`, its files are those it wrote."""
+
+    shows_calls = False
+
+    def fields(self, run: ShownRun) -> Mapping[str, Any]:
+        """Returns the fields of `WorkflowState`; its status is `workflow_status` here."""
+        state = workflow_state(run.state, run.description.get("source") or {}, run.requests)
+        fields = state.model_dump(mode="json")
+        # Every `state.json` has its own `status` and `updated_at`.
+        del fields["updated_at"]
+        return {"workflow_status": fields.pop("status"), **fields}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -12,14 +11,15 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Result
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
-from signoff.profiles.artifact_paths import check_artifact_path
+from signoff.profiles.artifact_paths import check_artifact_path, check_writes
 from signoff.profiles.gate import Passed
 from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
-from signoff.profiles.review_meta import parse_review_meta
+from signoff.profiles.review_meta import check_review_meta
 from signoff.profiles.session import Session, SessionState
 from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.review.own_words import Material
 
 PASS, FAIL = "PASS", "FAIL"
 """The verdicts of a review."""
@@ -100,7 +100,7 @@ class ResponseUse:
         }
 
     def _verdict(self) -> str:
-        result = self._process()
+        result, state = self._process(), SessionState(self.ctx)
         own = result.metadata.get("verdict")
         if own is not None:
             verdict = str(getattr(own, "value", own)).strip().upper()
@@ -108,25 +108,19 @@ class ResponseUse:
                 raise UnusableResponse(f"the verdict is {own!r}; it must be {PASS} or {FAIL}")
             return verdict
         try:
-            meta = parse_review_meta(self.passed.text)
+            meta = check_review_meta(self.passed.text, Material(*state.code.values()))
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
         return str(meta.verdict)
 
     async def _code(self) -> Result:
         """Writes the code of this iteration; files that a revision leaves out are kept."""
-        writes = await self._writes()
-        notes = [op for op in writes if op.path == session_files.REVISION_ISSUES]
-        found = {op.path: op.content for op in writes if op not in notes}
-        if not found:
-            raise UnusableResponse("the response contains no files")
         state, iteration = SessionState(self.ctx), self.ctx.iteration
-        code = {**state.code, **found}
-        _refuse_clashes(code)
+        code, notes = await self._files(state.code)
         folder = session_files.code_folder(iteration)
         texts = {f"{folder}/{path}": text for path, text in sorted(code.items())}
-        noted = {session_files.revision_issues_path(iteration): op.content for op in notes}
-        await asyncio.gather(*(self.ctx.write(*each) for each in {**texts, **noted}.items()))
+        writes = {**texts, **notes}
+        await asyncio.gather(*(self.ctx.write(path, text) for path, text in writes.items()))
         created = self.ctx.now()
         artifacts = [
             Artifact(
@@ -140,26 +134,44 @@ class ResponseUse:
         ]
         return Outcome.OK, {"code": code, "artifacts": [*state.artifacts, *artifacts]}
 
-    async def _writes(self) -> list[WriteOp]:
-        """Returns the files of the response, each with its checked path."""
+    async def _files(self, code: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Returns the code with the files of the response, and the reviser's notes by path."""
         result = self._process()
         if self.files:
             found = [WriteOp(path=p, content=await self._text(p, t)) for p, t in self.files.items()]
         else:
-            found = result.write_plan.writes if result.write_plan is not None else []
-        return _checked(found)
+            found = list(result.write_plan.writes if result.write_plan is not None else ())
+        notes = {}
+        for op in found if self.phase is WorkflowPhase.REVISE else ():
+            if op.path == session_files.REVISION_ISSUES:
+                notes[session_files.revision_issues_path(self.ctx.iteration)] = op.content
+        found = [op for op in found if not notes or op.path != session_files.REVISION_ISSUES]
+        try:
+            files = check_writes(found)
+            # Files that the revision keeps must not clash with new ones either.
+            kept = [WriteOp(path=p, content=t) for p, t in code.items() if p not in files]
+            check_writes([*found, *kept])
+        except ValueError as error:
+            raise UnusableResponse(str(error)) from error
+        return {**code, **files}, notes
 
     async def _text(self, path: str, text: str | None) -> str:
         """Returns the text of a provider's file; reads it if the provider has written it."""
         if text is not None:
             return text
-        target = f"{session_files.code_folder(self.ctx.iteration)}/{_checked_path(path)}"
+        target = f"{session_files.code_folder(self.ctx.iteration)}/{self._safe(path)}"
         read = await self.ctx.read(target, missing_ok=True)
         if read is None:
             raise UnusableResponse(
                 f"the provider says it wrote {target}, but there is no such file"
             )
         return read.text
+
+    def _safe(self, path: str) -> str:
+        try:
+            return check_artifact_path(path)
+        except ValueError as error:
+            raise UnusableResponse(str(error)) from error
 
     def _process(self) -> ProcessingResult:
         try:
@@ -173,34 +185,3 @@ class ResponseUse:
 
     def _earlier(self, key: str) -> list[Any]:
         return list(self.ctx.step_state.get(key, ()))
-
-
-def _checked(writes: Iterable[WriteOp]) -> list[WriteOp]:
-    checked = [WriteOp(path=_checked_path(op.path), content=op.content) for op in writes]
-    seen: set[str] = set()
-    for op in checked:
-        if op.path in seen:
-            raise UnusableResponse(f"the response contains {op.path} twice")
-        seen.add(op.path)
-    return checked
-
-
-def _checked_path(path: str) -> str:
-    try:
-        return check_artifact_path(path)
-    except ValueError as error:
-        raise UnusableResponse(str(error)) from error
-
-
-def _refuse_clashes(paths: Iterable[str]) -> None:
-    """Raises `UnusableResponse` for names that one file system or another cannot hold apart."""
-    owners: dict[str, str] = {}
-    for path in paths:
-        other = owners.setdefault(path.casefold(), path)
-        if other != path:
-            raise UnusableResponse(f"{path} and {other} differ only in case")
-    for path in paths:
-        parts = path.casefold().split("/")
-        for end in range(1, len(parts)):
-            if (file := owners.get("/".join(parts[:end]))) is not None:
-                raise UnusableResponse(f"{file} cannot be a file and the folder of {path}")

@@ -297,6 +297,15 @@ def test_a_value_is_not_rendered_in_the_second_step_either() -> None:
     assert text == f"{value} | {{{{CODE}}}} {{{{/if}}}} | {{{{CODE}}}}"
 
 
+def test_a_tag_that_arises_from_two_values_is_not_rendered() -> None:
+    """Neither of them contains it."""
+    kept = render_text("{{A}}{{B}} {{{B}}", {"A": "{{PL", "B": "AN}}"}, ["PLAN"])
+    also = render_text("{{{A}}", {"A": "{PLAN}}"}, ["PLAN"])
+
+    assert fill(kept, {"PLAN": "wrong"}) == "{{PLAN}} {AN}}"
+    assert fill(also, {"PLAN": "wrong"}) == "{{PLAN}}"
+
+
 def test_a_value_that_is_known_already_is_not_kept() -> None:
     """The caller may fill in what it knows."""
     assert render_text("{{PLAN}} {{CODE}}", {"PLAN": "p"}, ENGINE) == "p {{CODE}}"

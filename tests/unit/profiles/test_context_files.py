@@ -1,11 +1,13 @@
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from signoff.errors import InvalidParams
 from signoff.profiles.context_files import read_context_files
 
-SCHEMA = {
+SCHEMA: Mapping[str, Mapping[str, Any]] = {
     "ddl": {"type": "path", "exists": True},
     "notes": {"type": "path", "exists": True},
     "target": {"type": "path"},

@@ -41,7 +41,7 @@ from signoff.store.rundir.documents import (
     resolution_document,
     state_document,
 )
-from signoff.store.rundir.layout import Layout
+from signoff.store.rundir.layout import Layout, ShownRun
 from signoff.store.rundir.projector import DirectoryUpdate, Projector
 from signoff.store.rundir.questions import decode_form, find_question_files, question_files
 
@@ -136,7 +136,8 @@ class RunDirectory:
         self._write_resolution(folder, projector)
         follower.shown_head = projector.head
         projection = ProjectionState(row.name, row.created_at, follower.definition, projector.head)
-        document = state_document(projector.state, projection, inbox, projector.layout)
+        shown = ShownRun(projector.state, projector.description, tuple(inbox.values()))
+        document = state_document(shown, projection, tuple(inbox), projector.layout)
         self._put_if_changed(folder / files.STATE, json_bytes(document))
         return True
 

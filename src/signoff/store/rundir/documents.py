@@ -18,7 +18,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.documents.control_characters import escape_controls, json_text
-from signoff.store.rundir.layout import Layout
+from signoff.store.rundir.layout import Layout, ShownRun
 
 VERSION = 1
 """The version of all these formats; it is written into `state.json`."""
@@ -41,15 +41,13 @@ class ProjectionState(NamedTuple):
 
 
 def state_document(
-    state: RunState,
-    projection: ProjectionState,
-    inbox: Mapping[int, Mapping[str, Any]],
-    layout: Layout,
+    run: ShownRun, projection: ProjectionState, inbox: Sequence[int], layout: Layout
 ) -> dict[str, Any]:
     """Returns `state.json`: the common header, the notation's own fields, then the rest.
 
-    `inbox` has the forms of the open requests, by number.
+    `inbox` has the numbers of the open requests.
     """
+    state = run.state
     header = {
         "run": projection.run,
         "workflow": state.workflow,
@@ -59,8 +57,8 @@ def state_document(
         "awaiting_human": bool(inbox),
         "journal_head": projection.head,
     }
-    remaining = _remaining_fields(state, projection, tuple(inbox))
-    fields = layout.fields(state, tuple(inbox.values()))
+    remaining = _remaining_fields(state, projection, inbox)
+    fields = layout.fields(run)
     if taken := sorted(fields.keys() & {*header, *remaining}):
         # A mistake of the notation's author, whose tests turn the warning into an error. Users
         # still get the common fields, which programs rely on.

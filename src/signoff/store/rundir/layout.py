@@ -84,6 +84,17 @@ class StepView:
 
 
 @light_dataclass(frozen=True)
+class ShownRun:
+    """A run as `state.json` shows it."""
+
+    state: RunState
+    description: Mapping[str, Any]
+    """Its definition, as it was stored when it started."""
+    requests: Sequence[Mapping[str, Any]] = ()
+    """The forms of its open requests, oldest first."""
+
+
+@light_dataclass(frozen=True)
 class EndView:
     """What a notation shows of a run that has come to its end."""
 
@@ -109,6 +120,9 @@ class Layout:
     item's name inside a fan-out. A notation overrides what its users know by other names.
     """
 
+    shows_calls = True
+    """Whether each call has files of its own; needless if the workflow writes what users need."""
+
     def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Returns the `thread.jsonl` entry of a finished step or effect; None leaves it out."""
         return entry
@@ -121,13 +135,12 @@ class Layout:
         """Returns the files that show one finished item, by path."""
         return {}
 
-    def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:  # noqa: ARG002  # for overriding notations
+    def fields(self, run: ShownRun) -> Mapping[str, Any]:
         """Returns the notation's own fields of `state.json`, shown after the common header.
 
-        `requests` are the forms of the run's open requests, oldest first. A field must not have
-        the name of a common one.
+        A field must not have the name of a common one.
         """
-        return {"state": run.state_with_pending}
+        return {"state": run.state.state_with_pending}
 
     def definition(self, description: Mapping[str, Any]) -> Mapping[str, bytes]:  # noqa: ARG002  # for overriding notations
         """Returns files that show the frozen definition; hidden folders are allowed here."""

@@ -66,7 +66,7 @@ class Projector:
         """What humans approved, by path. A later write by the workflow removes its path."""
         self.run = run
         self.layout = layout
-        self._description = description
+        self.description = description
         self._phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         self._names = FileNames(layout)
         self._narrator = Narrator()
@@ -144,7 +144,7 @@ class Projector:
         These files count as writes of the workflow: a user's edits are kept, and what a step
         writes after the run was resumed replaces them.
         """
-        view = self.layout.end(self.state, self._description)
+        view = self.layout.end(self.state, self.description)
         for path, text in view.files.items() if view is not None else ():
             if text is not None:
                 self._record_write(path, text)
@@ -177,7 +177,8 @@ class Projector:
 
     def _effect_started(self, event: ev.EffectStarted) -> None:
         # Only the first attempt at a call carries its payload; later ones reuse its prompt file.
-        if event.kind is EffectKind.ASK and isinstance(event.payload, dict):
+        shown = event.kind is EffectKind.ASK and self.layout.shows_calls
+        if shown and isinstance(event.payload, dict):
             files = self._call_files(event.id, event.payload)
             self._update.files[files.prompt] = _prompt_bytes(event.payload)
         if event.kind is EffectKind.WRITE and isinstance(event.payload, dict):
@@ -204,8 +205,10 @@ class Projector:
         payload = effect.payload
         match effect.kind:
             case EffectKind.ASK:
-                file = self._call_files(effect.id, payload).prompt
-                return {"agent": payload.get("agent"), "role": "assistant", "prompt_file": file}
+                call = {"agent": payload.get("agent"), "role": "assistant"}
+                if not self.layout.shows_calls:
+                    return call
+                return {**call, "prompt_file": self._call_files(effect.id, payload).prompt}
             case EffectKind.COMMAND:
                 return {"command": payload.get("argv")}
             case EffectKind.WRITE | EffectKind.READ:
@@ -217,6 +220,8 @@ class Projector:
         """Notes what a successful effect changed and returns its part of the thread's entry."""
         fields = reply if isinstance(reply, dict) else {}
         match effect.kind:
+            case EffectKind.ASK if not self.layout.shows_calls:
+                return {}
             case EffectKind.ASK:
                 file = self._call_files(effect.id, effect.payload).reply
                 text = fields.get("text", "") if isinstance(reply, dict) else reply

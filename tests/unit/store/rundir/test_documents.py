@@ -1,5 +1,5 @@
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -16,7 +16,7 @@ from signoff.store.rundir.documents import (
     thread_line,
     timestamp,
 )
-from signoff.store.rundir.layout import Layout
+from signoff.store.rundir.layout import Layout, ShownRun
 
 PROJECTION = ProjectionState("one", 0.0, "d" * 64, 3)
 
@@ -54,13 +54,13 @@ def test_a_long_text_is_cut_and_a_short_one_is_whole() -> None:
 
 
 class PhaseLayout(Layout):
-    def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    def fields(self, run: ShownRun) -> Mapping[str, Any]:
         return {
-            "phase": "error" if run.status is Status.FAILED else run.step,
-            "last_error": run.reason,
-            "round": run.iteration,
-            "pending": [form["path"] for form in requests],
-            "plan": run.state_with_pending["plan"],
+            "phase": "error" if run.state.status is Status.FAILED else run.state.step,
+            "last_error": run.state.reason,
+            "round": run.state.iteration,
+            "pending": [form["path"] for form in run.requests],
+            "plan": run.state.state_with_pending["plan"],
         }
 
 
@@ -74,7 +74,9 @@ def test_a_layout_gets_the_status_of_the_run_and_its_open_requests() -> None:
         state=FrozenDict(plan="p"),
     )
 
-    document = state_document(run, PROJECTION, {7: {"path": "plan.md"}}, PhaseLayout())
+    document = state_document(
+        ShownRun(run, {}, [{"path": "plan.md"}]), PROJECTION, [7], PhaseLayout()
+    )
 
     assert (document["phase"], document["last_error"], document["round"]) == ("error", "broken", 2)
     assert (document["pending"], document["plan"]) == (["plan.md"], "p")
@@ -87,10 +89,10 @@ def test_a_field_that_every_notation_has_is_reported(name: str) -> None:
     """It would be lost without a word: programs rely on the common fields, so those win."""
 
     class Colliding(Layout):
-        def fields(self, run: RunState, requests: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        def fields(self, run: ShownRun) -> Mapping[str, Any]:
             return {name: "mine"}
 
     with pytest.warns(UserWarning, match=f"Colliding has fields of its own .*: {name};"):
-        document = state_document(RunState(), PROJECTION, {}, Colliding())
+        document = state_document(ShownRun(RunState(), {}), PROJECTION, [], Colliding())
 
     assert document[name] != "mine"

@@ -1,0 +1,135 @@
+"""A profile of another package works like a shipped one once it is installed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.patience import PATIENCE_SECONDS
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "profile_package"
+
+CONFIG = """
+version: 1
+agents:
+  script: {kind: scripted, file: script.yaml}
+profiles:
+  providers: {default: script}
+  approval: {default_approver: skip, stages: {plan.response: manual}}
+"""
+
+LOADED = """
+import json
+from importlib.metadata import entry_points
+import click
+(point,) = entry_points(group="signoff.profiles")
+group = click.Group()
+profile = point.load()(group)
+prompt = profile().generate_review_prompt({"change": "Add a column.", "dialect": "mysql"})
+print(json.dumps([point.name, profile.get_metadata()["name"], list(group.commands), prompt]))
+"""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment with signoff, the example, and pytest for the example's own tests."""
+    environment = tmp_path_factory.mktemp("environment")
+    constraints = ROOT / "constraints"
+    uv("venv", "--python", sys.executable, str(environment))
+    uv(
+        "pip", "install", "--python", str(environment),
+        "--constraints", str(constraints / "dev.txt"),
+        "--build-constraints", str(constraints / "dev.txt"), str(ROOT), str(EXAMPLE), "pytest",
+    )  # fmt: skip
+    return environment
+
+
+def uv(*arguments: str) -> None:
+    """Installs from uv's cache; uses the network only if something is not in the cache."""
+    command = [sys.executable, "-m", "uv", *arguments]
+    if subprocess.run([*command, "--offline"], capture_output=True).returncode != 0:
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+class Project:
+    """A folder in which the programs of the environment run."""
+
+    def __init__(self, environment: Path, folder: Path) -> None:
+        self.environment, self.folder = environment, folder
+
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(self.environment / "bin" / program), *arguments],
+            cwd=self.folder,
+            env={"PATH": os.defpath, "HOME": str(self.folder / "home"), "LANG": "C.UTF-8"},
+            input="",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+        )
+
+
+@pytest.fixture
+def project(environment: Path, tmp_path: Path) -> Project:
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    return Project(environment, tmp_path)
+
+
+def test_the_entry_point_leads_to_the_profile_and_its_templates(project: Project) -> None:
+    """Templates are no Python files and are easily left out of a package."""
+    done = project.run("python", "-c", LOADED)
+
+    assert done.returncode == 0, done.stderr
+    point, name, commands, prompt = json.loads(done.stdout)
+    assert (point, name, commands) == ("sql-migration", "sql-migration", ["dialects"])
+    assert "> Add a column." in prompt
+    assert "@@@REVIEW_META" in prompt
+
+
+def test_the_examples_own_tests_pass(project: Project) -> None:
+    """Authors of profiles copy them."""
+    done = project.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+
+    assert "7 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.fixture
+def commands(project: Project) -> Project:
+    """A project for the commands of profiles."""
+    if project.run("signoff", "profile", "--help").returncode != 0:
+        pytest.skip("needs the commands of profiles, which this version does not have yet")
+    project.run("signoff", "init")
+    (project.folder / ".signoff/config.yaml").write_text(CONFIG, "utf-8")
+    return project
+
+
+def test_the_profile_is_listed_run_and_resumed(commands: Project) -> None:
+    """Users see no difference between shipped and installed profiles."""
+    listed = commands.run("signoff", "profile", "list")
+    change = "change=Users get a nickname."
+    waiting = commands.run(
+        "signoff", "profile", "init", "sql-migration", "-c", change, "--name", "one"
+    )
+    done = commands.run("signoff", "profile", "approve", "one")
+
+    assert "sql-migration" in listed.stdout
+    assert (waiting.returncode, done.returncode) == (10, 0), waiting.stderr + done.stderr
+    code = commands.folder / ".signoff/runs/one/iteration-1/code"
+    assert sorted(path.name for path in code.iterdir()) == ["down.sql", "up.sql"]
+
+
+def test_the_command_of_the_package_is_listed_and_works(commands: Project) -> None:
+    """Users find commands in the help."""
+    listed = commands.run("signoff", "profile", "--help")
+    dialects = commands.run("signoff", "profile", "dialects")
+
+    assert "List the databases of sql-migration." in listed.stdout
+    assert "postgresql" in dialects.stdout, dialects.stderr
