@@ -18,7 +18,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.profiles.context_files import read_context_files
 from signoff.profiles.context_schema import context_params
-from signoff.profiles.discovery import find_profile
+from signoff.profiles.discovery import find_profile, load_profiles
 from signoff.profiles.factories import (
     AIProviderFactory,
     ApprovalProviderFactory,
@@ -89,6 +89,10 @@ def _session(
         step_id(phase, stage): _rules(section, phase, stage, context)
         for phase, stage in _positions()
     }
+    used = {*providers.values(), *(rule.approver for rule in rules.values())}
+    if not used <= {*context.agents, *AIProviderFactory.keys(), *ApprovalProviderFactory.keys()}:
+        # Another profile may register what the settings of the project name for all of them.
+        load_profiles(context)
     _refuse_unknown(name, section, providers, context)
     approving = ApprovalProviderFactory.keys()
     by_hand = frozenset(

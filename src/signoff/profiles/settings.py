@@ -89,7 +89,7 @@ StagesSection: Any = create_model(
 )
 
 
-class ApprovalSection(Section):
+class GatesSection(Section):
     """The approvers of the stages, and the defaults for those that name none."""
 
     default_approver: str = Field(MANUAL, min_length=1, description=_APPROVER)
@@ -104,8 +104,8 @@ class ProfilesSection(Section):
     providers: ProvidersSection = Field(
         default_factory=ProvidersSection, description="providers by role"
     )
-    approval: ApprovalSection = Field(
-        default_factory=ApprovalSection, description="approvers by stage, and their defaults"
+    approval: GatesSection = Field(
+        default_factory=GatesSection, description="approvers by stage, and their defaults"
     )
     max_iterations: int = Field(5, ge=1, description="a whole number from 1")
     """How many reviews a session may have; the last one that fails ends it."""

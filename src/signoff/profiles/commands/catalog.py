@@ -135,13 +135,14 @@ def providers(name: str | None, out: Output) -> None:
 
 def _providers() -> Iterator[dict[str, Any]]:
     from signoff.app.agents import known_agents
+    from signoff.profiles.discovery import load_profiles
     from signoff.profiles.factories import (
         AIProviderFactory,
         ApprovalProviderFactory,
         StandardsProviderFactory,
     )
 
-    _load_profiles()
+    load_profiles(context_here())
     for name, agent in known_agents(_settings().agents).items():
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
@@ -174,9 +175,10 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
     """
     from signoff.cli import exits
     from signoff.profiles.commands.checks import ProviderCheck, check_ai, check_standards
+    from signoff.profiles.discovery import load_profiles
 
     checks: list[ProviderCheck] = []
-    _load_profiles()
+    load_profiles(context_here())
     if what in ("ai", "all"):
         checks += check_ai(_settings(), key)
     if what in ("standards", "all"):
@@ -187,14 +189,6 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
         rows = [(e.kind, e.name, "ready" if e.ready else "not ready", e.detail) for e in checks]
         out.table(("FOR", "PROVIDER", "STATE", "DETAILS"), rows)
     return exits.OK if all(each.ready for each in checks) else exits.ERROR
-
-
-def _load_profiles() -> None:
-    """Loads all profiles: those that work with providers of their own register them then."""
-    from signoff.profiles.discovery import profile_commands
-
-    for _ in profile_commands(context_here(), click.Group()):
-        pass
 
 
 def _settings() -> Settings:

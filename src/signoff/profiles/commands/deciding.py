@@ -242,7 +242,7 @@ def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[A
     if path is None:
         yield []
         return
-    from signoff.profiles.events import Position, SessionEvents
+    from signoff.profiles.events import SessionEvents, SessionPosition
     from signoff.runtime.observers import JsonLinesFile
 
     try:
@@ -251,7 +251,7 @@ def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[A
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
     positions = {}
     if view is not None and view.row.step is not None:
-        positions[view.row.name] = Position(view.row.step, view.row.iteration)
+        positions[view.row.name] = SessionPosition(view.row.step, view.row.iteration)
     try:
         yield [SessionEvents(lambda event: file.write([event.to_json()]), positions)]
     finally:
