@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from signoff.core.effects import ProductPrompt
+from signoff.profiles.code_files import fenced
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.prompts import fenced
 
 LONGEST_FILE = 50_000
 """Characters of one file that an approver gets."""
@@ -71,7 +71,10 @@ def judge_prompt(
         question,
         *([f"Also check:\n\n{criteria.strip()}"] if criteria.strip() else []),
         _MATERIAL,
-        *(f"`{path}`:\n\n{fenced(text)}" for path, text in _within_limits(present).items()),
+        *(
+            f"`{path}`:\n\n{fenced(text)}".rstrip("\n")
+            for path, text in _within_limits(present).items()
+        ),
         f"{_ANSWER}\n{_REWRITE}" if allow_rewrite else _ANSWER,
     ]
     material = [phase.value, stage.value, criteria, allow_rewrite, present]

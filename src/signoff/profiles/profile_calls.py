@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from signoff.error_text import describe_error
-from signoff.errors import AuthorError
+from signoff.errors import AuthorError, InvalidParams
 from signoff.profiles.model import ProcessingResult
 from signoff.profiles.no_io import without_io
 from signoff.profiles.phases import WorkflowPhase
@@ -55,6 +55,9 @@ def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
     try:
         with without_io():
             return call(*args)
+    except InvalidParams:
+        # Its users are told like about any other parameter.
+        raise
     except Exception as error:
         # The profile's own code may raise anything.
         raise ProfileError(f"{_name(profile, method)} failed: {describe_error(error)}") from error
