@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from signoff.core.effects import ProductPrompt
 from signoff.profiles import session_files
 from signoff.profiles.code_files import fenced, format_code_files
