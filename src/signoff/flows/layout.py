@@ -129,6 +129,9 @@ class FlowLayout(Layout):
 
 def _call_file(what: str, call: AgentCall) -> str:
     key, _, ordinal = call.key.partition("#")
+    if call.subject:
+        # Every confirmation has the same key; its finding says more than its ordinal.
+        key, ordinal = f"{key}_{call.subject}", ""
     # Critics are asked under the id of their constraint.
     by_judge = call.phase == "adjudicate" and key not in ("verdict", "verify")
     critique = call.phase == "critique" or by_judge

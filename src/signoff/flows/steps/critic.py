@@ -111,7 +111,7 @@ class CriticHandler(FlowHandler):
         verified: list[dict[str, Any]] = []
         if config.verify is not None and not certain:
             verifier = Verifier(self.flow, self.state, self.text, config.verify)
-            critique, verified = await verifier.verify(ctx, critique, constraint)
+            critique, verified = await verifier.verify(ctx, critique)
         return {**critique.to_json(), "request": question.request, "verified": verified}
 
     async def _ask(

@@ -40,6 +40,8 @@ class AgentCall:
     """The fan-out item it belongs to; empty outside a fan-out."""
     key: str
     """The author's name for it within its scope, its ordinal included."""
+    subject: str = ""
+    """What it is about, if its key does not say that."""
 
 
 @light_dataclass(frozen=True)

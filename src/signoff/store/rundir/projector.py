@@ -263,6 +263,7 @@ class Projector:
             attempt=state.attempt,
             scope=_FIRST_ORDINAL.sub("", scope),
             key=_FIRST_ORDINAL.sub("", key),
+            subject=str((payload.get("about") or {}).get("subject", "")),
         )
         return self._names.call_files(call)
 
