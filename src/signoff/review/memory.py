@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from signoff.core.one_line import one_line
+from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
+from signoff.review.severity import Severity
 
 MOST_KNOWN = 30
 """Findings that are listed: open ones first, the most severe of them first."""
@@ -41,6 +43,15 @@ def earlier_findings(ledger: Ledger, iteration: int) -> list[str]:
         finding.id: finding for finding in ledger.findings.values() if finding.first < iteration
     }
     return known_findings(Ledger(earlier, ledger.iteration))
+
+
+def held_back_by(
+    last: Adjudication | None, iteration: int, block_on: Iterable[Severity]
+) -> list[str]:
+    """Returns the findings that held an approval of an earlier round back, as KNOWN names them."""
+    if last is None or last.iteration >= iteration or last.stated is not Verdict.APPROVED:
+        return []
+    return [f"{each.finding_id} ({each.severity.value})" for each in last.pursued(block_on)]
 
 
 def _importance(finding: Finding) -> tuple[int, int, int]:

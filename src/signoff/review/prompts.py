@@ -179,6 +179,7 @@ def adjudicator_prompt(
     instructions: str = "",
     guidance: Sequence[str] = (),
     known: Sequence[str] = (),
+    held_back_by: Sequence[str] = (),
     disputed_sources: Mapping[str, str] = MappingProxyType({}),
     structured: bool = False,
     templates: Templates = NO_TEMPLATES,
@@ -202,6 +203,7 @@ def adjudicator_prompt(
         "instructions": instructions.strip(),
         "guidance": bullets(guidance),
         "known": enclose("KNOWN", bullets(known)),
+        "held_back_by": ", ".join(held_back_by),
         "critiques": enclose("CRITIQUES", format_critiques(critiques)) or "There are no critiques.",
     }
     material = {
