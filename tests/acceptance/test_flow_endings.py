@@ -203,3 +203,16 @@ def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
     assert done.code == 10, done.err
     assert not (flow_project.run_dir / "final").exists()
     assert flow_project.call("show", "one", "--json").json["result"] is None
+
+
+def test_a_quiet_run_still_says_where_its_result_is(flow_project: FlowProject) -> None:
+    """-q hides the progress; the result is what the command was started for."""
+    prepare(flow_project, STEPS, critics_pass())
+
+    done = flow_project.run("--quiet")
+
+    assert done.err == ""
+    assert done.out.splitlines() == [
+        "✓ completed  one",
+        "  result: .signoff/runs/one/final/artifact.md",
+    ]

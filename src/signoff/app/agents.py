@@ -225,21 +225,32 @@ def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     return asyncio.run(_check_all(settings))
 
 
+def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
+    """Returns the health of some agents, all checked at once and for a few seconds at most."""
+    import asyncio
+
+    return asyncio.run(_check(agents))
+
+
 async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    agents = build_agents(settings)
+    # Agents that forward requests report the health of the others, so those are checked first
+    # and only once.
+    forwarding = {n: agent for n, agent in agents.items() if agent.capabilities.needs_agents}
+    direct = {n: agent for n, agent in agents.items() if n not in forwarding}
+    for group in (direct, forwarding):
+        for name, health in (await _check(group)).items():
+            agents[name].known_health = health
+    return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
+
+
+async def _check(agents: Mapping[str, object]) -> dict[str, Health]:
     import asyncio
 
     from signoff.agents.auto import check_health
 
-    agents = build_agents(settings)
-    # Agents that forward requests report the health of the others, so those are checked first
-    # and only once.
-    forwarding = [name for name in agents if agents[name].capabilities.needs_agents]
-    direct = [name for name in agents if name not in forwarding]
-    for names in (direct, forwarding):
-        results = await asyncio.gather(*(check_health(agents[name]) for name in names))
-        for name, health in zip(names, results, strict=True):
-            agents[name].known_health = health
-    return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
+    results = await asyncio.gather(*map(check_health, agents.values()))
+    return dict(zip(agents, results, strict=True))
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
