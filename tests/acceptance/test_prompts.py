@@ -132,7 +132,8 @@ def test_a_copied_template_can_be_changed_and_is_sent(project: FlowProject) -> N
     assert done.code == 0, done.err
     assert "Be quick." in shown.out
     assert refused.code == 2
-    assert "fixer.md: unknown placeholder {{bill}} (valid: approved, bill_of_work" in refused.out
+    unknown = "own/fixer.md:1: unknown placeholder {{bill}} (did you mean {{bill_of_work}}? valid: "
+    assert unknown in refused.out
 
 
 def test_a_flow_or_a_run_has_to_be_named(project: FlowProject) -> None:
