@@ -78,6 +78,7 @@ def test_the_prompts_of_a_run_are_those_that_were_sent(flow_project: FlowProject
     ], "the judge had nothing to decide in round 2"
     assert "===== review, round 2, claude: Review against 'clear' and 'short': prompt" in plain.out
     assert "Review the artifact against clear and short now." in plain.out
+    assert "(sent with a JSON schema for the answer" in plain.out
     confirmed = [each for each in rounds[0].json if each["agents"] == ["codex"]]
     assert [each["about"]["title"] for each in confirmed] == ["Confirm clear-001 of claude"]
     critiques = "iterations/1/critiques"

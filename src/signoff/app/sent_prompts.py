@@ -43,6 +43,11 @@ class SentPrompt:
         """The prompt itself."""
         return str(self.request["prompt"])
 
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """The JSON Schema that the answer had to match, if there was one."""
+        return self.request.get("schema")
+
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
@@ -53,7 +58,7 @@ class SentPrompt:
             "about": dict(self.request.get("about") or {}),
             "system": self.system,
             "prompt": self.prompt,
-            "schema": self.request.get("schema"),
+            "schema": self.schema,
         }
 
 

@@ -276,3 +276,5 @@ def _print_prompt(prompt: PromptPreview | SentPrompt, out: Output) -> None:
         out.line(f"{prompt.system}\n")
     out.line(f"===== {prompt.heading}: prompt", style="bold")
     out.line(str(prompt.prompt))
+    if prompt.schema:
+        out.line("(sent with a JSON schema for the answer, which --json shows)\n")

@@ -58,6 +58,11 @@ class PromptPreview:
         """The system prompt."""
         return self.prompt.system
 
+    @property
+    def schema(self) -> Mapping[str, Any] | None:
+        """The JSON Schema that the answer has to match, if there is one."""
+        return self.prompt.schema
+
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
@@ -67,7 +72,7 @@ class PromptPreview:
             **({"constraint": self.constraint} if self.constraint else {}),
             "system": self.system,
             "prompt": str(self.prompt),
-            "schema": self.prompt.schema,
+            "schema": self.schema,
         }
 
 

@@ -141,7 +141,7 @@ def judge(*, structured: bool = False) -> ProductPrompt:
         guidance=GUIDANCE,
         known=KNOWN,
         held_back_by=["3fa9c0de11b2 (HIGH)"],
-        disputed_sources={"facts": SOURCES},
+        disputed_sources={"": "notes", "facts": SOURCES},
         structured=structured,
     )
 

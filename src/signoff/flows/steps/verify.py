@@ -83,12 +83,14 @@ class Verifier:
 
     def prompt(self, issue: CritiqueIssue, constraint: Constraint) -> ProductPrompt:
         """Returns the question about an issue."""
+        # A rule about facts usually means the sources of the goal.
+        sources = dict.fromkeys([self.state.source(constraint.id), self.state.source()])
         return verifier_prompt(
             goal=self.flow.goal.text,
             passage=self._passage(issue),
             constraint=constraint,
             issue=issue,
-            sources=self.state.source(constraint.id),
+            sources="\n\n".join(filter(None, sources)),
             structured=self.flow.capabilities(self.config.agent).json_schema,
             templates=self.flow.prompts,
         )
