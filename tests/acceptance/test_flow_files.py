@@ -135,7 +135,7 @@ def test_the_error_for_a_missing_goal_says_where_to_put_one(flow_project: FlowPr
     assert (done.code, flow_project.calls) == (2, [])
     assert "--goal" in done.err
     assert checked.code == 0, "the goal of a flow that is used for several texts is given later"
-    assert "there is no goal yet; a run needs one: add --goal FILE" in checked.err
+    assert "there is no goal yet; a run needs one: the option `goal`" in checked.err
     assert complete.err == ""
 
 
