@@ -113,7 +113,8 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
     """
     if issue.set_aside or issue.behavior == IssueBehavior.IGNORE:
         return True
-    doubtful = issue.unverified or issue.confidence < LEAST_CONFIDENCE
+    unsure = issue.confidence is not None and issue.confidence < LEAST_CONFIDENCE
+    doubtful = issue.unverified or unsure
     return doubtful and issue.severity.defaults.hide_unverified
 
 
