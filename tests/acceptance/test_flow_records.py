@@ -1,0 +1,64 @@
+"""What a review run records for its user: which finding led to which change, who read what."""
+
+from tests.acceptance.flow_project import (
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+)
+
+STEPS = """
+max_iterations: 2
+rereview: changed
+workflow:
+  - {step: generate}
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, loop_to: review}
+"""
+TEA = """# Our house
+
+Our tea is the best in the world. It costs 9 euros.
+
+## Where
+Main Street.
+"""
+
+
+def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: FlowProject) -> None:
+    """A reader of `changes.json` takes the finding for the reason of the change."""
+    flow_project.write_flow(STEPS)
+    flow_project.constraints("tone", "facts", "form")
+    first = {"contains": "in the world"}
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence="the best in the world", id="loud"), **first),
+        critic_finds("facts", issue(evidence="It costs 9 euros", id="fee"), **first),
+        critic_finds("form", issue(evidence="OMISSION", id="phone"), **first),
+        critics_pass(),
+        editor_replaces(
+            edit=[
+                ["the best in the world", "good"],
+                ["# Our house", "# Tea."],
+                ["Main Street.", "Main Street.\nCall 555."],
+            ]
+        ),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    changes = flow_project.load("iterations/1/changes.json")
+    loud, phone = (
+        flow_project.load(f"iterations/1/critiques/{name}-claude.json")["issues"][0]["finding_id"]
+        for name in ("tone", "form")
+    )
+    linked = [(h["diff"].splitlines()[-1], h["issue"], h.get("also")) for h in changes["hunks"]]
+    assert linked == [
+        ("+# Tea.", None, None),
+        ("+Our tea is good. It costs 9 euros.", loud, None),
+        ("+Call 555.", phone, None),
+    ]
+    assert changes["unclaimed"] == 1
