@@ -31,7 +31,7 @@ def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: Flo
     """A reader of `changes.json` takes the finding for the reason of the change."""
     flow_project.write_flow(STEPS)
     flow_project.constraints("tone", "facts", "form")
-    first = {"contains": "in the world"}
+    first = {"contains": TEA.splitlines()[2]}
     flow_project.script(
         author_writes(TEA),
         critic_finds("tone", issue(evidence="the best in the world", id="loud"), **first),
@@ -62,3 +62,29 @@ def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: Flo
         ("+Call 555.", phone, None),
     ]
     assert changes["unclaimed"] == 1
+
+
+def test_the_last_reading_before_an_approval_is_in_the_log(flow_project: FlowProject) -> None:
+    """A reader of `thread.jsonl` would think that the approved version was not read."""
+    flow_project.write_flow(STEPS)
+    flow_project.constraints("tone", "facts")
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence="the best in the world"), contains=TEA.splitlines()[2]),
+        critic_finds("facts", issue("LOW", evidence="9 euros"), contains="tea is good"),
+        critics_pass(),
+        editor_replaces("the best in the world", "good"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    keys = ("step_name", "phase", "constraint", "issues_count", "status")
+    lines = [tuple(map(each.get, keys)) for each in flow_project.thread if each["iteration"] == 2]
+    assert lines == [
+        ("review", "critique", "tone", 0, None),
+        ("judge", "critique", "facts", 1, None),
+        ("judge", "adjudicate", None, None, "APPROVED"),
+    ]
+    critique = flow_project.load("iterations/2/critiques/facts-claude.json")
+    assert critique["issues"][0]["finding_id"]

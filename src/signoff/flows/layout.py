@@ -161,9 +161,12 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
 
 
 def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:
+    return _critique_view(work, (work.state.get("critiques_by_step") or {}).get(work.step, ()))
+
+
+def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -> StepView:
     files: dict[str, bytes] = {}
     lines = []
-    critiques = (work.state.get("critiques_by_step") or {}).get(work.step, ())
     names = _unique([_critique_name(critique) for critique in critiques])
     for name, critique in zip(names, critiques, strict=True):
         path = work.choose_path(f"iterations/{work.iteration}/critiques/{name}.json")
@@ -178,6 +181,15 @@ def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:
         )
         lines.append(line)
     return StepView(files, tuple(lines))
+
+
+def _last_reading(work: FinishedStep) -> list[Mapping[str, Any]]:
+    """Returns the critiques that a judge asked for before it approved."""
+    before, now = (
+        [each for found in (state.get("critiques_by_step") or {}).values() for each in found]
+        for state in (work.before, work.state)
+    )
+    return [each for each in now if each not in before]
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -215,7 +227,8 @@ def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     )
     name = f"adjudication_{file_name_part(work.step)}.yaml"
     path = work.choose_path(f"iterations/{work.iteration}/{name}")
-    return StepView({path: as_yaml(verdict)}, (line,))
+    read = _critique_view(work, _last_reading(work))
+    return StepView({**read.files, path: as_yaml(verdict)}, (*read.lines, line))
 
 
 _VIEWS: Mapping[str, Callable[[FinishedStep, Mapping[str, Any]], StepView]] = {
