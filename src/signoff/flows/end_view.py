@@ -84,7 +84,8 @@ def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
 
 
 def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
-    path, later = (f"{output.dir}/{name}" for name in (output.filename, _unreviewed_name(output)))
+    names = (output.filename, _unreviewed_name(output), STATUS)
+    path, later, status = (f"{output.dir}/{name}" for name in names)
     best = _best(state, view)
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
@@ -112,7 +113,8 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
         note=note,
         unreviewed=later if newer is not None else "",
         facts=facts,
-        files={path: text, later: newer, f"{output.dir}/{STATUS}": _status_text(lines, view)},
+        files={path: text, later: newer, status: _status_text(lines, view)},
+        guide=status,
     )
 
 
@@ -160,10 +162,13 @@ def _finding_line(finding: Finding) -> str:
     # A finding repeats text of models, which must not be able to add headings to this file.
     text = shortened(finding.finding, LONGEST)
     line = f"- [{finding.severity}] {finding.id} ({finding.constraint}{doubt}): {text}"
-    quote = "" if finding.omission else shortened(finding.quote, LONGEST)
-    where = shortened(finding.location, LONGEST)
-    details = [f"  {name}: {value}" for name, value in (("quote", quote), ("at", where)) if value]
-    return "\n".join([line, *details])
+    details = {
+        "quote": "" if finding.omission else finding.quote,
+        "at": finding.location,
+        "suggested fix": finding.suggested_fix,
+    }
+    shown = [f"  {name}: {shortened(text, LONGEST)}" for name, text in details.items() if text]
+    return "\n".join([line, *shown])
 
 
 def _score(findings: Sequence[Finding]) -> list[int]:

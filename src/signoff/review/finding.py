@@ -84,8 +84,10 @@ class Finding(Record):
     """Why it was dismissed."""
     decision: str = ""
     """What a human decided about it; it holds as long as its passage does not change."""
+    suggested_fix: str = ""
+    """What its critic suggests."""
 
-    omit_empty: ClassVar = frozenset({"reason", "decision"})
+    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix"})
 
     @property
     def omission(self) -> bool:
