@@ -88,3 +88,31 @@ def test_the_last_reading_before_an_approval_is_in_the_log(flow_project: FlowPro
     ]
     critique = flow_project.load("iterations/2/critiques/facts-claude.json")
     assert critique["issues"][0]["finding_id"]
+
+
+def test_an_edit_that_cannot_be_applied_is_reported(flow_project: FlowProject) -> None:
+    """The user asked for literal edits, and would think that all of them were made."""
+    flow_project.write_flow(STEPS.replace("name: fix", "name: fix, mode: apply"))
+    flow_project.constraints("tone", "facts")
+    first = {"contains": TEA.splitlines()[2]}
+    loud = {"kind": "replace", "find": "the best in the world", "text": "good"}
+    fee = {"kind": "replace", "find": "It costs 9 dollars", "text": "It costs 7 euros"}
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence="the best in the world", edit=loud), **first),
+        critic_finds("facts", issue(evidence="It costs 9 euros", edit=fee), **first),
+        critics_pass(),
+        editor_replaces("9 euros", "7 euros"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    critique = flow_project.load("iterations/1/critiques/facts-claude.json")
+    name = critique["issues"][0]["finding_id"]
+    warning = f"the edit for {name} was not applied (not found): It costs 9 dollars"
+    assert f"fix| {warning}" in done.err
+    assert f"1 fix: {warning}" in flow_project.call("show", "one").out
+    assert "It costs 9 dollars" in flow_project.read("iterations/1/prompt_refine_claude.txt")
+    ((edit, why),) = flow_project.load("iterations/1/changes.json")["unmatched"]
+    assert (edit["find"], why) == ("It costs 9 dollars", "not found")

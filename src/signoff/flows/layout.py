@@ -154,7 +154,7 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     # A model may send half of a surrogate pair, which no file can contain as text.
     text = str(work.state.get("artifact", "")).encode("utf-8", "backslashreplace")
     files = {path: text}
-    if record.get("hunks"):
+    if record.get("hunks") or record.get("unmatched"):
         changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
         files[changes] = _json({key: record.get(key) for key in _CHANGES})
     return StepView(files, (line,))
