@@ -208,3 +208,37 @@ def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
     assert done.code == 10, done.err
     assert not (flow_project.run_dir / "final").exists()
     assert flow_project.call("show", "one", "--json").json["result"] is None
+
+
+def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) -> None:
+    """They were paid for, and help to finish the text by hand."""
+    serial = STEPS.replace("name: review", "name: review, execution: serial")
+    prepare(flow_project, serial)
+    flow_project.constraints("short", "clear", "late")
+    found = issue("MEDIUM", "wide", finding="Too long.", suggested_fix="Cut it.", location="line 1")
+    flow_project.script(author_writes(), critic_finds("short", found), critics_pass())
+
+    done = flow_project.run("--limit", "calls=3")
+
+    assert done.code == 12, done.err
+    status = flow_project.read("final/status.md")
+    assert "Step 'review' did not finish. It had these critiques of `artifact.md`:" in status
+    lines = [
+        "- [MEDIUM] short-001 (short, reviewed by claude): Too long.",
+        "  quote: wide",
+        "  at: line 1",
+        "  suggested fix: Cut it.",
+        "- clear, reviewed by claude: PASS",
+    ]
+    assert "\n".join(lines) in status
+    shown = flow_project.call("show", "one").out
+    assert "step 'review' did not finish; it had 2 critiques with 1 issue:" in shown
+    assert "  [MEDIUM] short-001 short: Too long." in shown
+    unfinished = result_of(flow_project)["unfinished"]
+    assert [each["constraint_id"] for each in unfinished] == ["short", "clear"]
+
+    resumed = flow_project.call("resume", "one", "--limit", "calls=9")
+
+    assert resumed.code == 0, resumed.err
+    assert "unfinished" not in result_of(flow_project)
+    assert "final/status.md" not in flow_project.names

@@ -14,6 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
+from signoff.flows.state import critiques_in
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
@@ -83,13 +84,11 @@ class FlowLayout(Layout):
     def item(self, item: FinishedItem) -> Mapping[str, bytes]:
         """Returns critiques as soon as they exist: a human may have to decide about them."""
         # A judge may have the rest read before it approves.
-        if item.phase not in ("critique", "adjudicate") or not isinstance(item.result, Mapping):
+        if item.phase not in ("critique", "adjudicate"):
             return {}
-        critiques = item.result.get("critiques", [item.result])
         paths = {
             f"iterations/{item.iteration}/critiques/{_critique_name(each)}.json": each
-            for each in critiques
-            if "reviewer" in each
+            for each in critiques_in(item.result)
         }
         return {item.choose_path(path): _critique_json(each) for path, each in paths.items()}
 
