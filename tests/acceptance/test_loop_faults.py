@@ -482,3 +482,25 @@ def test_five_hundred_findings(flow_project: FlowProject) -> None:
     assert done.code == LIMIT, done.err
     assert flow_project.read("final/status.md").count("[HIGH]") == 500
     assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate", "refine"]
+
+
+def test_a_blocking_finding_after_hundreds_of_minor_ones(flow_project: FlowProject) -> None:
+    """A linter lists what it finds in the order of lines; the defect may come last."""
+    flow_project.write(
+        "rules.py",
+        "def check(text):\n"
+        "    minor = [{'finding': f'line {n}', 'severity': 'LOW'} for n in range(600)]\n"
+        "    return [*minor, {'finding': 'the last line', 'severity': 'CRITICAL'}]\n",
+    )
+    flow_project.write(
+        ".signoff/config.yaml", "agents:\n  linter: {kind: check, function: 'rules:check'}\n"
+    )
+    begin(flow_project, author_writes(), judge_decides("APPROVED"), editor_replaces())
+    flow_project.write_flow(FLOW.replace("AGENT", "linter", 1).replace("AGENT", "claude"))
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+    issues = flow_project.load("iterations/1/critiques/clear-linter.json")["issues"]
+    assert (len(issues), issues[0]["finding"]) == (500, "the last line")
+    assert "601 issues were reported; only the 500 most severe" in flow_project.call("show").out

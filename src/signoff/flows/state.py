@@ -202,6 +202,12 @@ def stored(critique: Critique, step: str) -> dict[str, Any]:
     return {**critique.to_json(), "step": step}
 
 
+def critiques_in(result: Any) -> list[Mapping[str, Any]]:
+    """Returns the critiques in the result of one item of a review, as they are stored."""
+    found = result.get("critiques", [result]) if isinstance(result, Mapping) else []
+    return [each for each in found if "reviewer" in each]
+
+
 def read(critiques: Sequence[Mapping[str, Any]]) -> list[Critique]:
     """Reads critiques that the state stores."""
     return [Critique.from_json(each) for each in critiques]

@@ -84,8 +84,10 @@ class Finding(Record):
     """Why it was dismissed."""
     decision: str = ""
     """What a human decided about it; it holds as long as its passage does not change."""
+    suggested_fix: str = ""
+    """What its critic suggests."""
 
-    omit_empty: ClassVar = frozenset({"reason", "decision"})
+    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix"})
 
     @property
     def omission(self) -> bool:
@@ -113,7 +115,8 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
     """
     if issue.set_aside or issue.behavior == IssueBehavior.IGNORE:
         return True
-    doubtful = issue.unverified or issue.confidence < LEAST_CONFIDENCE
+    unsure = issue.confidence is not None and issue.confidence < LEAST_CONFIDENCE
+    doubtful = issue.unverified or unsure
     return doubtful and issue.severity.defaults.hide_unverified
 
 

@@ -182,6 +182,7 @@ class _LedgerUpdate:
             flagged_by=critics,
             artifact=self._digest,
             unverified=all(issue.unverified for _, _, issue in reports),
+            suggested_fix=worst.suggested_fix or "",
         )
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
         if ignored:

@@ -132,7 +132,7 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
         "location": issue.location,
         "fix": issue.suggested_fix or "",
         "exact edit": _edit(issue.edit),
-        "confidence": f"{issue.confidence:g}",
+        "confidence": "not stated" if issue.confidence is None else f"{issue.confidence:g}",
     }
     return "\n".join([heading, *(f"  {k}: {flat(v)}" for k, v in details.items() if v.strip())])
 

@@ -102,6 +102,8 @@ class EndView:
     """More for programs."""
     files: Mapping[str, str | None] = field(default_factory=dict)
     """Texts by path, which no step has written: none runs after the end. None removes a file."""
+    guide: str = ""
+    """The one of these files that also lists how to continue the run."""
 
 
 class Layout:
