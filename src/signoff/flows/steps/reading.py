@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import filterfalse
+from itertools import filterfalse, islice
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -23,12 +23,16 @@ from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import FindingStatus, is_set_aside
 from signoff.review.findings import Ledger
+from signoff.review.memory import known_findings
+from signoff.review.prompt_text import ConstraintMaterial, full_constraint
 
 Item = Mapping[str, str]
 """A constraint and the agent that reads the artifact against it."""
 
 MOST_COMBINED = 8
 """Constraints that one critic reads again in one call; with more, it would overlook too much."""
+LONGEST_JOINING = 4_000
+"""Characters that a review may add to a call for others; a longer one waits until it is needed."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,19 @@ class Reading:
         ]
 
     def due(self) -> list[list[Item]]:
-        """Returns the reviews that are needed now, grouped by constraint."""
+        """Returns the reviews to make now, grouped by constraint: all that are needed, and more."""
         groups = self.items()
         if self.flow.config.rereview == "all":
             return groups
-        due = [[item for item in group if self._is_due(item)] for group in groups]
+        needed = [item for group in groups for item in group if self._is_due(item)]
+        chosen = [*needed, *self._joining(needed)]
+        due = [[item for item in group if item in chosen] for group in groups]
         return [group for group in due if group]
 
     def skipped(self, due: Sequence[Sequence[Item]]) -> list[Item]:
-        """Returns the reviews that are not needed now."""
-        needed = [item for group in due for item in group]
-        return [item for group in self.items() for item in group if item not in needed]
+        """Returns the reviews that are not made now."""
+        chosen = [item for group in due for item in group]
+        return [item for group in self.items() for item in group if item not in chosen]
 
     def unread(self) -> list[Item]:
         """Returns the reviews of which no answer is about the current version."""
@@ -90,6 +96,32 @@ class Reading:
             return True
         cited = [finding.quote for finding in known if not finding.omission]
         return any(self._before.contains(q) and not self.text.contains(q) for q in cited)
+
+    def _joining(self, needed: Sequence[Item]) -> list[Item]:
+        """Returns reviews that are not needed yet, but cost little in a call that is made anyway.
+
+        They find what a fix broke a round earlier, and are not left for a call before the approval.
+        """
+        if not self.state.readings_join or self.step.execution != "parallel":
+            return []
+        unread = [item for item in self.unread() if self._can_be_combined(item)]
+        joining: list[Item] = []
+        for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
+            calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
+            others = (i for i in unread if i["agent"] == agent and i not in needed)
+            free_places = -len(calls) % MOST_COMBINED
+            joining += islice(filter(self._costs_little, others), free_places)
+        return joining
+
+    def _costs_little(self, item: Item) -> bool:
+        """Whether a review adds little to a prompt that has the artifact already."""
+        constraint = self.flow.by_id[item["constraint"]]
+        if constraint.script.strip():
+            return False  # How much its script prints is not known before it has run.
+        material = ConstraintMaterial(constraint, self.state.source(constraint.id))
+        shown = full_constraint("#", material, above=self.state.source())
+        known = known_findings(self.ledger, constraint.id)
+        return len(shown) + sum(map(len, known)) <= LONGEST_JOINING
 
     @cached_property
     def _before(self) -> ArtifactText:
