@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import filterfalse, islice
+from itertools import filterfalse
+from math import inf
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -19,20 +20,19 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.critic import CONSTRAINTS, CRITIQUES, CriticHandler
 from signoff.flows.steps.updates import critique_warnings, keep_warnings, with_round
 from signoff.review.behaviors import IssueBehavior
+from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import FindingStatus, is_set_aside
 from signoff.review.findings import Ledger
-from signoff.review.memory import known_findings
-from signoff.review.prompt_text import ConstraintMaterial, full_constraint
 
 Item = Mapping[str, str]
 """A constraint and the agent that reads the artifact against it."""
 
 MOST_COMBINED = 8
 """Constraints that one critic reads again in one call; with more, it would overlook too much."""
-LONGEST_JOINING = 4_000
-"""Characters that a review may add to a call for others; a longer one waits until it is needed."""
+INSTRUCTIONS = 4_000
+"""Characters that every call sends apart from its material: the role, the format, examples."""
 
 
 @dataclass(frozen=True)
@@ -108,20 +108,35 @@ class Reading:
         joining: list[Item] = []
         for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
             calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
-            others = (i for i in unread if i["agent"] == agent and i not in needed)
-            free_places = -len(calls) % MOST_COMBINED
-            joining += islice(filter(self._costs_little, others), free_places)
+            others = [i for i in unread if i["agent"] == agent and i not in needed]
+            joining += self._affordable(others)[: -len(calls) % MOST_COMBINED]
         return joining
 
-    def _costs_little(self, item: Item) -> bool:
-        """Whether a review adds little to a prompt that has the artifact already."""
-        constraint = self.flow.by_id[item["constraint"]]
+    def _affordable(self, items: Sequence[Item]) -> list[Item]:
+        """Returns reviews that add less to a prompt than a call of their own would repeat."""
+        budget: float = INSTRUCTIONS + len(self.state.artifact) + len(self.state.source())
+        chosen: list[Item] = []
+        for item in items:
+            size = self._size(self.flow.by_id[item["constraint"]])
+            if size <= budget:
+                chosen.append(item)
+                budget -= size
+        return chosen
+
+    def _size(self, constraint: Constraint) -> float:
+        """Returns how many characters a constraint adds to a prompt.
+
+        Our own wording is not counted: a later release, which words it differently, must make the
+        same choice when it resumes a run.
+        """
         if constraint.script.strip():
-            return False  # How much its script prints is not known before it has run.
-        material = ConstraintMaterial(constraint, self.state.source(constraint.id))
-        shown = full_constraint("#", material, above=self.state.source())
-        known = known_findings(self.ledger, constraint.id)
-        return len(shown) + sum(map(len, known)) <= LONGEST_JOINING
+            return inf  # What it prints is not known before it has run.
+        texts = [constraint.summary]
+        for rule in constraint.rules:
+            texts += [rule.text, rule.violation, rule.compliant]
+        sources = self.state.source(constraint.id)
+        shown_above = sources == self.state.source()
+        return sum(map(len, texts)) + (0 if shown_above else len(sources))
 
     @cached_property
     def _before(self) -> ArtifactText:

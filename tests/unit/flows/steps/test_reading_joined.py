@@ -87,7 +87,7 @@ async def test_a_fix_that_breaks_another_constraint_is_found_in_the_next_round(
 async def test_a_review_that_would_cost_much_waits_until_it_is_needed(
     other: Constraint, tmp_path: Path
 ) -> None:
-    """Rules, sources and scripts can be longer than the artifact."""
+    """The rules, sources and script output of a constraint can be longer than all the rest."""
     agents = {name: ScriptedAgent() for name in ("claude", "codex")}
     agents["claude"].on("Write the artifact", DRAFT, FINAL).on("against clear now", VAGUE, passes())
     for agent in agents.values():
