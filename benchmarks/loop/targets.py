@@ -40,7 +40,7 @@ def _saved(figure: Callable[[Sums], float]) -> Callable[[Sums, Sums], float]:
 
 
 CACHE_PRICE = 0.1
-"""What a cached input token costs, compared with another one; common vendors charge a tenth."""
+"""What a cached input token costs, compared with another one: a common price."""
 
 
 def input_price(sums: Sums) -> float:
