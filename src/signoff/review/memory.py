@@ -67,19 +67,25 @@ def _lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def _line(finding: Finding) -> str:
-    passage = (
-        "something missing" if finding.omission else f'"{one_line(finding.quote, LONGEST_QUOTE)}"'
-    )
     rule = f"/{one_line(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
     line = (
         f"{finding.id} [{finding.constraint}{rule}, {finding.severity.value}, {_status(finding)}] "
-        f"{passage}: {one_line(finding.finding, LONGEST_TEXT)}"
+        f"{_passage(finding)}{one_line(finding.finding, LONGEST_TEXT)}"
     )
     if finding.reason:
         line += f" Reason: {one_line(finding.reason, LONGEST_TEXT)}"
     if finding.decision:
         line += f" A human decided: {one_line(finding.decision, LONGEST_TEXT)}"
     return line
+
+
+def _passage(finding: Finding) -> str:
+    """Returns where to look; nothing for a fixed finding, whose words are gone."""
+    if finding.status is FindingStatus.FIXED:
+        return ""
+    if finding.omission:
+        return "something missing: "
+    return f'"{one_line(finding.quote, LONGEST_QUOTE)}": '
 
 
 def _status(finding: Finding) -> str:

@@ -27,7 +27,7 @@ def ledger(*findings: Finding) -> Ledger:
     ("fields", "words"),
     [
         ({}, "open since round 1"),
-        ({"status": FindingStatus.FIXED}, "fixed"),
+        ({"status": FindingStatus.FIXED}, "fixed] It is misspelled."),
         ({"status": FindingStatus.DISMISSED}, "dismissed] "),
         ({"status": FindingStatus.DISMISSED, "reason": "a name"}, "Reason: a name"),
         ({"status": FindingStatus.IGNORED, "reason": "not confirmed"}, "set aside] "),
