@@ -10,12 +10,13 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from signoff.core.code import EMPTY, resolve
 from signoff.errors import Problem
+from signoff.light_dataclass import frozen_dataclass
 
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
@@ -26,7 +27,7 @@ _BOOLEANS = {
 }
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Arg:
     """What a handler declares about one of its parameters, inside `Annotated[...]`."""
 
@@ -38,7 +39,7 @@ class Arg:
     required: bool = False
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class BoundedInt:
     """The whole numbers from `lo` to `hi`, both included."""
 
@@ -55,7 +56,7 @@ class BoundedInt:
         return iter(range(self.lo, self.hi + 1))
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class ChoiceSet:
     """A few named values."""
 
@@ -66,7 +67,7 @@ class ChoiceSet:
         return iter(self.choices)
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Constant:
     """Exactly one value."""
 
@@ -80,7 +81,7 @@ class Constant:
 Domain = BoundedInt | ChoiceSet | Constant
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Param:
     """One parameter of a step, read off its handler."""
 

@@ -20,9 +20,10 @@ from signoff.core.spend import Limits
 from signoff.core.step import StepDef
 from signoff.core.validation import problems_of
 from signoff.errors import BadHandlerResult, InvalidParams, InvalidWorkflow, UnknownName, UsageError
+from signoff.light_dataclass import frozen_dataclass
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class StepOutput:
     """The result of evaluating one step by hand."""
 
