@@ -149,7 +149,7 @@ def bind(
     for name, param in declared.items():
         if name not in inputs:
             if param.required:
-                problems.append(Problem(f"parameter {name!r}", "is missing", _hint(param)))
+                problems.append(missing(name, _hint(param)))
             else:
                 values[name] = param.default
             continue
@@ -158,6 +158,11 @@ def bind(
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
         values[name] = value
     return values, problems
+
+
+def missing(name: str, hint: str = "") -> Problem:
+    """Returns the problem with a parameter that a run needs and did not get."""
+    return Problem(f"parameter {name!r}", "is missing", hint or _as_input(name))
 
 
 def fit(param: Param, value: Any) -> tuple[Any, str]:
@@ -266,4 +271,8 @@ def _hint(param: Param) -> str:
         low = "any" if arg.min is None else arg.min
         high = "any" if arg.max is None else arg.max
         return f"from {low} to {high}"
-    return arg.description or f"give it as -i {param.name}=VALUE"
+    return arg.description or _as_input(param.name)
+
+
+def _as_input(name: str) -> str:
+    return f"give it as -i {name}=VALUE"

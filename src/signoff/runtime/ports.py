@@ -183,6 +183,8 @@ class Capabilities:
     """A program or function computes critiques from the bare artifact, and they are exact."""
     needs_agents: bool = False
     """It passes requests on, and its factory takes the other agents as `agents`."""
+    local_health: bool = False
+    """Its health depends on nothing but local files, so checking a plan checks it too."""
 
 
 @runtime_checkable
