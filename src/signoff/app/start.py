@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.agents import build_agents, check_some, unknown_kinds, unknown_options
+from signoff.app.agents import (
+    build_agents,
+    check_some,
+    unknown_kinds,
+    unknown_options,
+    unusable_files,
+)
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.project import Project, database_path, open_store
@@ -119,7 +125,7 @@ def plan(
             _refuse_taken(project, name)
     own_limits = command_line_limits(settings)
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
-    warnings = tuple(map(str, unknown_kinds(settings)))
+    warnings = tuple(map(str, (*unknown_kinds(settings), *unusable_files(settings, home.root))))
     return StartPlan(found, values, limits, own_limits, home, settings, warnings)
 
 

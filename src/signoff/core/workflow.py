@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from signoff.core.args import Param, bind, read_params
+from signoff.core.args import Param, bind, missing, read_params
 from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
 from signoff.core.edges import EdgeTable, edge_table
@@ -20,9 +20,10 @@ from signoff.core.spend import Limits
 from signoff.core.step import StepDef
 from signoff.core.validation import problems_of
 from signoff.errors import BadHandlerResult, InvalidParams, InvalidWorkflow, UnknownName, UsageError
+from signoff.light_dataclass import frozen_dataclass
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class StepOutput:
     """The result of evaluating one step by hand."""
 
@@ -60,6 +61,8 @@ class Workflow:
     inputs: frozenset[str] | None
     """Parameters that handlers read from their context, besides those that they declare. None
     accepts any name."""
+    required: frozenset[str]
+    """Those of them without which no run gets past its first step."""
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class Workflow:
         source: Mapping[str, Any] | None = None,
         warnings: Sequence[str] = (),
         inputs: Collection[str] | None = (),
+        required: Collection[str] = (),
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
@@ -94,6 +98,7 @@ class Workflow:
         put(self, "source", MappingProxyType(dict(source or {})))
         put(self, "warnings", tuple(warnings))
         put(self, "inputs", frozenset(inputs) if inputs is not None else None)
+        put(self, "required", frozenset(required))
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""
@@ -145,6 +150,7 @@ class Workflow:
                     declared[name] = param
         others = None if self.inputs is None else {*self.inputs, *also} - {*declared}
         values, problems = bind(declared, params, others)
+        problems += [missing(name) for name in sorted(self.required - values.keys())]
         if problems:
             raise InvalidParams(problems)
         return values

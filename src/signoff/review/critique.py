@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.edit import Edit
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
@@ -43,7 +43,7 @@ class Overall(StrEnum):
     """The reviewer gave no usable critique, and a human chose to continue without one."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class CritiqueIssue(Record):
     """One issue that a critic reports."""
 
@@ -82,7 +82,7 @@ class CritiqueIssue(Record):
         return says_omission(self.evidence)
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Critique(Record):
     """A reviewer's verdict and the issues behind it."""
 

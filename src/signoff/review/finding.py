@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
@@ -53,7 +54,7 @@ class FindingStatus(StrEnum):
     """Not shown to the judge: see `is_set_aside`."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Finding(Record):
     """A finding as it was last reported, and its history."""
 
