@@ -9,7 +9,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.judge import judge_prompt
+from signoff.profiles.judge import judge_prompt, judged
 from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
@@ -22,8 +22,6 @@ from signoff.profiles.session import (
     StageRules,
     step_id,
 )
-from signoff.review.decision import read_decision
-from signoff.review.own_words import Material
 
 GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
 """Returns texts by path that an approver reads along with the file it judges."""
@@ -181,16 +179,7 @@ class StageGate:
             raise _ApproverFailed(
                 f"TypeError: AI provider {approver!r} returned None, and a gate needs a decision"
             )
-        decision = read_decision(
-            reply.text,
-            allow_rewrite=rules.allow_rewrite,
-            material=Material(*(text for text in files.values() if text)),
-        )
-        return ApprovalResult(
-            decision=ApprovalDecision.APPROVED if decision.approved else ApprovalDecision.REJECTED,
-            feedback=decision.feedback,
-            suggested_content=decision.suggested_content,
-        )
+        return judged(reply.text, files, allow_rewrite=rules.allow_rewrite)
 
 
 def _question(path: str, note: Note, *, missing: bool) -> str:

@@ -6,6 +6,7 @@ import pytest
 from signoff import profiles
 
 NAMES = [
+    "AIApprovalProvider",
     "AIProvider",
     "AIProviderFactory",
     "AIProviderResult",
@@ -20,6 +21,9 @@ NAMES = [
     "ProcessingResult",
     "ProfileFactory",
     "ReviewMeta",
+    "SessionEvent",
+    "SessionEventType",
+    "SessionEvents",
     "StandardsProvider",
     "StandardsProviderFactory",
     "TemplateProfile",

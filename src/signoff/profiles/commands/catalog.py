@@ -147,12 +147,12 @@ def _providers() -> Iterator[dict[str, Any]]:
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
         yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
-    for factory, kind in (
-        (AIProviderFactory, "responses, approval"),
-        (ApprovalProviderFactory, "approval"),
-        (StandardsProviderFactory, "standards"),
+    for factory, keys, kind in (
+        (AIProviderFactory, AIProviderFactory.registered(), "responses, approval"),
+        (ApprovalProviderFactory, ApprovalProviderFactory.keys(), "approval"),
+        (StandardsProviderFactory, StandardsProviderFactory.keys(), "standards"),
     ):
-        for key in factory.keys():  # noqa: SIM118  # a class method, not a mapping's
+        for key in keys:
             description = getattr(factory.get_class(key), "description", "")
             yield {"name": key, "kind": kind, "description": description}
 
