@@ -165,10 +165,10 @@ def _discovered(
             raise InvalidWorkflow(name, discovery.problems)
     if discovery.problems:
         raise InvalidWorkflow(name, discovery.problems)
+    unknown = UnknownName("workflow", name, [*discovery.names, *named_by])
     if discovery.names:
-        raise UnknownName("workflow", name, [*discovery.names, *named_by])
-    others = f" (valid names: {', '.join(named_by)})" if named_by else ""
+        raise unknown
     raise UsageError(
-        f"unknown workflow {name!r}{others}, and this project has none of its own; give a file "
-        "(flow.py) or a module (package.module:NAME), or put the workflow into .signoff/flows/"
+        f"{unknown}, and this project has no workflows with names; give a file (flow.py) or a "
+        "module (package.module:NAME), or put the workflow into .signoff/flows/"
     )

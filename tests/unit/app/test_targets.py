@@ -310,5 +310,5 @@ def test_a_missing_folder_is_a_problem(home: Home) -> None:
 
 def test_without_any_workflow_the_kinds_of_targets_are_listed(home: Home) -> None:
     """A newcomer may type a name before there is a workflow."""
-    with pytest.raises(UsageError, match=r"jpa-mt.*package\.module:NAME"):
+    with pytest.raises(UsageError, match=r"package\.module:NAME"):
         resolve("review", home.root, context_of(home))

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 @project_dir_option
 @output_options
 def list_profiles(out: Output) -> None:
-    """List profiles: shipped ones, installed ones, and those of the project.
+    """List profiles.
 
+    These are shipped with signoff, installed by packages, or in the project's .signoff/profiles/.
     A profile that cannot be used is listed with the reason.
     """
     from signoff.profiles.discovery import all_profiles
@@ -54,7 +55,9 @@ def list_profiles(out: Output) -> None:
 @project_dir_option
 @output_options
 def show(name: str, out: Output) -> None:
-    """Show a profile: its context, and who would respond and approve in a session.
+    """Show what a profile needs.
+
+    Lists the values of its context, and who would respond and approve in a session now.
 
     Examples:
       signoff profile show python-module
@@ -114,9 +117,10 @@ def _is_required(field: Mapping[str, Any]) -> bool:
 @project_dir_option
 @output_options
 def providers(name: str | None, out: Output) -> None:
-    """List who can respond, approve and provide standards, or show one of them.
+    """List providers and approvers.
 
-    Every agent can respond, and can approve as a judge.
+    These are the agents, and what profiles and programs register. Every agent can respond, and
+    can approve as a judge.
     """
     from signoff.errors import UnknownName
 
@@ -158,16 +162,17 @@ def _providers() -> Iterator[dict[str, Any]]:
 
 
 @click.command(cls=CliCommand)
-@click.argument("what", type=click.Choice(["ai", "standards", "all"]))
+@click.argument("what", type=click.Choice(["ai", "standards", "all"]), metavar="ai|standards|all")
 @click.argument("key", required=False, metavar="[KEY]")
 @click.option("--profile", "profile_name", metavar="NAME",
               help="Check the standards of this profile; default: of all profiles.")  # fmt: skip
 @project_dir_option
 @output_options
 def validate(what: str, key: str | None, profile_name: str | None, out: Output) -> int:
-    """Check that providers can be used, without calling any: of responses, of standards, or all.
+    """Check that providers can be used, without calling any.
 
-    Exits with 1 if one of them is not ready. KEY is the name of one provider.
+    `ai` checks who responds, `standards` where the standards come from. Exits with 1 if one of
+    them is not ready. KEY is the name of one provider.
 
     Examples:
       signoff profile validate ai claude
