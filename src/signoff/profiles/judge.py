@@ -1,12 +1,15 @@
-"""What an AI approver is asked about a stage, and what it gets to read."""
+"""What an AI approver is asked about a stage, what it gets to read, and what it decided."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from signoff.core.effects import ProductPrompt
+from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.prompts import fenced
+from signoff.review.decision import read_decision
+from signoff.review.own_words import Material
 
 LONGEST_FILE = 50_000
 """Characters of one file that an approver gets."""
@@ -76,6 +79,19 @@ def judge_prompt(
     ]
     material = [phase.value, stage.value, criteria, allow_rewrite, present]
     return ProductPrompt("\n\n".join(parts) + "\n", material)
+
+
+def read_approval(
+    reply: str, files: Mapping[str, str | None], *, allow_rewrite: bool = False
+) -> ApprovalResult:
+    """Returns the decision in the reply to that prompt."""
+    material = Material(*(text for text in files.values() if text))
+    decision = read_decision(reply, allow_rewrite=allow_rewrite, material=material)
+    return ApprovalResult(
+        decision=ApprovalDecision.APPROVED if decision.approved else ApprovalDecision.REJECTED,
+        feedback=decision.feedback,
+        suggested_content=decision.suggested_content,
+    )
 
 
 def _within_limits(files: Mapping[str, str]) -> dict[str, str]:
