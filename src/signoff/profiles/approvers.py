@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.profiles.judge import judge_prompt, judged
+from signoff.profiles.judge import judge_prompt, read_approval
 from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
@@ -60,4 +60,4 @@ class AIApprovalProvider(ApprovalProvider):
         if result is None:
             kind = type(self._provider).__name__
             raise TypeError(f"{kind}.generate() returned None, and a gate needs a decision")
-        return judged(result.response or "", files, allow_rewrite=self._allow_rewrite)
+        return read_approval(result.response or "", files, allow_rewrite=self._allow_rewrite)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.judge import judge_prompt, judged
+from signoff.profiles.judge import judge_prompt, read_approval
 from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
@@ -26,8 +27,13 @@ from signoff.profiles.session import (
 GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
 """Returns texts by path that an approver reads along with the file it judges."""
 
-Again = Callable[[ApprovalResult, str], Awaitable[str | None]]
-"""Gets another version of a file that the approver rejected; None if there is no other."""
+Again = Callable[[Note, str], Awaitable["Passed | TurnedDown | None"]]
+"""Gets another version of a text that the approver rejected; None if there is no other."""
+
+_DECIDE = "Approve {path}? You may edit it first."
+_REWRITTEN = f"The file has been replaced by that version. {_DECIDE}"
+HAND_IN = "Save the response as {path}, then approve."
+"""What a waiting session asks its user."""
 
 
 class _ApproverFailed(Exception):  # noqa: N818  # never leaves this module
@@ -67,75 +73,64 @@ class StageGate:
         """How this stage is approved."""
         return self.session.rules[step_id(self.phase, self.stage)]
 
-    async def judge(self, text: str, again: Again) -> Passed | TurnedDown:
+    async def judge(self, passed: Passed, again: Again) -> Passed | TurnedDown:
         """Returns once the approver or, where it does not approve, a human has decided."""
         count = 0
         while True:
-            try:
-                result = await self._evaluate(text)
-            except _ApproverFailed as error:
-                return await self.wait(Note(last_error=str(error)), then_judge=True)
+            evaluated = await self._evaluated(passed, count)
+            if isinstance(evaluated, TurnedDown):
+                return evaluated
+            passed, result = evaluated
             if result.decision is ApprovalDecision.APPROVED:
-                return Passed(text)
+                return passed
             if result.decision is ApprovalDecision.PENDING:
-                return await self.wait(Note(approval_feedback=result.feedback or ""))
+                return await self.wait(_note(result))
             count += 1
-            newer = None
-            if self.stage is WorkflowStage.PROMPT and result.suggested_content:
-                await self.ctx.write(self.path, result.suggested_content)
-            elif count <= self.rules.max_retries:
-                newer = await again(result, text)
+            note = replace(_note(result), last_error=_rejection(count), retry_count=count)
+            if await self._rewritten(result):
+                return await self.wait(note, _REWRITTEN)
+            newer = await again(note, passed.text) if count <= self.rules.max_retries else None
             if newer is None:
-                return await self.wait(self._rejection(result, count))
-            text = newer
+                return await self.wait(note)
+            if isinstance(newer, TurnedDown):
+                return newer
+            passed = newer
 
-    async def wait(
-        self, note: Note, *, then_judge: bool = False, missing: bool = False
-    ) -> Passed | TurnedDown:
-        """Returns once a human has decided about the file, which may be edited first.
-
-        With `then_judge` the human hands the file in, and the approver decides about it. After
-        `max_retries` rejections it is the human who decides.
-        """
-        count = 0
+    async def _evaluated(
+        self, passed: Passed, count: int
+    ) -> tuple[Passed, ApprovalResult] | TurnedDown:
+        """Returns the approver's decision, and the text it is about."""
         while True:
-            answer = await self._ask_human(note, missing=missing)
-            if not answer.approved:
-                return TurnedDown(answer.text)
-            text = answer.content or ""
-            if not then_judge or self.rules.approver == MANUAL:
-                return Passed(text, answer)
             try:
-                result = await self._evaluate(text)
+                return passed, await self._evaluate(passed.text)
             except _ApproverFailed as error:
-                note = Note(last_error=str(error), retry_count=count)
-                continue
-            if result.decision is ApprovalDecision.APPROVED:
-                return Passed(text, answer)
-            missing, count = False, count + 1
-            pending = result.decision is ApprovalDecision.PENDING
-            then_judge = not pending and count <= self.rules.max_retries
-            note = self._rejection(result, count)
+                # The next approval is not the decision: it has the approver asked again.
+                decided = await self.wait(Note(last_error=str(error), retry_count=count))
+            if isinstance(decided, TurnedDown):
+                return decided
+            passed = decided
 
-    def _rejection(self, result: ApprovalResult, count: int) -> Note:
-        rejected = result.decision is ApprovalDecision.REJECTED
-        return Note(
-            last_error=f"Approval rejected after {count} attempts" if rejected else "",
-            approval_feedback=result.feedback or "",
-            suggested_content=result.suggested_content,
-            retry_count=count if rejected else 0,
-        )
-
-    async def _ask_human(self, note: Note, *, missing: bool) -> Answer:
+    async def wait(self, note: Note, question: str = _DECIDE) -> Passed | TurnedDown:
+        """Returns once a human has decided about the file, which may be edited first."""
         about = {
             "title": f"{self.phase.value} {self.stage.value}",
             "phase": self.phase.value,
             "stage": self.stage.value,
             **note.to_json(),
         }
-        text = ProductPrompt(_question(self.path, note, missing=missing), [self.path])
+        lines = [*_reasons(note), question.format(path=self.path)]
+        text = ProductPrompt("\n".join(lines), [self.path])
         request = Approval(text, path=self.path, edits="accept", about=about)
-        return await self.ctx.wait(request, key="decide")
+        answer = await self.ctx.wait(request, key="decide")
+        return Passed(answer.content or "", answer) if answer.approved else TurnedDown(answer.text)
+
+    async def _rewritten(self, result: ApprovalResult) -> bool:
+        """Replaces a rejected prompt by what the approver suggests, where that is allowed."""
+        suggestion = result.suggested_content
+        if self.stage is WorkflowStage.RESPONSE or not self.rules.allow_rewrite or not suggestion:
+            return False
+        await self.ctx.write(self.path, suggestion)
+        return True
 
     async def _evaluate(self, text: str) -> ApprovalResult:
         """Returns the approver's decision about the file; raises `_ApproverFailed`."""
@@ -179,18 +174,22 @@ class StageGate:
             raise _ApproverFailed(
                 f"TypeError: AI provider {approver!r} returned None, and a gate needs a decision"
             )
-        return judged(reply.text, files, allow_rewrite=rules.allow_rewrite)
+        return read_approval(reply.text, files, allow_rewrite=rules.allow_rewrite)
 
 
-def _question(path: str, note: Note, *, missing: bool) -> str:
-    """Returns what a waiting session shows its user."""
-    lines = [note.last_error] if note.last_error else []
+def _note(result: ApprovalResult) -> Note:
+    return Note(approval_feedback=result.feedback or "", suggested_content=result.suggested_content)
+
+
+def _rejection(count: int) -> str:
+    return f"Approval rejected after {count} attempts"
+
+
+def _reasons(note: Note) -> Iterator[str]:
+    """Yields why a session waits, for its user."""
+    if note.last_error:
+        yield note.last_error
     if note.approval_feedback:
-        lines.append(f"Feedback: {note.approval_feedback}")
+        yield f"Feedback: {note.approval_feedback}"
     if note.suggested_content:
-        lines.append("The approver suggests another version; see suggested_content in state.json.")
-    if missing:
-        lines.append(f"Save the response as {path}, then approve.")
-    else:
-        lines.append(f"Approve {path}? You may edit it first.")
-    return "\n".join(lines)
+        yield "The approver suggests another version; see suggested_content in state.json."

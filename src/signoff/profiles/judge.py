@@ -1,4 +1,4 @@
-"""What an AI approver is asked about a stage, and what it gets to read."""
+"""What an AI approver is asked about a stage, what it gets to read, and what it decided."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def judge_prompt(
     return ProductPrompt("\n\n".join(parts) + "\n", material)
 
 
-def judged(
+def read_approval(
     reply: str, files: Mapping[str, str | None], *, allow_rewrite: bool = False
 ) -> ApprovalResult:
-    """Returns the decision of an approver that was sent `judge_prompt`."""
+    """Returns the decision in the reply to that prompt."""
     material = Material(*(text for text in files.values() if text))
     decision = read_decision(reply, allow_rewrite=allow_rewrite, material=material)
     return ApprovalResult(

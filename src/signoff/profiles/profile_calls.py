@@ -8,7 +8,7 @@ from typing import Any
 from signoff.error_text import describe_error
 from signoff.errors import AuthorError, InvalidParams
 from signoff.profiles.model import ProcessingResult
-from signoff.profiles.no_io import without_io
+from signoff.profiles.no_io import call_without_io
 from signoff.profiles.phases import WorkflowPhase
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.session_files import NOUNS
@@ -53,12 +53,11 @@ def standards_config(profile: WorkflowProfile, context: Mapping[str, Any]) -> Ma
 def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
     call: Callable[..., Any] = getattr(profile, method)
     try:
-        with without_io():
-            return call(*args)
+        return call_without_io(call, *args)
     except InvalidParams:
         # Its users are told like about any other parameter.
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # The profile's own code may raise anything.
         raise ProfileError(f"{_name(profile, method)} failed: {describe_error(error)}") from error
 

@@ -24,6 +24,9 @@ from signoff.review.own_words import Material
 PASS, FAIL = "PASS", "FAIL"
 """The verdicts of a review."""
 
+_APPROVALS = frozenset(
+    {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
+)
 _FAILED = frozenset({WorkflowStatus.FAILED, WorkflowStatus.ERROR})
 
 
@@ -41,10 +44,14 @@ class ResponseUse:
     passed: Passed
     files: dict[str, str | None]
     """Files that came with the response, apart from its text."""
+    edited: bool = False
+    """Whether a human changed the text, so that files in it replace those that came with it."""
 
     async def apply(self) -> Result:
         """Returns where the session goes and what it remembers; raises `UnusableResponse`."""
         command = self._command()
+        if not self.passed.text.strip() and not self.files:
+            raise UnusableResponse("the response is empty")
         match self.phase:
             case WorkflowPhase.PLAN:
                 return await self._plan()
@@ -56,7 +63,8 @@ class ResponseUse:
     def _command(self) -> str:
         extras = self.passed.answer.extras if self.passed.answer is not None else {}
         command = str(extras.get("command", SessionCommand.APPROVE))
-        if TransitionTable.get(self.phase, WorkflowStage.RESPONSE, command) is None:
+        row = TransitionTable.get(self.phase, WorkflowStage.RESPONSE, command)
+        if row is None or command not in _APPROVALS:
             raise UnusableResponse(f"{command} is not possible at the {self.phase.value} response")
         return command
 
@@ -81,7 +89,9 @@ class ResponseUse:
             decided = verdict
         else:
             decided = PASS if command == SessionCommand.APPROVE_COMPLETE else FAIL
-            update["overrides"] = [*self._earlier("overrides"), self._override(verdict, decided)]
+            if decided != verdict:
+                override = self._override(verdict, decided)
+                update["overrides"] = [*self._earlier("overrides"), override]
             answer = self.passed.answer
             update["feedback"] = answer.text if answer is not None and decided == FAIL else ""
         passed = decided == PASS
@@ -137,10 +147,9 @@ class ResponseUse:
     async def _files(self, code: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Returns the code with the files of the response, and the reviser's notes by path."""
         result = self._process()
-        if self.files:
+        found = list(result.write_plan.writes if result.write_plan is not None else ())
+        if self.files and not (self.edited and found):
             found = [WriteOp(path=p, content=await self._text(p, t)) for p, t in self.files.items()]
-        else:
-            found = list(result.write_plan.writes if result.write_plan is not None else ())
         notes = {}
         for op in found if self.phase is WorkflowPhase.REVISE else ():
             if op.path == session_files.REVISION_ISSUES:
@@ -156,22 +165,14 @@ class ResponseUse:
         return {**code, **files}, notes
 
     async def _text(self, path: str, text: str | None) -> str:
-        """Returns the text of a provider's file; reads it if the provider has written it."""
-        if text is not None:
-            return text
-        target = f"{session_files.code_folder(self.ctx.iteration)}/{self._safe(path)}"
-        read = await self.ctx.read(target, missing_ok=True)
-        if read is None:
+        found = await provided_text(self.ctx, path, text)
+        if found is None:
+            folder = session_files.code_folder(self.ctx.iteration)
             raise UnusableResponse(
-                f"the provider says it wrote {target}, but there is no such file"
+                f"the provider did not return the text of {path!r}, and there is no such file "
+                f"in {folder}/"
             )
-        return read.text
-
-    def _safe(self, path: str) -> str:
-        try:
-            return check_artifact_path(path)
-        except ValueError as error:
-            raise UnusableResponse(str(error)) from error
+        return found
 
     def _process(self) -> ProcessingResult:
         try:
@@ -185,3 +186,18 @@ class ResponseUse:
 
     def _earlier(self, key: str) -> list[Any]:
         return list(self.ctx.step_state.get(key, ()))
+
+
+async def provided_text(ctx: StepContext, path: str, text: str | None) -> str | None:
+    """Returns the text of a provider's file, which the provider may have written itself.
+
+    None if there is no such file.
+    """
+    if text is not None:
+        return text
+    try:
+        safe = check_artifact_path(path)
+    except ValueError:
+        return None
+    read = await ctx.read(f"{session_files.code_folder(ctx.iteration)}/{safe}", missing_ok=True)
+    return read.text if read is not None else None

@@ -19,14 +19,13 @@ from signoff.core.step import Result
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.code_files import format_code_files
-from signoff.profiles.gate import Passed, StageGate, TurnedDown
-from signoff.profiles.model import ApprovalResult
+from signoff.profiles.gate import HAND_IN, Passed, StageGate, TurnedDown
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.profile_calls import create_prompt
 from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.provider_agents import by_hand, files_in
-from signoff.profiles.responses import ResponseUse, UnusableResponse
-from signoff.profiles.session import ROLES, Note, Session, SessionState
+from signoff.profiles.responses import ResponseUse, UnusableResponse, provided_text
+from signoff.profiles.session import MANUAL, ROLES, Note, Session, SessionState
 
 _OPTIONS = ("fs_ability", "hash_prompts")
 """What a human can choose along with an approval, for the rest of the session."""
@@ -68,7 +67,7 @@ class PromptStage:
         if self.phase is WorkflowPhase.PLAN:
             await self.ctx.write(session_files.STANDARDS, state.standards)
         text = await self._create(state.feedback)
-        passed = await self._gate.judge(text, self._again)
+        passed = await self._gate.judge(Passed(text), self._again)
         while isinstance(passed, TurnedDown):
             # A prompt has no provider to ask again: its user edits the file.
             passed = await self._gate.wait(Note(approval_feedback=passed.feedback))
@@ -92,11 +91,11 @@ class PromptStage:
         await self.ctx.write(self._path, ProductPrompt(text))
         return (await self.ctx.read(self._path)).text
 
-    async def _again(self, result: ApprovalResult, _text: str) -> str | None:
+    async def _again(self, note: Note, _text: str) -> Passed | None:
         """Creates a rejected prompt again, if the profile can."""
         if not self.session.profile.can_regenerate_prompts:
             return None
-        return await self._create(result.feedback or "")
+        return Passed(await self._create(note.approval_feedback))
 
     def _hashes(self, text: str, update: dict[str, Any]) -> dict[str, Any]:
         state = self.ctx.step_state
@@ -134,8 +133,9 @@ class ResponseStage:
         if isinstance(decided, TurnedDown):
             ask_again = self._provider is not None
             return self._back(Note(approval_feedback=decided.feedback, ask_again=ask_again))
+        edited = decided.text != self.text
         try:
-            used = ResponseUse(self.session, self.phase, self.ctx, decided, self.files)
+            used = ResponseUse(self.session, self.phase, self.ctx, decided, self.files, edited)
             outcome, update = await used.apply()
         except UnusableResponse as error:
             return self._back(Note(last_error=str(error)))
@@ -145,19 +145,35 @@ class ResponseStage:
     async def _decide(self) -> Passed | TurnedDown:
         state, note = self._state, self._state.note
         if self._provider is None:
-            return await self._gate.wait(note or Note(), then_judge=True, missing=note is None)
+            return await self._hand_in(note)
         if note is None:
             text = await self._ask(state.prompt)
             if text is None:
-                return await self._gate.wait(Note(), then_judge=True, missing=True)
-            return await self._gate.judge(text, self._again)
+                return await self._hand_in(None)
+            return await self._gate.judge(Passed(text), self._again)
         if note.ask_again:
-            await self._ask(retry_prompt(state.prompt, state.response, note.approval_feedback))
-            return await self._gate.wait(Note(approval_feedback=note.approval_feedback))
+            rejected = Note(approval_feedback=note.approval_feedback)
+            prompt = retry_prompt(state.prompt, state.response, note.approval_feedback)
+            if await self._ask(prompt) is None:
+                return await self._hand_in(rejected)
+            return await self._gate.wait(rejected)
         return await self._gate.wait(note)
 
-    async def _again(self, result: ApprovalResult, text: str) -> str | None:
-        return await self._ask(retry_prompt(self._state.prompt, text, result.feedback or ""))
+    async def _hand_in(self, note: Note | None) -> Passed | TurnedDown:
+        """Waits for a human's response, which a human's approval does not judge once more."""
+        question = {"question": HAND_IN} if note is None else {}
+        handed = await self._gate.wait(note or Note(), **question)
+        if isinstance(handed, TurnedDown) or self._gate.rules.approver == MANUAL:
+            return handed
+        return await self._gate.judge(handed, self._hand_in_again)
+
+    async def _hand_in_again(self, note: Note, _text: str) -> Passed | TurnedDown:
+        return await self._gate.wait(note)
+
+    async def _again(self, note: Note, text: str) -> Passed | None:
+        prompt = retry_prompt(self._state.prompt, text, note.approval_feedback)
+        newer = await self._ask(prompt)
+        return Passed(newer) if newer is not None else None
 
     async def _ask(self, prompt: str) -> str | None:
         """Asks the provider and writes its response; None if it leaves that to a human."""
@@ -170,9 +186,11 @@ class ResponseStage:
         reply = await self.ctx.ask(self._provider or "", prompt, key="provider", about=about)
         if by_hand(reply):
             return None
-        self.files, self.text = files_in(reply), reply.text
-        await self.ctx.write(self._path, reply.text)
-        return reply.text
+        self.files = files_in(reply)
+        texts = {path: text for path, text in self.files.items() if text is not None}
+        self.text = reply.text or format_code_files(texts)
+        await self.ctx.write(self._path, self.text)
+        return self.text
 
     def _back(self, note: Note) -> Result:
         """Leads back to this stage."""
@@ -187,7 +205,7 @@ class ResponseStage:
                 prompt = session_files.stage_path(self.phase, WorkflowStage.PROMPT, iteration)
                 return {prompt: state.prompt}
             case WorkflowPhase.GENERATE:
-                return {session_files.PLAN: state.plan}
+                return {session_files.PLAN: state.plan, **await self._provided()}
             case WorkflowPhase.REVIEW:
                 return {session_files.PLAN: state.plan, "the code": format_code_files(state.code)}
             case _:
@@ -196,7 +214,16 @@ class ResponseStage:
                 review = session_files.stage_path(
                     WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, iteration - 1
                 )
-                return {review: state.review, issues: notes.text if notes else None}
+                texts = {review: state.review, issues: notes.text if notes else None}
+                return {**texts, **await self._provided()}
+
+    async def _provided(self) -> dict[str, str | None]:
+        """Returns the files that came with the response, as an approver gets them."""
+        folder = session_files.code_folder(self.ctx.iteration)
+        return {
+            f"{folder}/{path}": await provided_text(self.ctx, path, text)
+            for path, text in self.files.items()
+        }
 
     @property
     def _state(self) -> SessionState:

@@ -1,0 +1,151 @@
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.profiles import ProcessingResult, WorkflowPhase, WorkflowStatus
+from signoff.profiles.profile_calls import (
+    ProfileError,
+    create_prompt,
+    process_response,
+    standards_config,
+)
+from tests.unit.profiles.session_fixture import ProbeProfile
+
+PHASES = [
+    WorkflowPhase.PLAN,
+    WorkflowPhase.GENERATE,
+    WorkflowPhase.REVIEW,
+    WorkflowPhase.REVISE,
+]
+
+
+def misbehaving(behavior: Callable[..., Any]) -> ProbeProfile:
+    """Returns a profile whose methods all do the same."""
+    methods = [name for name in dir(ProbeProfile) if name.startswith(("generate_", "process_"))]
+    body = dict.fromkeys([*methods, "get_standards_config"], lambda _self, arg: behavior(arg))
+    return type("Misbehaving", (ProbeProfile,), body)()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_each_phase_has_its_own_methods(phase: WorkflowPhase) -> None:
+    """A prompt of the wrong phase would be sent to the wrong provider."""
+    begin = {"plan": "Plan", "generate": "Write", "review": "Review", "revise": "Revise"}
+
+    text = create_prompt(ProbeProfile(), phase, {"subject": "the sea"})
+    result = process_response(ProbeProfile(), phase, "waves")
+
+    assert text.startswith(begin[phase])
+    assert (result.write_plan is not None) == (phase in ("generate", "revise"))
+
+
+def test_feedback_is_part_of_the_context_of_a_prompt_only_if_there_is_any() -> None:
+    """A profile looks for it with `in`."""
+    contexts: list[Mapping[str, Any]] = []
+
+    def remember(context: Mapping[str, Any]) -> str:
+        contexts.append(context)
+        return "a prompt"
+
+    profile = misbehaving(remember)
+    create_prompt(profile, WorkflowPhase.PLAN, {"a": 1})
+    create_prompt(profile, WorkflowPhase.PLAN, {"a": 1}, "vague")
+
+    assert contexts == [{"a": 1}, {"a": 1, "approval_feedback": "vague"}]
+
+
+def test_a_profile_cannot_change_the_context() -> None:
+    """The next stage gets the context that the session was started with."""
+    context = {"a": 1}
+
+    create_prompt(misbehaving(lambda own: own.clear() or "x"), WorkflowPhase.PLAN, context)
+    standards_config(misbehaving(lambda own: own.clear() or {}), context)
+
+    assert context == {"a": 1}
+
+
+@pytest.mark.parametrize("value", [None, 7, b"bytes", "", " \n"])
+def test_a_prompt_must_be_a_text(value: Any) -> None:
+    """A provider would be paid for an empty prompt."""
+    profile = misbehaving(lambda _context: value)
+
+    with pytest.raises(ProfileError, match=r"Misbehaving\.generate_review_prompt must return"):
+        create_prompt(profile, WorkflowPhase.REVIEW, {})
+
+
+@pytest.mark.parametrize("value", [None, "text", {"status": "success"}])
+def test_a_response_is_processed_to_a_result(value: Any) -> None:
+    """What is no result says nothing about the files."""
+    profile = misbehaving(lambda _content: value)
+
+    with pytest.raises(ProfileError, match=r"Misbehaving\.process_planning_response must return"):
+        process_response(profile, WorkflowPhase.PLAN, "text")
+
+
+def test_the_standards_are_configured_by_a_mapping() -> None:
+    """None is what a forgotten return gives."""
+    with pytest.raises(ProfileError, match="get_standards_config must return a mapping, not None"):
+        standards_config(misbehaving(lambda _context: None), {})
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no table"), RecursionError("too deep"), SystemExit(3)], ids=repr
+)
+def test_whatever_a_profile_raises_names_the_profile_and_the_method(error: BaseException) -> None:
+    """The author has to find the place; the program must not exit."""
+    profile = misbehaving(lambda _arg: _raise(error))
+
+    with pytest.raises(ProfileError, match=r"Misbehaving\.generate_planning_prompt failed: ") as e:
+        create_prompt(profile, WorkflowPhase.PLAN, {})
+
+    assert type(error).__name__ in str(e.value)
+
+
+def test_an_interrupt_is_not_an_error_of_the_profile() -> None:
+    """Ctrl-C ends the program, whatever it is doing."""
+    with pytest.raises(KeyboardInterrupt):
+        create_prompt(misbehaving(lambda _arg: _raise(KeyboardInterrupt())), WorkflowPhase.PLAN, {})
+
+
+@pytest.mark.parametrize("path", ["notes.txt", "module.py"])
+def test_a_profile_that_writes_a_file_is_refused(tmp_path: Path, path: str) -> None:
+    """The engine writes all files."""
+    target = tmp_path / path
+    profile = misbehaving(lambda _arg: target.write_text("x"))
+
+    with pytest.raises(ProfileError, match="profiles do no I/O") as error:
+        process_response(profile, WorkflowPhase.GENERATE, "text")
+
+    assert path in str(error.value)
+    assert not target.exists()
+
+
+def test_a_profile_may_import_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heavy imports belong into the method that needs them."""
+    (tmp_path / "lazily_imported_by_profile.py").write_text("PROMPT = 'from a module'")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def lazy(_context: Any) -> str:
+        import lazily_imported_by_profile  # type: ignore[import-not-found]
+
+        return str(lazily_imported_by_profile.PROMPT)
+
+    assert create_prompt(misbehaving(lazy), WorkflowPhase.PLAN, {}) == "from a module"
+    sys.modules.pop("lazily_imported_by_profile")
+
+
+def test_a_result_may_be_created_in_a_profile() -> None:
+    """Even the first use of a model, which loads much, happens there."""
+    profile = misbehaving(lambda _content: ProcessingResult(status=WorkflowStatus.SUCCESS))
+
+    result = process_response(profile, WorkflowPhase.REVIEW, "text")
+
+    assert result.status is WorkflowStatus.SUCCESS

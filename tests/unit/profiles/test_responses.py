@@ -1,0 +1,487 @@
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.profiles import (
+    AIProviderResult,
+    ProcessingResult,
+    WorkflowProfile,
+    WorkflowStatus,
+    find_code_files,
+)
+from tests.unit.profiles.session_fixture import (
+    PENDING,
+    ProbeProfile,
+    SessionFixture,
+    agent,
+    register_approver,
+    register_provider,
+    review,
+    writes,
+)
+
+SKIP = {"default_approver": "skip"}
+CODE = "iteration-1/code"
+
+
+class CodeProfile(ProbeProfile):
+    """Reads files from code blocks, as the shipped profiles do."""
+
+    def process_generation_response(self, content: str) -> ProcessingResult:
+        return writes(*find_code_files(content).items())
+
+    process_revision_response = process_generation_response
+
+
+def automatic(
+    folder: Path, profile: type[WorkflowProfile] = ProbeProfile, **settings: Any
+) -> SessionFixture:
+    return SessionFixture(
+        folder, profile, approval=SKIP, providers={"default": "claude"}, **settings
+    )
+
+
+def at_review(folder: Path, response: str, **settings: Any) -> SessionFixture:
+    """Returns a session that waits with that review, given by its reviewer."""
+    approval = {**SKIP, "stages": {"review.response": "manual"}}
+    session = SessionFixture(folder, approval=approval, providers={"default": "claude"}, **settings)
+    session.start(claude=agent("a plan", "waves", response))
+    assert session.step == "review.response"
+    return session
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"a plan\n",
+        b"a plan\r\nwith lines\r\n",
+        b"\xef\xbb\xbfa plan\n",
+        "d\u00e9j\u00e0 vu".encode(),
+    ],
+    ids=["plain", "CRLF", "BOM", "no newline"],
+)
+def test_the_plan_hash_is_that_of_the_bytes_of_the_approved_file(
+    tmp_path: Path, data: bytes
+) -> None:
+    """`sha256sum` must give the same."""
+    session = SessionFixture(tmp_path, approval={"stages": {"plan.prompt": "skip"}})
+    session.start()
+    file = session.folder / "iteration-1/planning-response.md"
+    file.write_bytes(data)
+
+    state = session.approve()
+
+    assert state.plan_hash == hashlib.sha256(data).hexdigest()
+    assert (session.folder / "plan.md").read_bytes() == data
+    assert file.read_bytes() == data
+    assert state.plan_approved
+
+
+def test_edits_after_the_approval_do_not_count(tmp_path: Path) -> None:
+    """What was approved is recorded; the file is the user's."""
+    session = SessionFixture(tmp_path, approval={"stages": {"plan.prompt": "skip"}})
+    session.start()
+    session.write("iteration-1/planning-response.md", "approved\n")
+    session.record(True)
+    session.write("iteration-1/planning-response.md", "changed\n")
+
+    state = session.resume()
+
+    assert session.text("plan.md") == "approved\n"
+    assert state.plan_hash == hashlib.sha256(b"approved\n").hexdigest()
+
+
+def test_each_generated_file_is_an_artifact_with_its_hash(tmp_path: Path) -> None:
+    """A user can check that a file is what the model wrote."""
+
+    class TwoFiles(ProbeProfile):
+        def process_generation_response(self, content: str) -> ProcessingResult:
+            return writes(("a.txt", content), ("sub\\b.txt", "b"))
+
+    approval = {**SKIP, "stages": {"review.prompt": "manual"}}
+    session = SessionFixture(tmp_path, TwoFiles, approval=approval, providers={"default": "claude"})
+
+    state = session.start(claude=agent("a plan", "waves"))
+
+    assert [(each.path, each.sha256) for each in state.artifacts] == [
+        (f"{CODE}/a.txt", hashlib.sha256(b"waves").hexdigest()),
+        (f"{CODE}/sub/b.txt", hashlib.sha256(b"b").hexdigest()),
+    ]
+    assert {(each.phase, each.iteration) for each in state.artifacts} == {("generate", 1)}
+    assert session.text(f"{CODE}/sub/b.txt") == "b"
+
+
+BAD_PLANS: dict[str, list[tuple[str, str]]] = {
+    "no file": [],
+    "absolute": [("ok.txt", "x"), ("/etc/passwd", "x")],
+    "parent": [("ok.txt", "x"), ("../../x.txt", "x")],
+    "backslash parent": [("ok.txt", "x"), ("..\\x.txt", "x")],
+    "drive": [("ok.txt", "x"), ("C:\\x.txt", "x")],
+    "UNC": [("ok.txt", "x"), ("\\\\host\\x.txt", "x")],
+    "dot file": [("ok.txt", "x"), (".bashrc", "x")],
+    "dot folder": [("ok.txt", "x"), (".git/config", "x")],
+    "dot segment": [("ok.txt", "x"), ("a/./b.txt", "x")],
+    "empty segment": [("ok.txt", "x"), ("a//b.txt", "x")],
+    "folder": [("ok.txt", "x"), ("a/", "x")],
+    "empty": [("ok.txt", "x"), ("", "x")],
+    "control character": [("ok.txt", "x"), ("a\nb.txt", "x")],
+    "twice": [("ok.txt", "x"), ("ok.txt", "y")],
+    "twice by case": [("ok.txt", "x"), ("OK.txt", "y")],
+    "twice by slashes": [("a/b.txt", "x"), ("a\\b.txt", "y")],
+    "file and folder": [("a", "x"), ("a/b.txt", "y")],
+}
+
+
+@pytest.mark.parametrize("case", list(BAD_PLANS))
+def test_a_bad_write_plan_writes_nothing_and_waits_for_a_fixed_file(
+    tmp_path: Path, case: str
+) -> None:
+    """Half of the files would be worse than none."""
+
+    class Bad(ProbeProfile):
+        def process_generation_response(self, content: str) -> ProcessingResult:
+            return writes(("ok.txt", content)) if "fixed" in content else writes(*BAD_PLANS[case])
+
+    approval = {**SKIP, "stages": {"review.prompt": "manual"}}
+    session = SessionFixture(tmp_path, Bad, approval=approval, providers={"default": "claude"})
+
+    state = session.start(claude=agent("a plan", "waves"))
+
+    assert (session.status, session.step) == (Status.WAITING, "generate.response")
+    assert state.last_error
+    assert state.artifacts == []
+    assert not (session.folder / CODE).exists()
+    state = session.approve("fixed\n")
+    assert (session.step, state.last_error) == ("review.prompt", None)
+    assert session.text(f"{CODE}/ok.txt") == "fixed\n"
+
+
+BAD_CODE = {
+    "no code": "I could not do it.",
+    "unclosed": "**a.py**\n\n```python\nx = 1\n",
+    "two of one name": "**a.py**\n\n```\n1\n```\n\n**a.py**\n\n```\n2\n```\n",
+    "nested": "**a.md**\n\n```\n```python\nx\n```\n```\n",
+    "large": "word " * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("case", list(BAD_CODE))
+def test_a_response_whose_files_cannot_be_read_waits_with_the_reason(
+    tmp_path: Path, case: str
+) -> None:
+    """The session stays usable: a rejection asks the provider once more."""
+    session = automatic(tmp_path, CodeProfile)
+    coder = agent("a plan", BAD_CODE[case], "**a.py**\n\n```\nx = 1\n```\n", review("PASS"))
+
+    state = session.start(claude=coder)
+
+    assert (session.status, session.step) == (Status.WAITING, "generate.response")
+    assert state.last_error
+    assert not (session.folder / CODE).exists()
+    state = session.reject("name each file")
+    assert session.text("iteration-1/generation-response.md").startswith("**a.py**")
+    assert (session.step, state.approval_feedback) == ("generate.response", "name each file")
+    assert session.approve().status is WorkflowStatus.SUCCESS
+    assert session.text(f"{CODE}/a.py") == "x = 1\n"
+
+
+def _raise(_outside: Path) -> Any:
+    raise ValueError("no table")
+
+
+BEHAVIORS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "raises": (_raise, "no table"),
+    "returns None": (lambda _outside: None, "None"),
+    "fails": (
+        lambda _outside: ProcessingResult(status=WorkflowStatus.FAILED, error_message="no key"),
+        "no key",
+    ),
+    "writes": (lambda outside: outside.write_text("x"), "profiles do no I/O"),
+}
+
+
+@pytest.mark.parametrize("stage", ["plan", "generate", "review"])
+@pytest.mark.parametrize("behavior", list(BEHAVIORS))
+def test_a_profile_that_cannot_process_a_response_makes_the_session_wait(
+    tmp_path: Path, stage: str, behavior: str
+) -> None:
+    """The user learns why, nothing is written, and a fixed file is taken."""
+    outside = tmp_path / "outside.py"
+
+    misbehave, problem = BEHAVIORS[behavior]
+
+    class Bad(ProbeProfile):
+        def process_planning_response(self, content: str) -> ProcessingResult:
+            return self._process("plan", content)
+
+        def process_generation_response(self, content: str) -> ProcessingResult:
+            return self._process("generate", content)
+
+        def process_review_response(self, content: str) -> ProcessingResult:
+            return self._process("review", content)
+
+        def _process(self, phase: str, content: str) -> ProcessingResult:
+            if phase == stage and "fixed" not in content:
+                return misbehave(outside)  # type: ignore[no-any-return]
+            return writes(("poem.txt", content))
+
+    session = automatic(tmp_path, Bad)
+    answers = {"plan": "a plan", "generate": "waves", "review": review("PASS")}
+    state = session.start(claude=agent(*answers.values()))
+
+    assert (session.status, session.step) == (Status.WAITING, f"{stage}.response")
+    assert problem in (state.last_error or "")
+    assert not outside.exists()
+    state = session.approve(f"fixed\n{answers[stage]}")
+    assert (state.status, state.last_error) == ("success", None)
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_plan_is_no_plan(tmp_path: Path, text: str) -> None:
+    """A gate that is skipped must not turn nothing into an approved plan."""
+    session = SessionFixture(tmp_path, approval=SKIP)
+    session.start()
+
+    state = session.approve(text)
+
+    assert (session.step, state.last_error) == ("plan.response", "the response is empty")
+    assert (state.plan_hash, "plan.md" in session.files) == (None, False)
+
+
+def test_files_of_a_provider_are_written_and_shown_in_the_response(tmp_path: Path) -> None:
+    """The response file is what a human and an approver see."""
+    calls = register_approver("probe-approver", PENDING)
+    files: dict[str, str | None] = {"a.txt": "waves", "b/c.txt": "foam"}
+    register_provider("writer", lambda _prompt, _context: AIProviderResult(files=files))
+    approval = {**SKIP, "stages": {"generate.response": "probe-approver"}}
+    session = SessionFixture(tmp_path, approval=approval, providers={"generator": "writer"})
+    session.start()
+
+    session.approve("a plan\n")
+
+    judged = calls[0]["files"]
+    response = "iteration-1/generation-response.md"
+    assert list(judged) == [response, "plan.md", f"{CODE}/a.txt", f"{CODE}/b/c.txt"]
+    assert judged[f"{CODE}/b/c.txt"] == "foam"
+    assert "foam" in session.text(response)
+    session.approve()
+    assert session.text(f"{CODE}/a.txt") == "waves"
+    assert session.text(f"{CODE}/b/c.txt") == "foam"
+    assert f"{CODE}/poem.txt" not in session.files
+
+
+def test_an_edited_response_replaces_the_files_that_came_with_it(tmp_path: Path) -> None:
+    """Otherwise a bad path of the provider's could never be fixed."""
+    files: dict[str, str | None] = {"../a.txt": "waves"}
+    register_provider("writer", lambda _p, _c: AIProviderResult(files=files, response="done"))
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"generator": "writer"})
+    session.start()
+    state = session.approve("a plan\n")
+    assert "../a.txt" in (state.last_error or "")
+    assert "../a.txt" in (session.approve().last_error or "")
+
+    session.approve("my own waves\n")
+
+    assert session.step == "review.response"
+    assert session.text(f"{CODE}/poem.txt") == "my own waves\n"
+
+
+def test_a_file_that_a_provider_wrote_itself_is_read_from_its_place(tmp_path: Path) -> None:
+    """Such a provider returns no text of it."""
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"generator": "writer"})
+
+    def write(_prompt: str, _context: Mapping[str, Any]) -> AIProviderResult:
+        session.write(f"{CODE}/a.txt", "written")
+        return AIProviderResult(files={"a.txt": None}, response="done")
+
+    register_provider("writer", write)
+    session.start()
+
+    state = session.approve("a plan\n")
+
+    assert session.step == "review.response"
+    assert [each.sha256 for each in state.artifacts] == [hashlib.sha256(b"written").hexdigest()]
+
+
+@pytest.mark.parametrize("path", ["missing.txt", "../../../secret.txt", "/etc/hostname"])
+def test_a_file_that_a_provider_did_not_write_makes_the_session_wait(
+    tmp_path: Path, path: str
+) -> None:
+    """A claim is not a file, and only the code folder is looked into."""
+    register_provider("writer", lambda _p, _c: AIProviderResult(files={path: None}, response="x"))
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"generator": "writer"})
+    session.start()
+
+    state = session.approve("a plan\n")
+
+    assert session.step == "generate.response"
+    assert path in (state.last_error or "")
+    assert state.artifacts == []
+
+
+UNREADABLE = {
+    "no block": "Looks good to me.",
+    "unclosed": review("PASS").replace("\n@@@\n", "\n"),
+    "unknown verdict": review("MAYBE"),
+    "negative": review("FAIL", -1),
+    "missing field": review("PASS").replace("missing_inputs: 0\n", ""),
+    "PASS with critical issues": review("PASS", 2, 1),
+    "FAIL without a reason": review("FAIL"),
+    "more critical than total": review("FAIL", 1, 2),
+}
+
+
+@pytest.mark.parametrize("case", list(UNREADABLE))
+def test_a_verdict_that_cannot_be_read_or_true_causes_no_transition(
+    tmp_path: Path, case: str
+) -> None:
+    """Neither completing nor revising on trust: the user fixes the file."""
+    session = at_review(tmp_path, UNREADABLE[case])
+
+    state = session.approve()
+
+    assert (session.status, session.step) == (Status.WAITING, "review.response")
+    assert state.last_error
+    assert (state.review_hash, state.review_approved, state.current_iteration) == (None, False, 1)
+    state = session.approve(review("PASS"))
+    assert (state.status, state.phase, state.stage) == ("success", "complete", None)
+    assert state.review_approved
+    assert state.metadata == {"verdict": "PASS"}
+
+
+def test_the_verdict_in_the_metadata_of_a_profile_counts(tmp_path: Path) -> None:
+    """A profile may read a format of its own."""
+
+    class Own(ProbeProfile):
+        def process_review_response(self, content: str) -> ProcessingResult:
+            verdict = "pass" if "fine" in content else "perhaps"
+            return ProcessingResult(status=WorkflowStatus.SUCCESS, metadata={"verdict": verdict})
+
+    session = automatic(tmp_path, Own)
+
+    state = session.start(claude=agent("a plan", "waves", "unsure"))
+
+    assert session.step == "review.response"
+    assert "'perhaps'" in (state.last_error or "")
+    assert session.approve("fine").status is WorkflowStatus.SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("response", "stated"), [(review("FAIL", 1), "FAIL"), ("unreadable", None)]
+)
+def test_a_user_completes_against_the_verdict_and_that_is_recorded(
+    tmp_path: Path, response: str, stated: str | None
+) -> None:
+    """An override must never look like a passed review."""
+    session = at_review(tmp_path, response)
+
+    state = session.approve(command="approve_complete", text="good enough")
+
+    assert state.status is WorkflowStatus.SUCCESS
+    assert state.metadata["overrides"] == [
+        {
+            "iteration": 1,
+            "verdict": stated,
+            "decided": "PASS",
+            "by": "ann",
+            "reason": "good enough",
+        }
+    ]
+
+
+def test_a_user_revises_against_the_verdict_and_the_reason_reaches_the_reviser(
+    tmp_path: Path,
+) -> None:
+    """Human input reaches the next prompt."""
+    approval = {**SKIP, "stages": {"review.response": "manual", "revise.prompt": "manual"}}
+    session = SessionFixture(tmp_path, approval=approval, providers={"default": "claude"})
+    session.start(claude=agent("a plan", "waves", review("PASS")))
+
+    state = session.approve(command="approve_revise", text="make it rhyme")
+
+    assert (session.step, state.current_iteration) == ("revise.prompt", 2)
+    assert "make it rhyme" in session.text("iteration-2/revision-prompt.md")
+    assert [each["decided"] for each in state.metadata["overrides"]] == ["FAIL"]
+
+
+def test_agreeing_with_the_verdict_is_no_override(tmp_path: Path) -> None:
+    """`--complete` on a passed review overrules nothing."""
+    session = at_review(tmp_path, review("PASS"))
+
+    state = session.approve(command="approve_complete")
+
+    assert state.status is WorkflowStatus.SUCCESS
+    assert "overrides" not in state.metadata
+
+
+@pytest.mark.parametrize("command", ["approve_complete", "approve_revise", "cancel", "nonsense"])
+def test_a_command_without_a_transition_leads_nowhere(tmp_path: Path, command: str) -> None:
+    """Whatever surface sends it, the table decides."""
+    session = SessionFixture(tmp_path, approval=SKIP)
+    session.start()
+
+    state = session.approve("a plan\n", command=command)
+
+    assert session.step == "plan.response"
+    assert command in (state.last_error or "")
+    assert state.plan_hash is None
+
+
+@pytest.mark.parametrize("command", ["reject", "cancel", "init"])
+def test_only_an_approval_decides_a_review(tmp_path: Path, command: str) -> None:
+    """A command that does something else must not be taken for a failed review."""
+    session = at_review(tmp_path, review("PASS"))
+
+    state = session.approve(command=command)
+
+    assert session.step == "review.response"
+    assert command in (state.last_error or "")
+    assert state.metadata == {}
+
+
+def test_a_revision_keeps_the_files_it_leaves_out(tmp_path: Path) -> None:
+    """Each iteration's folder holds the whole code."""
+
+    class Parts(ProbeProfile):
+        def process_generation_response(self, content: str) -> ProcessingResult:
+            return writes(("a.txt", "a1"), ("b.txt", "b1"))
+
+        def process_revision_response(self, content: str) -> ProcessingResult:
+            return writes(("b.txt", "b2"), ("revision-issues.md", "accepted: all"))
+
+    session = automatic(tmp_path, Parts)
+
+    state = session.start(
+        claude=agent("a plan", "code", review("FAIL", 1), "revised", review("PASS"))
+    )
+
+    assert state.status is WorkflowStatus.SUCCESS
+    assert session.text("iteration-2/code/a.txt") == "a1"
+    assert session.text("iteration-2/code/b.txt") == "b2"
+    assert session.text("iteration-2/revision-issues.md") == "accepted: all"
+    assert session.text("iteration-1/code/b.txt") == "b1"
+    assert [each.path for each in state.artifacts if each.iteration == 2] == [
+        "iteration-2/code/a.txt",
+        "iteration-2/code/b.txt",
+    ]
+    assert {each.phase for each in state.artifacts if each.iteration == 2} == {"revise"}
+
+
+def test_the_gate_of_a_revision_reads_the_notes_of_the_reviser(tmp_path: Path) -> None:
+    """Whether a finding was rejected for a good reason is part of the question."""
+    calls = register_approver("probe-approver", PENDING)
+    approval = {**SKIP, "stages": {"revise.response": "probe-approver"}}
+    providers = {"default": "claude", "reviser": "manual"}
+    session = SessionFixture(tmp_path, approval=approval, providers=providers)
+    session.start(claude=agent("a plan", "waves", review("FAIL", 1)))
+    session.write("iteration-2/revision-issues.md", "rejected: a matter of taste\n")
+
+    session.approve("foam\n")
+
+    files = calls[0]["files"]
+    assert files["iteration-2/revision-issues.md"] == "rejected: a matter of taste\n"
+    assert files["iteration-1/review-response.md"] == review("FAIL", 1)
