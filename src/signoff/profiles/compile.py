@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,7 @@ def _source(
     }
 
 
+@cache
 def _code_digest(profile_class: type[WorkflowProfile]) -> str:
     try:
         return text_digest(inspect.getsource(profile_class))
