@@ -160,8 +160,10 @@ ROWS = (
     Row("W6", "signoff --version, over bare Python", "version_s", "s", None, Target(at_most=0.07)),
     Row("W6", "signoff runs, over bare Python", "runs_s", "s", None, Target(at_most=0.15)),
     Row("W6", "signoff show, over bare Python", "show_s", "s", None, Target(at_most=0.22)),
-    Row("W6", "signoff validate of a flow", "validate_s", "s", None, Target(at_most=0.33)),
-    Row("W6", "signoff run of it, to its first call", "run_s", "s", None, Target(at_most=0.42)),
+    Row("W6", "signoff validate, over bare Python", "validate_s", "s", None, Target(at_most=0.33)),
+    Row(
+        "W6", "signoff run, to its first call, over bare", "run_s", "s", None, Target(at_most=0.42)
+    ),
     Row(
         "W7",
         "2,000 steps over 20 KB: per step at 2,000 over at 500",

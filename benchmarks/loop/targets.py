@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 Sums = Mapping[str, float]
@@ -19,33 +20,52 @@ class LoopTarget:
     met: Callable[[float], bool]
     unit: str = ""
 
-    def judged(self, naive: Sums, signoff: Sums) -> dict[str, Any]:
-        """Returns the target with its value and whether it was met."""
-        value = self.value(naive, signoff)
-        return {
-            "target": self.title,
-            "bound": self.bound,
-            "value": f"{value:g}{self.unit}",
-            "met": self.met(value),
-        }
+    def judged(self, pairs: Sequence[tuple[Sums, Sums]]) -> dict[str, Any]:
+        """Returns the target with its mean value over pairs of sums, and whether that meets it.
+
+        A pair has the sums of the naive loop and of signoff with one seed.
+        """
+        values = [self.value(naive, signoff) for naive, signoff in pairs]
+        mean = sum(values) / len(values)
+        figures = {"mean": mean, "min": min(values), "max": max(values)}
+        texts = {name: f"{round(value, 1):g}{self.unit}" for name, value in figures.items()}
+        return {"target": self.title, "bound": self.bound, **texts, "met": self.met(mean)}
 
 
-def _saved(figure: str) -> Callable[[Sums, Sums], float]:
+def _saved(figure: Callable[[Sums], float]) -> Callable[[Sums, Sums], float]:
     def percent(naive: Sums, signoff: Sums) -> float:
-        return round(100 * (1 - signoff[figure] / naive[figure]), 1)
+        return 100 * (1 - figure(signoff) / figure(naive))
 
     return percent
 
 
-def _input_saved(naive: Sums, signoff: Sums) -> float:
-    """Compares what is paid in full; what a cache holds costs a tenth to a half."""
-    paid = [each["tokens_in"] - each["cached"] for each in (naive, signoff)]
-    return round(100 * (1 - paid[1] / paid[0]), 1)
+CACHE_PRICE = 0.1
+"""What a cached input token costs, compared with another one: a common price."""
+
+
+def input_price(sums: Sums) -> float:
+    """Returns what the input costs, in tokens at the full price."""
+    return sums["tokens_in"] - (1 - CACHE_PRICE) * sums["cached"]
 
 
 TARGETS = (
-    LoopTarget("fewer input tokens than naive", "40 %", _input_saved, lambda x: x >= 40, " %"),
-    LoopTarget("fewer calls than naive", "30 %", _saved("calls"), lambda x: x >= 30, " %"),
+    LoopTarget(
+        "fewer input tokens than naive, a cached one counted as a tenth",
+        "40 %",
+        _saved(input_price),
+        lambda x: x >= 40,
+        " %",
+    ),
+    LoopTarget(
+        "fewer input tokens than naive, a cached one counted as one",
+        "40 %",
+        _saved(itemgetter("tokens_in")),
+        lambda x: x >= 40,
+        " %",
+    ),
+    LoopTarget(
+        "fewer calls than naive", "30 %", _saved(itemgetter("calls")), lambda x: x >= 30, " %"
+    ),
     LoopTarget(
         "defects left compared with naive",
         "at most 0",

@@ -3,6 +3,7 @@
 Before Python 3.13, `@dataclass(frozen=True)` compiles six methods for each class. That takes
 half a millisecond, and a command defines about a hundred and fifty classes before it starts to
 work. `@light_dataclass` compiles only `__init__` and builds the other methods without a compiler.
+`@frozen_dataclass` also compiles the two methods that refuse changes.
 """
 
 from __future__ import annotations
@@ -21,12 +22,25 @@ def light_dataclass(*, frozen: bool = False, slots: bool = False) -> Callable[[t
     """Returns a decorator that makes a class a dataclass, which is equal and prints like any other.
 
     Only type checkers enforce `frozen`. At run time it adds a hash, but assignments are not
-    refused: use `dataclass` for what the code of users gets.
+    refused: use `frozen_dataclass` for what the code of users gets.
     """
 
+    return _decorator(dataclass(repr=False, eq=False, slots=slots), hashable=frozen)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def frozen_dataclass(*, slots: bool = False, kw_only: bool = False) -> Callable[[type[T]], type[T]]:
+    """Returns a decorator like `dataclass(frozen=True)`, for what the code of users gets."""
+    options = {"slots": slots, "kw_only": kw_only}
+    return _decorator(dataclass(repr=False, eq=False, frozen=True, **options), hashable=True)
+
+
+def _decorator(
+    define: Callable[[type[T]], type[T]], *, hashable: bool
+) -> Callable[[type[T]], type[T]]:
     def decorate(cls: type[T]) -> type[T]:
-        made = dataclass(repr=False, eq=False, slots=slots)(cls)
-        for name, method in _methods(made, frozen=frozen).items():
+        made = define(cls)
+        for name, method in _methods(made, hashable=hashable).items():
             # Like `dataclass`, keep the methods that the class defines itself.
             if name not in vars(cls):
                 setattr(made, name, method)
@@ -35,7 +49,7 @@ def light_dataclass(*, frozen: bool = False, slots: bool = False) -> Callable[[t
     return decorate
 
 
-def _methods(cls: type[Any], *, frozen: bool) -> dict[str, Any]:
+def _methods(cls: type[Any], *, hashable: bool) -> dict[str, Any]:
     key = _key(cls)
 
     def equals(self: object, other: object) -> bool:
@@ -44,7 +58,7 @@ def _methods(cls: type[Any], *, frozen: bool) -> dict[str, Any]:
     def hash_of(self: object) -> int:
         return hash(key(self))
 
-    return {"__repr__": _repr, "__eq__": equals, "__hash__": hash_of if frozen else None}
+    return {"__repr__": _repr, "__eq__": equals, "__hash__": hash_of if hashable else None}
 
 
 def _key(cls: type[Any]) -> Callable[[object], object]:

@@ -123,6 +123,10 @@ class DryRunPlan(Protocol):
         """What the table leaves out."""
 
     @property
+    def agents(self) -> Sequence[str]:
+        """The agents and roles that a run asks."""
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `run --dry-run --json`."""
 

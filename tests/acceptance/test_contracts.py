@@ -21,6 +21,10 @@ agents: {script: {kind: scripted, file: script.yaml}}
 roles: {strategist: script, writer: script, editor: script, domain_expert: script}
 """
 PLAN = "{step: strategic-planning, json: {goal: G, areas: [{id: m, chapter: 3, instruction: i}]}}"
+REVIEW = """
+type: review
+steps: [{name: review, agent: script, prompt: "Judge the title {{title}}."}]
+"""
 SAME = '"The sea was calm. The light still burned. He put it out and slept.\\n"'
 
 
@@ -223,3 +227,35 @@ def test_an_existing_sample_is_not_overwritten(
         runpy.run_path(str(editing.folder / "sample.py"), run_name="__main__")
 
     assert editing.rows("SELECT count(*) FROM books") == [(1,)]
+
+
+@pytest.mark.parametrize("command", [("run", "review.yaml", "--dry-run"), ("run", "review.yaml")])
+def test_a_missing_parameter_of_the_first_prompt_is_refused_before_a_run_starts(
+    example: ExampleProject, command: tuple[str, ...]
+) -> None:
+    """A dry run that calls such a plan valid is worth nothing."""
+    example.write("review.yaml", REVIEW)
+    example.write("script.yaml", "version: 1\nrules: [{step: review, text: fine}]\n")
+    example.write(".signoff/config.yaml", CONFIG)
+
+    refused = example.call(*command)
+
+    assert refused.code == 2
+    assert "parameter 'title': is missing" in refused.err
+    assert example.call("run", "review.yaml", "--dry-run", "-i", "title=Emma").code == 0
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "review.yaml", "-i", "title=E", "--dry-run"), ("validate",)]
+)
+def test_a_missing_file_of_a_scripted_agent_is_reported_without_a_run(
+    example: ExampleProject, command: tuple[str, ...]
+) -> None:
+    """Otherwise the first call of the run is the first to report it."""
+    example.write("review.yaml", REVIEW)
+    example.write(".signoff/config.yaml", CONFIG)
+
+    refused = example.call(*command)
+
+    assert refused.code == 2
+    assert "config.yaml:3: the answers in script.yaml cannot be read" in refused.out + refused.err

@@ -28,6 +28,8 @@ STEPS = (
     "  - {step: refine, loop_to: review}\n"
 )
 ASKS_A_HUMAN = f"convergence: {{plateau: 1, action: escalate}}\n{STEPS}"
+RESUME = "signoff resume one"
+RAISE = f"{RESUME} --limit calls=NUMBER"
 FIXED_LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
@@ -38,7 +40,7 @@ def prepare(project: FlowProject, flow: str = STEPS, *more: dict[str, Any]) -> N
     project.script(
         *more,
         author_writes(),
-        critic_finds("clear", issue(evidence="wide")),
+        critic_finds("clear", issue(evidence="wide", suggested_fix="Say how wide.")),
         judge_decides("REWRITE", bill="Fix it."),
         editor_replaces(),
     )
@@ -104,28 +106,31 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
 
 
 @pytest.mark.parametrize(
-    ("end", "code", "why"),
+    ("end", "code", "why", "commands"),
     [
-        (budget, 12, "the run's limit of 4 calls is reached."),
-        (failure, 1, "failed in step 'review': "),
-        (iteration_limit, 11, "2 iterations without approval."),
-        (no_convergence, 13, "not converging (plateau): "),
-        (human_stop, 14, "stopped by "),
-        (cancellation, 15, "cancelled: by the user."),
-        (fixed_loop_budget, 12, "the run's limit of 5 calls is reached."),
+        (budget, 12, "the run's limit of 4 calls is reached.", [RAISE]),
+        (failure, 1, "failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
+        (iteration_limit, 11, "2 iterations without approval.", [f"{RESUME} --adopt"]),
+        (no_convergence, 13, "not converging (plateau): ", []),
+        (human_stop, 14, "stopped by ", []),
+        (cancellation, 15, "cancelled: by the user.", []),
+        (fixed_loop_budget, 12, "the run's limit of 5 calls is reached.", [RAISE]),
     ],
 )
 def test_every_end_without_approval_leaves_the_best_reviewed_version(
-    flow_project: FlowProject, end: Any, code: int, why: str
+    flow_project: FlowProject, end: Any, code: int, why: str, commands: list[str]
 ) -> None:
-    """A user who paid for two rounds gets the better text, and why it was not approved."""
+    """A user who paid for two rounds gets the better text, what is wrong and how to continue."""
     done = end(flow_project)
 
     assert done.code == code, done.err
     assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
     status = flow_project.read("final/status.md")
     assert status.startswith(f"# Not approved\n\n{why}")
-    assert "It is wrong." in status
+    assert "): It is wrong.\n  quote: wide\n  suggested fix: Say how wide.\n" in status
+    _, _, section = status.partition("\n## To continue\n\n")
+    assert [line.partition(": ")[2] for line in section.splitlines()] == commands
+    assert all(line.removeprefix("- ") in done.out for line in section.splitlines())
     result = result_of(flow_project)
     assert (result["path"], result["approved"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
@@ -203,3 +208,50 @@ def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
     assert done.code == 10, done.err
     assert not (flow_project.run_dir / "final").exists()
     assert flow_project.call("show", "one", "--json").json["result"] is None
+
+
+def test_a_quiet_run_still_says_where_its_result_is(flow_project: FlowProject) -> None:
+    """-q hides the progress; the result is what the command was started for."""
+    prepare(flow_project, STEPS, critics_pass())
+
+    done = flow_project.run("--quiet")
+
+    assert done.err == ""
+    assert done.out.splitlines() == [
+        "✓ completed  one",
+        "  result: .signoff/runs/one/final/artifact.md",
+    ]
+
+
+def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) -> None:
+    """They were paid for, and help to finish the text by hand."""
+    serial = STEPS.replace("name: review", "name: review, execution: serial")
+    prepare(flow_project, serial)
+    flow_project.constraints("short", "clear", "late")
+    found = issue("MEDIUM", "wide", finding="Too long.", suggested_fix="Cut it.", location="line 1")
+    flow_project.script(author_writes(), critic_finds("short", found), critics_pass())
+
+    done = flow_project.run("--limit", "calls=3")
+
+    assert done.code == 12, done.err
+    status = flow_project.read("final/status.md")
+    assert "Step 'review' did not finish. It had these critiques of `artifact.md`:" in status
+    lines = [
+        "- [MEDIUM] short-001 (short, reviewed by claude): Too long.",
+        "  quote: wide",
+        "  at: line 1",
+        "  suggested fix: Cut it.",
+        "- clear, reviewed by claude: PASS",
+    ]
+    assert "\n".join(lines) in status
+    shown = flow_project.call("show", "one").out
+    assert "step 'review' did not finish; it had 2 critiques with 1 issue:" in shown
+    assert "  [MEDIUM] short-001 short: Too long." in shown
+    unfinished = result_of(flow_project)["unfinished"]
+    assert [each["constraint_id"] for each in unfinished] == ["short", "clear"]
+
+    resumed = flow_project.call("resume", "one", "--limit", "calls=9")
+
+    assert resumed.code == 0, resumed.err
+    assert "unfinished" not in result_of(flow_project)
+    assert "final/status.md" not in flow_project.names

@@ -129,9 +129,34 @@ def test_the_error_for_a_missing_goal_says_where_to_put_one(flow_project: FlowPr
     begin(flow_project)
 
     done = flow_project.call("run", "flow.yaml", "--name", "one")
+    checked = flow_project.call("validate", "flow.yaml")
+    complete = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml")
 
     assert (done.code, flow_project.calls) == (2, [])
     assert "--goal" in done.err
+    assert checked.code == 0, "the goal of a flow that is used for several texts is given later"
+    assert "there is no goal yet; a run needs one: the option `goal`" in checked.err
+    assert complete.err == ""
+
+
+def test_a_dry_run_warns_of_agents_that_are_not_ready(
+    flow_project: FlowProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan that is valid but cannot run is a surprise on the first use."""
+    begin(flow_project, FLOW.replace("name: draft", "name: draft, agent: anthropic"))
+    dry_run = ("run", "flow.yaml", "--goal", "goal.yaml", "--dry-run")
+
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    missing = flow_project.call(*dry_run)
+    as_json = flow_project.call(*dry_run, "--json")
+    flow_project.write_flow(FLOW)
+    ready = flow_project.call(*dry_run)
+
+    assert missing.code == 0
+    assert "warning: anthropic is not ready: ANTHROPIC_API_KEY" in missing.err
+    assert "signoff doctor" in missing.err
+    assert list(as_json.json["not_ready"]) == ["anthropic"], "the program claude is ready"
+    assert "not ready" not in ready.err
 
 
 def test_sources_outside_the_project_are_never_read(flow_project: FlowProject) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from benchmarks.loop import reading
-from benchmarks.loop.__main__ import run
+from benchmarks.loop.__main__ import run, targets_of
 from benchmarks.loop.artifacts import FEWEST, MOST, artifacts
 from benchmarks.loop.meter import CHARS_PER_TOKEN, LEAST_CACHED, Meter
 from benchmarks.loop.outcome import FIGURES
 from benchmarks.loop.simulation import Simulation
-from benchmarks.loop.targets import TARGETS
+from benchmarks.loop.targets import TARGETS, input_price
 from benchmarks.loop.virtual_time import run_in_virtual_time
 
 SEED = 7
@@ -36,6 +36,27 @@ def test_both_loops_end_with_fewer_defects_than_were_planted(report: dict[str, A
         assert loop["sum"]["calls"] == sum(each["calls"] for each in loop["by_round"])
         assert loop["sum"]["tokens_in"] > loop["sum"]["tokens_out"] > 0
     assert [each["target"] for each in report["targets"]] == [each.title for each in TARGETS]
+
+
+def test_targets_are_judged_by_the_means_over_seeds(report: dict[str, Any]) -> None:
+    """One lucky seed must not meet a target for all of them."""
+    naive, signoff = (report["loops"][name]["sum"] for name in ("naive", "signoff"))
+    worse = {**signoff, "calls": 2 * naive["calls"], "critical_reported": 1}
+    other = {"loops": {"naive": {"sum": naive}, "signoff": {"sum": worse}}}
+
+    judged = {each["target"]: each for each in targets_of([report, other])}
+
+    calls = judged["fewer calls than naive"]
+    assert (calls["min"], calls["met"]) == ("-100 %", False)
+    assert calls["max"] == next(
+        t["mean"] for t in report["targets"] if t["target"] == calls["target"]
+    )
+    assert not judged["approvals with a reported planted CRITICAL left"]["met"]
+
+
+def test_the_price_of_input_counts_a_cached_token_as_a_tenth() -> None:
+    """What a vendor charges, which is what a user saves."""
+    assert input_price({"tokens_in": 1_000, "cached": 400}) == pytest.approx(640)
 
 
 def test_the_same_seed_gives_the_same_figures(report: dict[str, Any]) -> None:

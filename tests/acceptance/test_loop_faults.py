@@ -380,7 +380,9 @@ workflow:
 def last_reading(flow_project: FlowProject, *rules: Rule) -> None:
     """Sets up a loop that reads `short` again only before the approval."""
     flow_project.write_flow(INCREMENTAL)
-    flow_project.constraints("clear", "short")
+    # Its rules are too long to be read along with others.
+    long_rule = f"  - {{id: length, text: '{'Be short. ' * 500}'}}\n"
+    flow_project.constraints("clear", "short", short=long_rule)
     flow_project.script(
         author_writes(),
         critic_finds("clear", issue(), contains=DRAFT),
@@ -443,7 +445,9 @@ def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(
 
     assert done.code == APPROVED, done.err
     assert flow_project.read("final/artifact.md") == "The sea ends.\n"
-    assert reviews(flow_project) == ["clear"] * 3 + ["short"] * 3
+    # The third time, one call is about both.
+    assert reviews(flow_project) == ["clear"] * 2 + ["short"] * 2
+    assert flow_project.call_fields("step").count("critique") == 5
 
 
 LINE = "The see of the many words is wide, deep, old and cold, and nobody knows its end.\n"
@@ -482,3 +486,25 @@ def test_five_hundred_findings(flow_project: FlowProject) -> None:
     assert done.code == LIMIT, done.err
     assert flow_project.read("final/status.md").count("[HIGH]") == 500
     assert flow_project.call_fields("step") == ["generate", "critique", "adjudicate", "refine"]
+
+
+def test_a_blocking_finding_after_hundreds_of_minor_ones(flow_project: FlowProject) -> None:
+    """A linter lists what it finds in the order of lines; the defect may come last."""
+    flow_project.write(
+        "rules.py",
+        "def check(text):\n"
+        "    minor = [{'finding': f'line {n}', 'severity': 'LOW'} for n in range(600)]\n"
+        "    return [*minor, {'finding': 'the last line', 'severity': 'CRITICAL'}]\n",
+    )
+    flow_project.write(
+        ".signoff/config.yaml", "agents:\n  linter: {kind: check, function: 'rules:check'}\n"
+    )
+    begin(flow_project, author_writes(), judge_decides("APPROVED"), editor_replaces())
+    flow_project.write_flow(FLOW.replace("AGENT", "linter", 1).replace("AGENT", "claude"))
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+    issues = flow_project.load("iterations/1/critiques/clear-linter.json")["issues"]
+    assert (len(issues), issues[0]["finding"]) == (500, "the last line")
+    assert "601 issues were reported; only the 500 most severe" in flow_project.call("show").out

@@ -4,7 +4,6 @@ import pytest
 
 from tests.acceptance.flow_project import (
     DRAFT,
-    FINAL,
     FlowProject,
     author_writes,
     critic_finds,
@@ -21,8 +20,9 @@ workflow:
   - {step: critique, name: review}
   - {step: adjudicate, name: judge}
   - {step: refine, name: fix, loop_to: review}
-adjudication: {instructions: Judge fairly.}
 """
+
+CLAUDE = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
 @pytest.fixture
@@ -40,22 +40,76 @@ def project(flow_project: FlowProject) -> FlowProject:
     return flow_project
 
 
-def test_the_prompts_of_a_run_are_those_that_were_sent(project: FlowProject) -> None:
-    """Each file of the run directory has one prompt, with the system prompt above it."""
+def sent_files(project: FlowProject, number: int) -> list[str]:
+    """Returns the prompts of a round as the run directory shows them."""
+    folder = project.run_dir / "iterations" / str(number)
+    return sorted(file.read_text() for file in folder.rglob("prompt_*.txt"))
+
+
+def test_the_prompts_of_a_run_are_those_that_were_sent(flow_project: FlowProject) -> None:
+    """Combined reviews, confirmations and retries included; nothing that no agent got."""
+    project = flow_project
+    project.write_flow(f"{FLOW}{CLAUDE}rereview: changed\nverify: {{agent: codex}}\n")
+    project.constraints("clear", "short")
+    project.script(
+        author_writes(),
+        critic_finds("clear", issue("HIGH"), contains=DRAFT),
+        critic_finds("short", issue("MEDIUM"), contains=DRAFT),
+        {"step": "verify", "text": '{"reason": "It is.", "confirmed": true}'},
+        critics_pass(),
+        judge_decides("REWRITE", bill="Fix it."),
+        editor_replaces(),
+    )
     done = project.run()
     assert done.code == 0, done.err
 
-    shown = project.call("prompts", "--run", "one", "--json")
-    plain = project.call("prompts", "--run", "one", "judge")
+    rounds = [project.call("prompts", "--run", "one", "--round", n, "--json") for n in ("1", "2")]
+    latest = project.call("prompts", "--run", "one", "--json")
+    plain = project.call("prompts", "--run", "one", "review")
 
-    assert shown.code == 0, shown.err
-    folder = project.run_dir / "iterations"
-    files = [file.read_text() for file in sorted(folder.rglob("prompt_*.txt"))]
-    assert [each["step"] for each in shown.json] == ["draft", "review", "judge", "fix"]
-    for each in shown.json:
-        assert any(each["prompt"] in text and each["system"] in text for text in files), each
-    assert FINAL in plain.out
-    assert "You are the judge of a review." in plain.out
+    for number, shown in enumerate(rounds, start=1):
+        sent = [f"[system]\n{each['system']}\n\n[prompt]\n{each['prompt']}" for each in shown.json]
+        assert sorted(sent) == sent_files(project, number)
+    assert [(each["step"], each["round"]) for each in latest.json] == [
+        ("draft", 1),
+        ("judge", 1),
+        ("fix", 1),
+        ("review", 2),
+    ], "the judge had nothing to decide in round 2"
+    assert "===== review, round 2, claude: Review against 'clear' and 'short': prompt" in plain.out
+    assert "Review the artifact against clear and short now." in plain.out
+    assert "(sent with a JSON schema for the answer" in plain.out
+    confirmed = [each for each in rounds[0].json if each["agents"] == ["codex"]]
+    assert [each["about"]["title"] for each in confirmed] == ["Confirm clear-001 of claude"]
+    critiques = "iterations/1/critiques"
+    assert f"{critiques}/prompt_verify_clear-001-claude_codex.txt" in project.names
+    assert f"{critiques}/reply_verify_clear-001-claude_codex.txt" in project.names
+
+
+def test_a_judge_is_told_once_what_held_its_approval_back(flow_project: FlowProject) -> None:
+    """It would otherwise approve round after round, and never learn why nothing happens."""
+    project = flow_project
+    project.write_flow(FLOW.replace("max_iterations: 2", "max_iterations: 3") + CLAUDE)
+    project.constraints("clear")
+    project.script(
+        author_writes(),
+        critic_finds("clear", issue("HIGH"), contains=DRAFT),
+        critic_finds("clear", issue("MEDIUM", evidence="wide")),
+        judge_decides("APPROVED", contains=DRAFT),
+        judge_decides("REWRITE", bill="Fix it."),
+        editor_replaces(times=1),
+        editor_replaces("wide", "wide and cold"),
+    )
+    project.run()
+    findings = project.call("policy", "explain", "one", "--json").json
+    (finding,) = [each["id"] for each in findings if each["severity"] == "HIGH"]
+
+    prompts = [
+        project.call("prompts", "--run", "one", "--round", number, "judge") for number in "123"
+    ]
+
+    told = f"did not count, because these findings of KNOWN blocked it: {finding} (HIGH)."
+    assert [told in each.out for each in prompts] == [False, True, False]
 
 
 def test_a_copied_template_can_be_changed_and_is_sent(project: FlowProject) -> None:
@@ -79,7 +133,8 @@ def test_a_copied_template_can_be_changed_and_is_sent(project: FlowProject) -> N
     assert done.code == 0, done.err
     assert "Be quick." in shown.out
     assert refused.code == 2
-    assert "fixer.md: unknown placeholder {{bill}} (valid: approved, bill_of_work" in refused.out
+    unknown = "own/fixer.md:1: unknown placeholder {{bill}} (did you mean {{bill_of_work}}? valid: "
+    assert unknown in refused.out
 
 
 def test_a_flow_or_a_run_has_to_be_named(project: FlowProject) -> None:
@@ -87,7 +142,9 @@ def test_a_flow_or_a_run_has_to_be_named(project: FlowProject) -> None:
     nothing = project.call("prompts")
     both = project.call("prompts", "flow.yaml", "fix", "--run", "one")
     wrong = project.call("prompts", "flow.yaml", "judges")
+    round_of_nothing = project.call("prompts", "flow.yaml", "--round", "1")
 
-    assert [each.code for each in (nothing, both, wrong)] == [2, 2, 2]
+    assert [each.code for each in (nothing, both, wrong, round_of_nothing)] == [2, 2, 2, 2]
     assert "name a flow" in nothing.err
+    assert "name a flow, a run (--run, with --round)" in round_of_nothing.err
     assert "unknown step 'judges'; valid names: judge, draft, review, fix" in wrong.err

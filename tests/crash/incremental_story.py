@@ -2,7 +2,8 @@
 
 The first round has a finding, a false alarm that another agent does not confirm, and a finding
 that the judge dismisses. The fix breaks another rule, which is noticed in the last reading before
-the approval: a human decides about it, and the judge pursues it.
+the approval: a human decides about it, and the judge pursues it. The rules of `short` are too long
+to be read along with others before; `kind` is read along.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def _project(root: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (root / "goal.yaml").write_text("goal: Write about the sea.\n")
     (root / "flow.yaml").write_text(FLOW)
-    for priority, name in enumerate(["clear", "short", "exact"], start=1):
-        rule = f"rules: [{{id: {name}-rule, text: 'Be good at {name}.'}}]\n"
+    for priority, name in enumerate(["clear", "short", "exact", "kind"], start=1):
+        more = " Use few words." * 300 if name == "short" else ""
+        rule = f"rules: [{{id: {name}-rule, text: 'Be good at {name}.{more}'}}]\n"
         text = f"id: {name}\npriority: {priority}\nsummary: Mind {name}.\n{rule}"
         (folder / f"{name}.yaml").write_text(text)
     return root

@@ -26,7 +26,7 @@ from signoff.store.rundir.files import RunFiles
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.replay.record import Until, dump
-from tests.unit.flows.harness import constraint, flow, passes, rules, step
+from tests.unit.flows.harness import constraint, fails, flow, issue, passes, rules, step
 
 NOTATIONS = Path(__file__).with_name("notations")
 
@@ -107,13 +107,37 @@ TRIP = Story(
     [("retry", "")],
 )
 
-STORIES = {"review": REVIEW, "trip": TRIP}
+REREAD = Story(
+    compile_flow(
+        flow(
+            [
+                step("generate", agent="author"),
+                step("critique", agent="critic"),
+                step("adjudicate", agent="policy"),
+                step("refine", agent="author", mode="rewrite", loop_to="critique"),
+            ],
+            [constraint("clear"), constraint("short")],
+            root=Path("project"),
+            kinds={"critic": "claude"},
+            rereview="changed",
+        ),
+        "reread",
+    ),
+    {
+        "author": ["Text.", "More text."],
+        "critic": [fails(issue("vague", evidence="Text.")), passes(), "what?", "what?", passes()],
+    },
+    [("pass", "")],
+)
+
+STORIES = {"review": REVIEW, "trip": TRIP, "reread": REREAD}
 
 POINTS: dict[str, dict[str, int]] = {
     "review-critic": {"answers": 0},
     "review-judge": {"answers": 1},
     "review-refine": {"answers": 2},
     "review-killed-4": {"answers": 0, "commits": 4},
+    "reread-critic": {"answers": 0},
     "trip-failed": {"answers": 0},
     "trip-killed-3": {"answers": 0, "commits": 3},
     "trip-killed-5": {"answers": 0, "commits": 5},

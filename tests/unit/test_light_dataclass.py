@@ -1,10 +1,10 @@
 """Light dataclasses behave like ordinary ones, but are quick to define."""
 
-from dataclasses import asdict, field, replace
+from dataclasses import FrozenInstanceError, asdict, field, replace
 
 import pytest
 
-from signoff.light_dataclass import light_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 
 @light_dataclass(frozen=True)
@@ -30,6 +30,14 @@ class Counter:
 
     count: int = 0
     next: object = None
+
+
+@frozen_dataclass(slots=True, kw_only=True)
+class Price:
+    """A class whose instances users get."""
+
+    usd: float
+    note: str = field(default="", compare=False)
 
 
 @light_dataclass(frozen=True)
@@ -81,3 +89,17 @@ def test_they_are_dataclasses() -> None:
     match Point(1, ("a",)):
         case Point(x, tags):
             assert (x, tags) == (1, ("a",))
+
+
+def test_what_users_get_refuses_changes() -> None:
+    """Users may not run a type checker, and a changed value would differ from the journal."""
+    price = Price(usd=1.5, note="x")
+
+    with pytest.raises(FrozenInstanceError):
+        price.usd = 2  # type: ignore[misc]  # the point of this test
+    with pytest.raises(FrozenInstanceError):
+        del price.usd
+    with pytest.raises(TypeError, match="positional"):
+        Price(1.5)  # type: ignore[call-arg]  # it takes keywords only
+    assert {price} == {Price(usd=1.5)}
+    assert repr(price) == "Price(usd=1.5, note='x')"

@@ -8,17 +8,17 @@ and may report its health and its models.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Remedy
 from signoff.runtime.ports import Agent, Capabilities, capabilities_of
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class Health:
     """Whether an agent can answer now."""
 
@@ -49,7 +49,7 @@ class HasModels(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class KnownAgent:
     """What is known about an agent before its first call: enough to compile a workflow."""
 

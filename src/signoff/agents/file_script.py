@@ -13,7 +13,7 @@ from signoff.agents.base import Health
 from signoff.agents.scripted import Delayed, ScriptedAgent, ScriptedAnswer
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentBadRequest, ConfigError
-from signoff.runtime.ports import Call
+from signoff.runtime.ports import Call, Capabilities
 
 
 class FileScript(ScriptedAgent):
@@ -22,6 +22,8 @@ class FileScript(ScriptedAgent):
     The first matching rule that is not used up answers. Uses are counted per run and include
     the calls of earlier processes, so a resumed run continues with the right rule.
     """
+
+    capabilities = Capabilities(edits_files=True, is_model=False, local_health=True)
 
     def __init__(self, *, file: str | Path) -> None:
         super().__init__()

@@ -25,8 +25,6 @@ SEVERITY_WORDS = {
 }
 """The severities of compilers and linters."""
 
-MAX_FINDINGS = 500
-"""No judge reads more; the summary has the full number."""
 MAX_EVIDENCE = 2_000
 
 _LINE = re.compile(
@@ -58,11 +56,9 @@ def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -
     """Returns the critique for findings, which are texts or mappings."""
     issues = [_issue(finding, number, source) for number, finding in enumerate(findings, 1)]
     count = len(issues)
-    if count > MAX_FINDINGS:
-        summary = f"{count} findings, the first {MAX_FINDINGS} of them listed"
     return {
         "overall": "FAIL" if issues else "PASS",
-        "issues": issues[:MAX_FINDINGS],
+        "issues": issues,
         "approved_sections": [],
         "summary": summary or ("1 finding" if count == 1 else f"{count or 'no'} findings"),
     }

@@ -225,21 +225,32 @@ def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     return asyncio.run(_check_all(settings))
 
 
+def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
+    """Returns the health of some agents, all checked at once and for a few seconds at most."""
+    import asyncio
+
+    return asyncio.run(_check(agents))
+
+
 async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+    agents = build_agents(settings)
+    # Agents that forward requests report the health of the others, so those are checked first
+    # and only once.
+    forwarding = {n: agent for n, agent in agents.items() if agent.capabilities.needs_agents}
+    direct = {n: agent for n, agent in agents.items() if n not in forwarding}
+    for group in (direct, forwarding):
+        for name, health in (await _check(group)).items():
+            agents[name].known_health = health
+    return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
+
+
+async def _check(agents: Mapping[str, object]) -> dict[str, Health]:
     import asyncio
 
     from signoff.agents.auto import check_health
 
-    agents = build_agents(settings)
-    # Agents that forward requests report the health of the others, so those are checked first
-    # and only once.
-    forwarding = [name for name in agents if agents[name].capabilities.needs_agents]
-    direct = [name for name in agents if name not in forwarding]
-    for names in (direct, forwarding):
-        results = await asyncio.gather(*(check_health(agents[name]) for name in names))
-        for name, health in zip(names, results, strict=True):
-            agents[name].known_health = health
-    return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
+    results = await asyncio.gather(*map(check_health, agents.values()))
+    return dict(zip(agents, results, strict=True))
 
 
 def unknown_kinds(settings: Settings) -> list[Problem]:
@@ -261,6 +272,22 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
     ]
 
 
+def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
+    """Yields a problem for each agent whose own files are missing or invalid, with its line."""
+    for name, agent in settings.agents.items():
+        factory = _known_factory(name, agent, root)
+        if factory is None or not capabilities_of(factory).local_health:
+            continue
+        import asyncio
+
+        try:
+            health = asyncio.run(health_of(factory(**agent.options)))
+        except TypeError as error:
+            health = Health(False, f"agents.{name}: {error}")
+        if not health.ready:
+            yield Problem(_agent_origin(settings, name, "file"), health.detail)
+
+
 def unknown_options(settings: Settings, root: Path) -> list[Problem]:
     """Returns a problem for each option that an agent's kind does not take, with its line."""
     from difflib import get_close_matches
@@ -280,15 +307,21 @@ def unknown_options(settings: Settings, root: Path) -> list[Problem]:
 
 
 def _option_names(name: str, agent: AgentSettings, root: Path) -> list[str] | None:
-    if ":" in agent.kind:
-        make_importable([root])
-    try:
-        factory = _factory(name, agent.kind)
-    except Exception:  # noqa: BLE001  # reported by `unknown_kinds` and `import_errors`
+    factory = _known_factory(name, agent, root)
+    if factory is None:
         return None
     injected = {"agents"} if capabilities_of(factory).needs_agents else set[str]()
     names = option_names(factory)
     return None if names is None else [each for each in names if each not in injected]
+
+
+def _known_factory(name: str, agent: AgentSettings, root: Path) -> plugins.AgentKind | None:
+    if ":" in agent.kind:
+        make_importable([root])
+    try:
+        return _factory(name, agent.kind)
+    except Exception:  # noqa: BLE001  # reported by `unknown_kinds` and `import_errors`
+        return None
 
 
 def roles_without_agent(settings: Settings) -> list[Problem]:

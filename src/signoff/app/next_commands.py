@@ -15,6 +15,7 @@ from signoff._extras import install_command
 from signoff.core.digest import SHORT
 from signoff.core.requests import AnswerForm, ItemState, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
+from signoff.notation import YAML_SUFFIXES
 from signoff.runtime.store_port import InboxItem
 
 
@@ -32,6 +33,20 @@ def next_command(remedy: fix.Remedy, run: str = "") -> str:
     """Returns what to do in a few words, and the exact command."""
     words = _WORDS[type(remedy)]
     return words(remedy, getattr(remedy, "run", "") or run)
+
+
+def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...]:
+    """Returns remedies with the file in which to raise the iteration limit, if there is one.
+
+    A workflow in Python may set the limit at any edge that closes a loop, so only the files of a
+    notation can be named.
+    """
+    if not target.endswith(YAML_SUFFIXES):
+        return tuple(found)
+    return tuple(
+        each.replaced(file=target) if isinstance(each, fix.RaiseIterations) else each
+        for each in found
+    )
 
 
 def format_option(option: fix.PassOption) -> str:

@@ -70,7 +70,9 @@ class Project:
         from signoff.store.rundir.projection import Projection
 
         make_importable([self.home.root])
-        projection = Projection(self.home.runs, self.store.reopen, layout_of=_layout_of)
+        projection = Projection(
+            self.home.runs, self.store.reopen, layout_of=_layout_of, next_steps=_next_steps
+        )
         engine = Engine(
             self.store,
             agents={**build_agents(self.settings.agents), **self.agents},
@@ -165,7 +167,9 @@ class Project:
         """Returns the writer of the run directories."""
         from signoff.store.rundir.directory import RunDirectory
 
-        return RunDirectory(self.home.runs, self.store, layout_of=_layout_of)
+        return RunDirectory(
+            self.home.runs, self.store, layout_of=_layout_of, next_steps=_next_steps
+        )
 
     def folder(self, run: str) -> Path:
         """Returns the folder of a run's readable files."""
@@ -180,6 +184,15 @@ def _layout_of(notation: str) -> Layout:
     found = plugins.notation(notation)
     layout: type[Layout] = plugins.load(found.layout) if found and found.layout else Layout
     return layout()
+
+
+def _next_steps(row: RunRow, state: RunState) -> list[str]:
+    """Returns the commands that continue a run that has stopped."""
+    from signoff.app.next_commands import next_commands, with_file
+    from signoff.core.stop_reason import remedies
+
+    found = remedies(row.name, state.status, state.stop_reason, state.due_at)
+    return next_commands(with_file(found, row.target))
 
 
 def open_project(

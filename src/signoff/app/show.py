@@ -10,6 +10,7 @@ from typing import Any
 from signoff import plugins
 from signoff.app.history import timeline_of
 from signoff.app.inbox import request_to_json
+from signoff.app.next_commands import with_file
 from signoff.app.project import Project
 from signoff.app.runs import current_row
 from signoff.core.outcome import Status
@@ -18,8 +19,8 @@ from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import YAML_SUFFIXES, RunReport
-from signoff.remedies import RaiseIterations, Remedy
+from signoff.notation import RunReport
+from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import StepVisit, Timeline
 from signoff.store.rundir.layout import EndView
@@ -64,14 +65,7 @@ class RunDetails:
         """How to continue the run; empty if it has ended for good."""
         row = self.row
         found = remedies(row.name, row.status, self.stop_reason, row.due_at)
-        # A workflow in Python may set the limit at any edge that closes a loop, so only the
-        # files of a notation can be named.
-        if self.notation_report is None or not row.target.endswith(YAML_SUFFIXES):
-            return found
-        return tuple(
-            each.replaced(file=row.target) if isinstance(each, RaiseIterations) else each
-            for each in found
-        )
+        return found if self.notation_report is None else with_file(found, row.target)
 
     @property
     def result(self) -> dict[str, Any] | None:

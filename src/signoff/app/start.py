@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.agents import unknown_kinds, unknown_options
+from signoff.app.agents import (
+    build_agents,
+    check_some,
+    unknown_kinds,
+    unknown_options,
+    unusable_files,
+)
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.project import Project, database_path, open_store
@@ -54,6 +60,15 @@ class StartPlan:
             **graph.data(self.target.workflow),
             **(planned.facts if (planned := self.dry_run()) else {}),
         }
+
+    def not_ready(self) -> dict[str, str]:
+        """Returns the agents that a run would ask and that could not answer now, and why."""
+        planned = self.dry_run()
+        roles = {**self.settings.roles, **self.target.workflow.roles}
+        agents = build_agents(self.settings.agents)
+        names = [roles.get(name, name) for name in (planned.agents if planned else ())]
+        asked = {name: agents[name] for name in names if name in agents}
+        return {name: each.detail for name, each in check_some(asked).items() if not each.ready}
 
     def dry_run(self) -> DryRunPlan | None:
         """Returns what the workflow's notation reports about a run before it is started."""
@@ -110,7 +125,7 @@ def plan(
             _refuse_taken(project, name)
     own_limits = command_line_limits(settings)
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
-    warnings = tuple(map(str, unknown_kinds(settings)))
+    warnings = tuple(map(str, (*unknown_kinds(settings), *unusable_files(settings, home.root))))
     return StartPlan(found, values, limits, own_limits, home, settings, warnings)
 
 

@@ -165,9 +165,10 @@ def _discovered(
             raise InvalidWorkflow(name, discovery.problems)
     if discovery.problems:
         raise InvalidWorkflow(name, discovery.problems)
-    if known := [*discovery.names, *named_by]:
-        raise UnknownName("workflow", name, known)
+    unknown = UnknownName("workflow", name, [*discovery.names, *named_by])
+    if discovery.names:
+        raise unknown
     raise UsageError(
-        f"unknown workflow {name!r}, and this project has no workflows with names; give a file "
-        "(flow.py) or a module (package.module:NAME), or put the workflow into .signoff/flows/"
+        f"{unknown}, and this project has no workflows with names; give a file (flow.py) or a "
+        "module (package.module:NAME), or put the workflow into .signoff/flows/"
     )

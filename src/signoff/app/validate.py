@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from signoff.app.agents import import_errors, roles_without_agent, unknown_kinds, unknown_options
+from signoff.app.agents import (
+    import_errors,
+    roles_without_agent,
+    unknown_kinds,
+    unknown_options,
+    unusable_files,
+)
 from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
@@ -59,6 +65,7 @@ def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult
     problems = (
         *unknown_kinds(settings),
         *unknown_options(settings, home.root),
+        *unusable_files(settings, home.root),
         *roles_without_agent(settings),
     )
     warnings = tuple(import_errors(settings, home.root))

@@ -101,7 +101,7 @@ def progress_options(command: Callable[..., int]) -> Callable[..., int]:
         click.option("--events", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
                      help="Append all events to FILE as JSON lines."),
         click.option("-v", "--verbose", is_flag=True, help="Show more details."),
-        click.option("-q", "--quiet", is_flag=True, help="Show no progress."),
+        click.option("-q", "--quiet", is_flag=True, help="Show the result, but no progress."),
         click.option("--no-input", is_flag=True,
                      help="Never ask on the terminal; a waiting run exits with 10."),
         click.option("--limit", "limits", multiple=True, metavar="NAME=NUMBER", callback=_limits,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from signoff.app.next_commands import next_commands
@@ -41,7 +40,7 @@ def report_to_json(report: RunDetails) -> dict[str, Any]:
 
 
 def print_summary(report: RunDetails, out: Output) -> None:
-    """Prints how a run ended."""
+    """Prints how a run ended; if the output is quiet, only that, its result and what comes next."""
     row, line = report.row, report.timeline
     mark = MARKS.get(row.status, "✗")
     words = WORDS.get(row.status, row.status.value)
@@ -53,9 +52,9 @@ def print_summary(report: RunDetails, out: Output) -> None:
         out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
         if report.notation_report is not None:
             print_indented(report.notation_report.summary, out)
-        print_end(report, out)
-        for label, path in _paths(report):
-            out.line(f"  {label}: {near(path)}")
+    print_end(report, out)
+    if report.folder.is_dir() and not out.quiet:
+        out.line(f"  files: {near(report.folder)}")
     for text in next_lines(report):
         # Commands are not wrapped, so that they can be copied.
         if text.startswith("#"):
@@ -66,10 +65,12 @@ def print_summary(report: RunDetails, out: Output) -> None:
 
 def print_end(report: RunDetails, out: Output) -> None:
     """Prints what a run that has ended leaves to its user: the file, and what it is."""
-    end = report.end
-    if end is not None and not out.quiet:
+    end, final = report.end, report.folder / "final"
+    if end is not None:
         print_indented(end.note, out)
         out.line(f"  {end.label}: {near(report.folder / end.path)}")
+    elif report.row.status in _FINAL_LABELS and final.is_dir():
+        out.line(f"  {_FINAL_LABELS[report.row.status]}: {near(final)}")
 
 
 def print_indented(text: str, out: Output) -> None:
@@ -93,6 +94,12 @@ def next_lines(report: RunDetails) -> Iterator[str]:
         yield from next_commands(report.remedies)
 
 
+_FINAL_LABELS = {
+    Status.COMPLETED: "result",
+    Status.LIMIT: "best so far",
+    Status.NOT_CONVERGING: "best so far",
+}
+"""What the folder `final` of a run has, if its notation does not say more."""
 _EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 
@@ -108,14 +115,3 @@ def _waiting(report: RunDetails) -> Iterator[str]:
         yield from (f"   {line}" for line in (*detail_lines(request), *request["commands"]))
     if len(report.requests) > SHOWN_REQUESTS:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
-
-
-def _paths(report: RunDetails) -> Iterator[tuple[str, Path]]:
-    final = report.folder / "final"
-    written = report.end is None and final.is_dir()
-    if written and report.row.status is Status.COMPLETED:
-        yield "result", final
-    elif written and report.row.status in (Status.LIMIT, Status.NOT_CONVERGING):
-        yield "best so far", final
-    if report.folder.is_dir():
-        yield "files", report.folder

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, ClassVar
 
-from signoff.contracts.checkpoint import COMPLETED, HINT
+from signoff.contracts.checkpoint import COMPLETED, HINT, checkpoint_of
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
@@ -60,6 +60,7 @@ def compile_definition(
         notation=NOTATION,
         source={"contract": describe_definition(definition), **(source or {})},
         inputs=param_names(definition),
+        required=_first_names(definition, start),
     )
 
 
@@ -129,6 +130,16 @@ def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
     names |= {name for step in steps for name in _PROMPT_NAME.findall(step.prompt or "")}
     names |= {step.parallel_key.partition(".")[0] for step in steps if step.parallel_key}
     return frozenset(names - {"item"})
+
+
+def _first_names(definition: WorkflowDefinition, start: str) -> frozenset[str]:
+    """Returns the parameters that the prompt of the first step needs.
+
+    Later prompts may get their values from earlier steps; for the first, there is nothing else.
+    """
+    step = next(step for step in definition.steps if step.name == start)
+    names = set(_PROMPT_NAME.findall(step.prompt or ""))
+    return frozenset(names - {"item"} - checkpoint_of("", "", start, {}).to_json().keys())
 
 
 def step_checks(step: WorkflowStep) -> Iterator[tuple[Path, Check | str]]:

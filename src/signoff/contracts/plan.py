@@ -33,6 +33,11 @@ class ContractPlan:
         return [f"database: {self.database}; changes are committed only if the conditions hold"]
 
     @property
+    def agents(self) -> Sequence[str]:
+        """The agents and roles that a run asks."""
+        return [step["asks"][1] for step in self.steps if step["asks"]]
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """The plan as JSON values."""
         steps = [

@@ -10,12 +10,13 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from signoff.core.code import EMPTY, resolve
 from signoff.errors import Problem
+from signoff.light_dataclass import frozen_dataclass
 
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
@@ -26,7 +27,7 @@ _BOOLEANS = {
 }
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Arg:
     """What a handler declares about one of its parameters, inside `Annotated[...]`."""
 
@@ -38,7 +39,7 @@ class Arg:
     required: bool = False
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class BoundedInt:
     """The whole numbers from `lo` to `hi`, both included."""
 
@@ -55,7 +56,7 @@ class BoundedInt:
         return iter(range(self.lo, self.hi + 1))
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class ChoiceSet:
     """A few named values."""
 
@@ -66,7 +67,7 @@ class ChoiceSet:
         return iter(self.choices)
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Constant:
     """Exactly one value."""
 
@@ -80,7 +81,7 @@ class Constant:
 Domain = BoundedInt | ChoiceSet | Constant
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Param:
     """One parameter: of a step, read off its handler, or of a workflow, declared as data."""
 
@@ -151,7 +152,7 @@ def bind(
     for name, param in declared.items():
         if name not in inputs:
             if param.required:
-                problems.append(Problem(f"parameter {name!r}", "is missing", _hint(param)))
+                problems.append(missing(name, _hint(param)))
             else:
                 values[name] = param.default
                 problems += _check(param, param.default)
@@ -168,6 +169,11 @@ def bind(
 def _check(param: Param, value: Any) -> list[Problem]:
     what = param.check(value) if param.check is not None and value is not None else ""
     return [Problem(f"parameter {param.name!r}", what, _hint(param))] if what else []
+
+
+def missing(name: str, hint: str = "") -> Problem:
+    """Returns the problem with a parameter that a run needs and did not get."""
+    return Problem(f"parameter {name!r}", "is missing", hint or _as_input(name))
 
 
 def fit(param: Param, value: Any) -> tuple[Any, str]:
@@ -284,4 +290,8 @@ def _hint(param: Param) -> str:
         low = "any" if arg.min is None else arg.min
         high = "any" if arg.max is None else arg.max
         return f"from {low} to {high}"
-    return arg.description or f"give it as -i {param.name}=VALUE"
+    return arg.description or _as_input(param.name)
+
+
+def _as_input(name: str) -> str:
+    return f"give it as -i {name}=VALUE"

@@ -7,17 +7,16 @@ rules decide about each answer and the runtime performs the decision.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from signoff.core.effects import Effect, Reply
 from signoff.core.requests import Answer, Request
-from signoff.light_dataclass import light_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Checked(Generic[T]):
     """What came of a checked request."""
 
@@ -31,7 +30,7 @@ class Checked(Generic[T]):
     """What a human decided about it, if one was asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Otherwise(Generic[T]):
     """The request to a human when retries did not help.
 

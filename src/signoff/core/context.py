@@ -7,7 +7,7 @@ port, so handlers run unchanged under the engine, in a test, or elsewhere.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -24,7 +24,7 @@ from signoff.core.effects import (
 )
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
-from signoff.light_dataclass import light_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ CacheGroup = Callable[[Any], str | None]
 OnFailure = Literal["raise", "keep"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Failure:
     """The result of a failed fan-out item with `on_failure="keep"`."""
 
@@ -107,7 +107,7 @@ class FanOutCall:
     cache_group: CacheGroup | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class StepContext:
     """What a handler knows about its run, and its only way to request effects."""
 

@@ -7,12 +7,12 @@ reply is never performed again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
 from signoff.core.spend import Usage
-from signoff.light_dataclass import light_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 EffectId = NewType("EffectId", str)
 """Scope path, key and ordinal within one step attempt: `critics[3]/ask#1`."""
@@ -94,7 +94,7 @@ class Effect(NamedTuple):
     """Whether the schema is signoff's wording as well, not the user's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class AgentRequest:
     """A request to an agent."""
 
@@ -124,7 +124,7 @@ class AgentRequest:
         return {name: value for name, value in values.items() if value or name == "prompt"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Reply:
     """What an agent answered."""
 
@@ -164,7 +164,7 @@ class Reply:
 _REPLY_FIELDS = tuple(f.name for f in fields(Reply))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class CommandResult:
     """The result of a program."""
 

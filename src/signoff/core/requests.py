@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
 from signoff.errors import InvalidAnswer, UsageError
+from signoff.light_dataclass import frozen_dataclass
 from signoff.remedies import PassOption
 
 RETRY = "retry"
@@ -84,7 +85,7 @@ class Edits(StrEnum):
     """The approver may edit or create the file; the text found at the approval counts."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Option:
     """One thing a human can choose."""
 
@@ -93,7 +94,7 @@ class Option:
     """Whether the human must also write something."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_dataclass(kw_only=True)
 class Request:
     """A request to a human, built by `Question`, `Choice`, `Approval` or `Response`."""
 
@@ -245,7 +246,7 @@ def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any
     return Request(kind=RequestKind.RESPONSE, prompt=prompt, schema=schema, **common)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Answer:
     """What a human answered, or the default that was taken at the deadline."""
 

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
+from signoff.light_dataclass import frozen_dataclass
 
-@dataclass(frozen=True, slots=True)
+
+@frozen_dataclass(slots=True)
 class Limits:
     """Limits on what a run or a visit of a step may use; None means no limit."""
 
@@ -59,7 +61,7 @@ _ABSURD = 1e12
 """No single call can use as many tokens or dollars."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Usage:
     """What one call reported; None where it reported nothing."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, Literal
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
+from signoff.light_dataclass import frozen_dataclass
 
 Result = tuple[Outcome, dict[str, Any]]
 HandlerFunction = Callable[..., Result | Awaitable[Result]]
@@ -27,7 +28,7 @@ class AgentRole(StrEnum):
     ARCHITECT = "architect"
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Dispatch:
     """A handler that hands the step to a sub-agent instead of running Python."""
 
@@ -44,7 +45,7 @@ class Dispatch:
 Handler = HandlerFunction | Dispatch | None
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Condition:
     """Something that must be true before or after a step, checked by the engine."""
 
@@ -57,7 +58,7 @@ class Condition:
 OnLimit = Literal["end", "ask"]
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Edge:
     """Where an outcome leads, and how often it may."""
 
@@ -73,7 +74,7 @@ class Edge:
     """Whether its count starts again at 0 when the step is left by an edge that is no loop."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class GateOption:
     """One option of a gate, and where it leads."""
 
@@ -82,7 +83,7 @@ class GateOption:
     requires_input: bool = False
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Gate:
     """Where a finished step's content waits for a human's decision."""
 
@@ -95,7 +96,7 @@ class Gate:
     """Dotted names of state that the approver is shown; the decision is bound to their values."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class StepDef:
     """One step: what is done, what must hold, and where each outcome leads."""
 

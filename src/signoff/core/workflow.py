@@ -10,7 +10,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from signoff.core.args import Param, bind, read_params
+from signoff.core.args import Param, bind, missing, read_params
 from signoff.core.callables import param_problems
 from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
@@ -28,12 +28,13 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.light_dataclass import frozen_dataclass
 
 Prepare = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """`(parameters of the run) -> more parameters`."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class StepOutput:
     """The result of evaluating one step by hand."""
 
@@ -71,6 +72,8 @@ class Workflow:
     inputs: frozenset[str] | None
     """Parameters that handlers read from their context, besides those that they declare. None
     accepts any name."""
+    required: frozenset[str]
+    """Those of them without which no run gets past its first step."""
     input_params: Mapping[str, Param]
     """Those of them that are declared as data: converted and checked like those of handlers."""
     prepare: Prepare | None
@@ -94,6 +97,7 @@ class Workflow:
         source: Mapping[str, Any] | None = None,
         warnings: Sequence[str] = (),
         inputs: Collection[str | Param] | Mapping[str, Param] | None = (),
+        required: Collection[str] = (),
         prepare: Prepare | None = None,
         agents: Mapping[str, Any] | None = None,
         validate: bool = True,
@@ -121,6 +125,7 @@ class Workflow:
         put(self, "input_params", MappingProxyType(input_params))
         put(self, "prepare", prepare)
         put(self, "agents", MappingProxyType(dict(agents or {})))
+        put(self, "required", frozenset(required))
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""
@@ -183,6 +188,7 @@ class Workflow:
     ) -> dict[str, Any]:
         others = None if self.inputs is None else {*self.inputs, *also} - {*declared}
         values, problems = bind(declared, params, others)
+        problems += [missing(name) for name in sorted(self.required - values.keys())]
         if problems:
             raise InvalidParams(problems)
         return values

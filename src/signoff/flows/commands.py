@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +23,7 @@ from signoff.cli.text import one_line
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
+    from signoff.app.sent_prompts import SentPrompt
     from signoff.cli.output import Output
     from signoff.flows.policy import Explanation, ReviewedRun
     from signoff.flows.prompt_preview import PromptPreview
@@ -101,7 +102,14 @@ def replay(run: str, file: Path, as_json: bool) -> None:
     "run",
     metavar="NAME",
     shell_complete=complete_run,
-    help="Show the prompts of this run's latest rounds; only STEP may be named then.",
+    help="Show what this run has sent, in the latest round of each step; only STEP may be named.",
+)
+@click.option(
+    "--round",
+    "number",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --run, show another round.",
 )
 @click.option(
     "--goal",
@@ -122,6 +130,7 @@ def prompts(
     flow: str | None,
     step: str | None,
     run: str | None,
+    number: int | None,
     goal: str | None,
     folder: Path | None,
     as_json: bool,
@@ -129,34 +138,28 @@ def prompts(
     """Show the prompts of a flow, or copy their templates.
 
     Prints what the steps of FLOW send, or one STEP, with the goal, the constraints and the
-    sources filled in. Nothing is sent. Texts in parentheses stand for what a run produces;
-    with --run they are the real ones.
+    sources filled in. Nothing is sent. Texts in parentheses stand for what a run produces.
+    With --run, prints what a run has sent, word for word.
 
     Examples:
       signoff prompts flow.yaml --goal goal.yaml
       signoff prompts flow.yaml critique
       signoff prompts --run first-try adjudicate
+      signoff prompts --run first-try --round 1
       signoff prompts --write prompts    then add `prompts: prompts` to the flow
     """
     out = output(as_json)
     if folder is not None:
         _write_templates(folder, out)
         return
-    if run is not None:
-        if flow and step:
-            raise click.UsageError("--run uses the flow of the run: name only a step")
-        found = _of_run(run, step or flow)
-    elif flow is not None:
-        found = _of_flow(flow, step, {"goal": goal} if goal else {})
-    else:
-        raise click.UsageError("name a flow, a run (--run) or a folder (--write)")
+    found = _of_run(run, number, flow, step) if run else _of_flow(flow, step, goal, number)
     if as_json:
         out.json([each.to_json() for each in found])
         return
     for each in found:
         _print_prompt(each, out)
     if not found:
-        out.line("no prompts: the step has not run yet, or no agent is asked")
+        out.line("no prompts: no agent is asked, or none has been asked yet")
 
 
 def recorded_run(project: Project, name: str) -> ReviewedRun:
@@ -240,33 +243,38 @@ def _write_templates(folder: Path, out: Output) -> None:
     out.line(f"delete what you do not change, and add `prompts: {folder}` to the flow")
 
 
-def _of_flow(target: str, step: str | None, options: dict[str, Any]) -> list[PromptPreview]:
+def _of_flow(
+    target: str | None, step: str | None, goal: str | None, number: int | None
+) -> Sequence[PromptPreview]:
     from signoff.app.targets import find_workflow
     from signoff.errors import UsageError
     from signoff.flows.prompt_preview import previews_of_flow
 
+    if target is None or number is not None:
+        raise click.UsageError("name a flow, a run (--run, with --round) or a folder (--write)")
+    options = {"goal": goal} if goal else {}
     workflow = find_workflow(target, Path.cwd(), os.environ, options)
     if workflow.notation != "flows":
         raise UsageError(f"{target} is not a review flow; only review flows have prompt templates")
     return previews_of_flow(workflow, step)
 
 
-def _of_run(name: str, step: str | None) -> list[PromptPreview]:
-    from signoff.app.notations import compile_context
-    from signoff.flows.prompt_preview import previews_of_run, stored_flow
+def _of_run(
+    name: str, number: int | None, first: str | None, second: str | None
+) -> Sequence[SentPrompt]:
+    from signoff.app.sent_prompts import sent_prompts
 
+    if first and second:
+        raise click.UsageError("--run uses the flow of the run: name only a step")
     with open_here() as project:
-        history = recorded_run(project, name).history
-        source = json.loads(project.store.description(project.run(name).id))["source"]
-        context = compile_context(project.home, project.settings)
-    return previews_of_run(stored_flow(source, context), history, step)
+        return sent_prompts(project, name, first, number)
 
 
-def _print_prompt(preview: PromptPreview, out: Output) -> None:
-    about = f", {preview.constraint}" if preview.constraint else ""
-    heading = f"{preview.step}: {preview.kind.value} by {', '.join(preview.agents)}{about}"
-    if preview.prompt.system:
-        out.line(f"===== {heading}: system prompt", style="bold")
-        out.line(f"{preview.prompt.system}\n")
-    out.line(f"===== {heading}: prompt", style="bold")
-    out.line(str(preview.prompt))
+def _print_prompt(prompt: PromptPreview | SentPrompt, out: Output) -> None:
+    if prompt.system:
+        out.line(f"===== {prompt.heading}: system prompt", style="bold")
+        out.line(f"{prompt.system}\n")
+    out.line(f"===== {prompt.heading}: prompt", style="bold")
+    out.line(str(prompt.prompt))
+    if prompt.schema:
+        out.line("(sent with a JSON schema for the answer, which --json shows)\n")

@@ -68,6 +68,8 @@ def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Ite
 
 
 def _warnings(flow: Flow) -> Iterator[str]:
+    if flow.goal is NO_GOAL:
+        yield "there is no goal yet; a run needs one: the option `goal`, or goal: in the flow"
     yield from source_warnings(flow)
     steps, default = flow.config.workflow, flow.default_agent
     unnamed = [step for step in steps if step.agent is None]

@@ -7,7 +7,7 @@ from the stored state when the run directory is written, for every end in the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signoff.core.events import ROUNDS
@@ -15,9 +15,12 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
-from signoff.flows.state import STATUS, FlowState
+from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS
+from signoff.flows.state import STATUS, FlowState, critiques_in, read
 from signoff.flows.steps.updates import best_version, shortened
+from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
+from signoff.review.policy import for_judge
 from signoff.review.severity import Severity
 from signoff.runtime.amounts import count
 from signoff.runtime.narration import describe_stop
@@ -84,35 +87,40 @@ def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
 
 
 def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
-    path, later = (f"{output.dir}/{name}" for name in (output.filename, _unreviewed_name(output)))
-    best = _best(state, view)
+    names = (output.filename, _unreviewed_name(output), STATUS)
+    path, later, status = (f"{output.dir}/{name}" for name in names)
+    best, critiques = _best(state, view), _unfinished(state)
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
+    unread = "not fully reviewed" if critiques else "not reviewed"
     lines = ["# Not approved", "", f"{_why(state).rstrip('.')}.", ""]
     if best:
         version = f"(iteration {best['iteration']}; open: {_format_score(best['score'])})"
         note = f"not approved: best reviewed version {version}"
         lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
     else:
-        note = "not approved: latest draft, not reviewed"
-        lines.append(f"`{output.filename}` was not reviewed.")
+        note = f"not approved: latest draft, {unread}"
+        lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
-        lines.append(f"`{_unreviewed_name(output)}` is the latest version, which was not reviewed.")
+        lines.append(f"`{_unreviewed_name(output)}` is the latest version, which was {unread}.")
     if findings := view.ledger.open():
         lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
+    lines += _unfinished_section(state, critiques, output.filename if newer is None else names[1])
     facts = {
         "reviewed": best is not None,
         "iteration": best["iteration"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
+        "unfinished": [critique.to_json() for critique in critiques],
     }
     return EndView(
         path,
         approved=False,
         label="best so far" if best else "latest draft",
-        note=note,
+        note="\n".join([note, *_unfinished_note(state, critiques)]),
         unreviewed=later if newer is not None else "",
         facts=facts,
-        files={path: text, later: newer, f"{output.dir}/{STATUS}": _status_text(lines, view)},
+        files={path: text, later: newer, status: _status_text(lines, view)},
+        guide=status,
     )
 
 
@@ -122,8 +130,8 @@ def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
     The steps rank a version when it is judged. A run may end before that, with critiques that
     were paid for.
     """
-    read = view.raw.get("read") or {}
-    reviewed = any(view.critiques_by_step.values()) and read.get("artifact") == view.artifact
+    last = view.raw.get("read") or {}
+    reviewed = any(view.critiques_by_step.values()) and last.get("artifact") == view.artifact
     best = best_version(view, state.iteration) if reviewed else view.best
     # A judge without any critique ranks a version, too.
     return best if best and best.get("read_against", 1) else None
@@ -157,13 +165,55 @@ def _status_text(lines: Sequence[str], view: FlowState) -> str:
 
 def _finding_line(finding: Finding) -> str:
     doubt = ", unverified" if finding.unverified else ""
-    # A finding repeats text of models, which must not be able to add headings to this file.
-    text = shortened(finding.finding, LONGEST)
-    line = f"- [{finding.severity}] {finding.id} ({finding.constraint}{doubt}): {text}"
-    quote = "" if finding.omission else shortened(finding.quote, LONGEST)
-    where = shortened(finding.location, LONGEST)
-    details = [f"  {name}: {value}" for name, value in (("quote", quote), ("at", where)) if value]
-    return "\n".join([line, *details])
+    quote = "" if finding.omission else finding.quote
+    name = f"{finding.id} ({finding.constraint}{doubt})"
+    return _entry(finding, name, quote, finding.suggested_fix)
+
+
+def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> str:
+    """Returns a claim for a list, with what is needed to fix it by hand."""
+    # It repeats text of models, which must not be able to add headings to this file.
+    line = f"- [{claim.severity}] {name}: {shortened(claim.finding, LONGEST)}"
+    details = {"quote": quote, "at": claim.location, "suggested fix": fix}
+    shown = [f"  {name}: {shortened(text, LONGEST)}" for name, text in details.items() if text]
+    return "\n".join([line, *shown])
+
+
+def _unfinished(state: RunState) -> list[Critique]:
+    """Returns the critiques of a review that the end of the run has cut off.
+
+    They were paid for, but only the end of their step would have counted their issues.
+    """
+    if state.pending is not None:
+        return []
+    return for_judge(read([each for item in state.items.values() for each in critiques_in(item)]))
+
+
+def _unfinished_section(state: RunState, critiques: Sequence[Critique], name: str) -> Iterator[str]:
+    if critiques:
+        how = f"Step {state.step!r} did not finish. It had these critiques of `{name}`:"
+        yield from ("", "## Unfinished review", "", how, "")
+    for critique in critiques:
+        who = f"{critique.constraint_id}, reviewed by {critique.reviewer}"
+        if not critique.issues:
+            yield f"- {who}: {critique.overall}"
+        for issue in critique.issues:
+            quote = "" if issue.omission else issue.evidence
+            yield _entry(issue, f"{issue.id} ({who})", quote, issue.suggested_fix or "")
+
+
+def _unfinished_note(state: RunState, critiques: Sequence[Critique]) -> Iterator[str]:
+    """Yields the same for the terminal, in short."""
+    if not critiques:
+        return
+    issues = [(critique, issue) for critique in critiques for issue in critique.issues]
+    found = f"{count(len(critiques), 'critique')} with {count(len(issues), 'issue')}"
+    yield f"step {state.step!r} did not finish; it had {found}{':' if issues else ''}"
+    for critique, issue in sorted(issues, key=lambda pair: pair[1].severity.rank)[:MOST_FINDINGS]:
+        text = shortened(issue.finding, LONGEST_FINDING)
+        yield f"  [{issue.severity}] {issue.id} {critique.constraint_id}: {text}"
+    if len(issues) > MOST_FINDINGS:
+        yield f"  ... and {len(issues) - MOST_FINDINGS} more, in {STATUS}"
 
 
 def _score(findings: Sequence[Finding]) -> list[int]:

@@ -14,6 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
+from signoff.flows.state import critiques_in
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
@@ -84,13 +85,11 @@ class FlowLayout(Layout):
     def item(self, item: FinishedItem) -> Mapping[str, bytes]:
         """Returns critiques as soon as they exist: a human may have to decide about them."""
         # A judge may have the rest read before it approves.
-        if item.phase not in ("critique", "adjudicate") or not isinstance(item.result, Mapping):
+        if item.phase not in ("critique", "adjudicate"):
             return {}
-        critiques = item.result.get("critiques", [item.result])
         paths = {
             f"iterations/{item.iteration}/critiques/{_critique_name(each)}.json": each
-            for each in critiques
-            if "reviewer" in each
+            for each in critiques_in(item.result)
         }
         return {item.choose_path(path): _critique_json(each) for path, each in paths.items()}
 
@@ -131,6 +130,9 @@ class FlowLayout(Layout):
 
 def _call_file(what: str, call: AgentCall) -> str:
     key, _, ordinal = call.key.partition("#")
+    if call.subject:
+        # Every confirmation has the same key; its finding says more than its ordinal.
+        key, ordinal = f"{key}_{call.subject}", ""
     # Critics are asked under the id of their constraint.
     by_judge = call.phase == "adjudicate" and key not in ("verdict", "verify")
     critique = call.phase == "critique" or by_judge
@@ -156,16 +158,19 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     # A model may send half of a surrogate pair, which no file can contain as text.
     text = str(work.state.get("artifact", "")).encode("utf-8", "backslashreplace")
     files = {path: text}
-    if record.get("hunks"):
+    if record.get("hunks") or record.get("unmatched"):
         changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
         files[changes] = _json({key: record.get(key) for key in _CHANGES})
     return StepView(files, (line,))
 
 
 def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:
+    return _critique_view(work, (work.state.get("critiques_by_step") or {}).get(work.step, ()))
+
+
+def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -> StepView:
     files: dict[str, bytes] = {}
     lines = []
-    critiques = (work.state.get("critiques_by_step") or {}).get(work.step, ())
     names = _unique([_critique_name(critique) for critique in critiques])
     for name, critique in zip(names, critiques, strict=True):
         path = work.choose_path(f"iterations/{work.iteration}/critiques/{name}.json")
@@ -180,6 +185,15 @@ def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:
         )
         lines.append(line)
     return StepView(files, tuple(lines))
+
+
+def _last_reading(work: FinishedStep) -> list[Mapping[str, Any]]:
+    """Returns the critiques that a judge asked for before it approved."""
+    before, now = (
+        [each for found in (state.get("critiques_by_step") or {}).values() for each in found]
+        for state in (work.before, work.state)
+    )
+    return [each for each in now if each not in before]
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -217,7 +231,8 @@ def _verdict(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     )
     name = f"adjudication_{file_name_part(work.step)}.yaml"
     path = work.choose_path(f"iterations/{work.iteration}/{name}")
-    return StepView({path: as_yaml(verdict)}, (line,))
+    read = _critique_view(work, _last_reading(work))
+    return StepView({**read.files, path: as_yaml(verdict)}, (*read.lines, line))
 
 
 _VIEWS: Mapping[str, Callable[[FinishedStep, Mapping[str, Any]], StepView]] = {

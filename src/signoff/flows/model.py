@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -31,6 +31,7 @@ from signoff.flows.sections import (
 )
 from signoff.flows.state import STATUS
 from signoff.flows.step import StepKind, WorkflowStep
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import (
     ConstraintBehavior,
     IssueBehavior,
@@ -132,7 +133,7 @@ class Tension(FlowSection):
     """Which one wins."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class AdjudicationConfig:
     """What a judge applies, and when a human is asked.
 

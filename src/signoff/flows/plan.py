@@ -147,6 +147,12 @@ class FlowPlan:
             yield f"and one call of {self.verify.agent} for {which} (verify)"
 
     @property
+    def agents(self) -> list[str]:
+        """The agents that a run asks."""
+        confirming = [self.verify.agent] if self.verify is not None else []
+        return [*(agent for each in self.steps for agent in each.agents), *confirming]
+
+    @property
     def facts(self) -> Mapping[str, Any]:
         """The plan as plain values."""
         steps = [each.to_json() for each in self.steps]

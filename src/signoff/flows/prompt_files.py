@@ -63,7 +63,10 @@ def _text(file: Path, problems: list[Problem]) -> str | None:
         return None
     # Templates have Unix line ends, whatever the editor: their line ends are part of the prompt.
     text = text.replace("\r\n", "\n")
-    found = [Problem(name, what, remedy) for what, remedy in template_problems(file.stem, text)]
+    found = [
+        Problem(f"{name}:{each.line}" if each.line else name, each.what, each.remedy)
+        for each in template_problems(file.stem, text)
+    ]
     if not text.strip():
         found = [Problem(name, "is empty", "delete it to use the built-in template")]
     if len(text) > LONGEST_TEMPLATE:

@@ -210,7 +210,7 @@ def _goal_from_text(raw: Any) -> Any:
         return raw
     if not raw.strip():
         raise ValueError(raw)
-    return Goal(goal=raw)
+    return Goal.model_construct(goal=raw)
 
 
 GoalField = Annotated[Goal, BeforeValidator(_goal_from_text, json_schema_input_type=Word | Goal)]

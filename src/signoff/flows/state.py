@@ -122,6 +122,14 @@ class FlowState:
         """The constraints whose earlier review still holds for this artifact, by their step."""
         return dict(self.raw.get("not_repeated") or {})
 
+    @property
+    def readings_join(self) -> bool:
+        """Whether critics may read more than what is due in a call that is made anyway.
+
+        A visit that an earlier release began must ask what it asked, so there it starts one later.
+        """
+        return bool(self.raw.get("readings_join"))
+
     @cached_property
     def answered(self) -> dict[str, Mapping[str, Any]]:
         """The answers of critics and judges in this run, by what they were asked."""
@@ -200,6 +208,12 @@ def reading_key(constraint: str, agent: str) -> str:
 def stored(critique: Critique, step: str) -> dict[str, Any]:
     """Returns a critique as the state stores it: with its step."""
     return {**critique.to_json(), "step": step}
+
+
+def critiques_in(result: Any) -> list[Mapping[str, Any]]:
+    """Returns the critiques in the result of one item of a review, as they are stored."""
+    found = result.get("critiques", [result]) if isinstance(result, Mapping) else []
+    return [each for each in found if "reviewer" in each]
 
 
 def read(critiques: Sequence[Mapping[str, Any]]) -> list[Critique]:

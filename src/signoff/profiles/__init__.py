@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
+    from signoff.profiles.approvers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.code_files import find_code_files as find_code_files
     from signoff.profiles.code_files import format_code_files as format_code_files
     from signoff.profiles.events import SessionEvent as SessionEvent
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from signoff.profiles.transitions import TransitionTable as TransitionTable
 
 _HOMES = {
+    "signoff.profiles.approvers": ("AIApprovalProvider",),
     "signoff.profiles.code_files": ("find_code_files", "format_code_files"),
     "signoff.profiles.events": ("SessionEvent", "SessionEventType", "SessionEvents"),
     "signoff.profiles.factories": (

@@ -18,7 +18,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.profiles.context_files import read_context_files
 from signoff.profiles.context_schema import context_params
-from signoff.profiles.discovery import find_profile
+from signoff.profiles.discovery import find_profile, load_profiles
 from signoff.profiles.factories import (
     AIProviderFactory,
     ApprovalProviderFactory,
@@ -89,6 +89,14 @@ def _session(
         step_id(phase, stage): _rules(section, phase, stage, context)
         for phase, stage in _positions()
     }
+    used = {*providers.values(), *(rule.approver for rule in rules.values())}
+    if not used <= {
+        *context.agents,
+        *AIProviderFactory.registered(),
+        *ApprovalProviderFactory.keys(),
+    }:
+        # Another profile may register what the settings of the project name for all of them.
+        load_profiles(context)
     _refuse_unknown(name, section, providers, context)
     approving = ApprovalProviderFactory.keys()
     by_hand = frozenset(
@@ -126,7 +134,7 @@ def _refuse_unknown(
     if context.agent_names is None:
         # A run under way is not affected by what the settings name now.
         return
-    known = {*context.agent_names, *AIProviderFactory.keys()}
+    known = {*context.agent_names, *AIProviderFactory.registered()}
     problems = [*section.unknown_names(known, {*known, *ApprovalProviderFactory.keys()})]
     problems += [
         Problem(role, f"unknown provider {provider!r}", f"valid: {', '.join(sorted(known))}")
@@ -188,7 +196,7 @@ def _agents(session: Session) -> dict[str, Agent]:
     used = {*session.providers.values(), *(rule.approver for rule in session.rules.values())}
     agents: dict[str, Agent] = {
         key: ProviderAgent(key, AIProviderFactory.create(key))
-        for key in sorted(used.intersection(AIProviderFactory.keys()))
+        for key in sorted(used.intersection(AIProviderFactory.registered()))
     }
     for key, agent in session.approvers.items():
         agents[agent] = ApproverAgent(key, ApprovalProviderFactory.create(key))

@@ -113,6 +113,12 @@ def profile_commands(context: CompileContext, group: click.Group) -> Iterator[Pr
         yield each
 
 
+def load_profiles(context: CompileContext) -> None:
+    """Loads every profile that can be loaded: profiles may register providers and approvers."""
+    for _ in profile_commands(context, _unused_group()):
+        pass
+
+
 def _entries(context: CompileContext, wanted: str = "") -> Iterator[ProfileEntry]:
     """Yields all profiles, or at least those that may have the wanted name."""
     registered = set(ProfileFactory.registered())

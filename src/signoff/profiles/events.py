@@ -7,13 +7,13 @@ them into eight types that a user of profiles knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import Outcome, Status
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import position_of
 from signoff.profiles.session_files import stage_path
@@ -41,7 +41,7 @@ class SessionEventType(StrEnum):
     """The session ended without an approved result."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SessionEvent:
     """One thing that happened to a session."""
 
@@ -66,8 +66,8 @@ class SessionEvent:
         return {name: value for name, value in values.items() if value is not None}
 
 
-@light_dataclass(frozen=True)
-class Position:
+@dataclass(frozen=True)
+class SessionPosition:
     """Where a session is."""
 
     step: str
@@ -83,7 +83,7 @@ class SessionEvents:
     def __init__(
         self,
         callback: Callable[[SessionEvent], None],
-        positions: Mapping[str, Position] | None = None,
+        positions: Mapping[str, SessionPosition] | None = None,
     ) -> None:
         self._callback = callback
         self._positions = dict(positions or {})
@@ -102,7 +102,7 @@ class SessionEvents:
     def _take(self, run: str, event: ev.Event) -> None:
         match event:
             case ev.RunStarted(entry=entry):
-                self._enter(run, event.at, Position(entry), None)
+                self._enter(run, event.at, SessionPosition(entry), None)
             case ev.EffectStarted(kind=EffectKind.WRITE):
                 self._paths[run, event.id] = event.payload["path"]
             case ev.EffectStarted(kind=EffectKind.WAIT):
@@ -133,9 +133,11 @@ class SessionEvents:
             self._report(SessionEventType.APPROVAL_GRANTED, run, event.at, path=path, by=by)
             self._report(SessionEventType.ARTIFACT_APPROVED, run, event.at, path=path)
         if event.to is not None:
-            self._enter(run, event.at, Position(event.to, event.iteration), position)
+            self._enter(run, event.at, SessionPosition(event.to, event.iteration), position)
 
-    def _enter(self, run: str, at: float, to: Position, previous: Position | None) -> None:
+    def _enter(
+        self, run: str, at: float, to: SessionPosition, previous: SessionPosition | None
+    ) -> None:
         self._positions[run] = to
         if previous is None or previous.iteration != to.iteration:
             self._report(SessionEventType.ITERATION_STARTED, run, at, staged=False)

@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Generic, TypeVar
 
+from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.errors import UnknownName
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import AIProvider, ApprovalProvider, StandardsProvider
 
 T = TypeVar("T")
+
+AGENT_ALIASES: Mapping[str, str] = {"claude-code": "claude"}
+"""Other names of agents."""
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -94,10 +98,25 @@ class ProfileFactory(ProfileRegistry[WorkflowProfile]):
 
 
 class AIProviderFactory(ProfileRegistry[AIProvider]):
-    """Creates providers that respond to prompts; the agents of the settings need none."""
+    """Creates providers that respond to prompts: registered ones, and agents by their names."""
 
     kind = "AI provider"
     base = AIProvider
+
+    @classmethod
+    def create(cls, key: str, *args: Any, **kwargs: Any) -> AIProvider:
+        """Returns a provider; `claude-code` means the agent `claude`."""
+        name = AGENT_ALIASES.get(key, key)
+        if key in cls.registered() or name not in WITHOUT_SETTINGS:
+            return super().create(key, *args, **kwargs)
+        from signoff.profiles.agent_provider import AgentProvider
+
+        return AgentProvider(name)
+
+    @classmethod
+    def keys(cls) -> tuple[str, ...]:
+        """Returns every known key, sorted."""
+        return tuple(sorted({*WITHOUT_SETTINGS, *AGENT_ALIASES, *cls.registered()}))
 
 
 class ApprovalProviderFactory(ProfileRegistry[ApprovalProvider]):

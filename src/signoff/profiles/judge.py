@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from signoff.core.effects import ProductPrompt
+from signoff.profiles.code_files import fenced
 from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.prompts import fenced
 from signoff.review.decision import read_decision
 from signoff.review.own_words import Material
 
@@ -74,7 +74,10 @@ def judge_prompt(
         question,
         *([f"Also check:\n\n{criteria.strip()}"] if criteria.strip() else []),
         _MATERIAL,
-        *(f"`{path}`:\n\n{fenced(text)}" for path, text in _within_limits(present).items()),
+        *(
+            f"`{path}`:\n\n{fenced(text)}".rstrip("\n")
+            for path, text in _within_limits(present).items()
+        ),
         f"{_ANSWER}\n{_REWRITE}" if allow_rewrite else _ANSWER,
     ]
     material = [phase.value, stage.value, criteria, allow_rewrite, present]

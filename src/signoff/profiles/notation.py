@@ -18,6 +18,7 @@ NOTATION = Notation(
     label="profile",
     scheme="profile",
     resolve="signoff.profiles.compile:resolve",
+    names="signoff.profiles.discovery:profile_names",
     suffixes=(),
     options=(
         _role("planner", "plans"),

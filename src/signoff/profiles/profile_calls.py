@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from signoff.error_text import describe_error
-from signoff.errors import AuthorError
+from signoff.errors import AuthorError, InvalidParams
 from signoff.profiles.model import ProcessingResult
 from signoff.profiles.no_io import call_without_io
 from signoff.profiles.phases import WorkflowPhase
@@ -54,6 +54,9 @@ def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
     call: Callable[..., Any] = getattr(profile, method)
     try:
         return call_without_io(call, *args)
+    except InvalidParams:
+        # Its users are told like about any other parameter.
+        raise
     except (Exception, SystemExit) as error:
         # The profile's own code may raise anything.
         raise ProfileError(f"{_name(profile, method)} failed: {describe_error(error)}") from error

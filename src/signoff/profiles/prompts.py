@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
 from signoff.core.effects import ProductPrompt
 from signoff.profiles import session_files
+from signoff.profiles.code_files import fenced, format_code_files
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import SessionState
@@ -16,7 +14,6 @@ _REJECTED = (
     "You have answered this before, and the answer was rejected. Answer again, completely: the new "
     "answer replaces the old one."
 )
-_FENCE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
 
 
@@ -32,7 +29,7 @@ def complete_prompt(
         else {
             "STANDARDS": state.standards.strip(),
             "PLAN": state.plan.strip(),
-            "CODE": code_text(state.code),
+            "CODE": format_code_files(state.code).rstrip("\n"),
             "REVIEW": state.review.strip(),
             "FEEDBACK": feedback,
         }
@@ -47,21 +44,9 @@ def retry_prompt(prompt: str, previous: str, feedback: str) -> ProductPrompt:
     """Returns the prompt for another response, with what was wrong with the previous one."""
     parts = [prompt.rstrip("\n"), "---", _REJECTED]
     if previous:
-        parts += ["Your previous answer:", fenced(previous)]
+        parts += ["Your previous answer:", fenced(previous).rstrip("\n")]
     parts += ["Why it was rejected:", feedback.strip() or "No reason was given."]
     return ProductPrompt("\n\n".join(parts) + "\n", [prompt, previous, feedback])
-
-
-def code_text(code: Mapping[str, str]) -> str:
-    """Returns files as a model reads them: each path, then the text in a fence."""
-    return "\n\n".join(f"**{path}**\n\n{fenced(text)}" for path, text in sorted(code.items()))
-
-
-def fenced(text: str) -> str:
-    """Returns a text in a fence that is longer than any fence in it."""
-    longest = max((len(run) for run in _FENCE.findall(text)), default=2)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.rstrip(chr(10))}\n{fence}"
 
 
 def _paths(phase: WorkflowPhase, iteration: int, feedback: str) -> dict[str, str]:

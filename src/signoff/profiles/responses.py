@@ -9,6 +9,7 @@ from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Outcome
 from signoff.core.step import Result
+from signoff.errors import InvalidParams
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
@@ -177,7 +178,7 @@ class ResponseUse:
     def _process(self) -> ProcessingResult:
         try:
             result = process_response(self.session.profile, self.phase, self.passed.text)
-        except ProfileError as error:
+        except (ProfileError, InvalidParams) as error:
             raise UnusableResponse(str(error)) from error
         if result.status in _FAILED or result.error_message:
             what = result.error_message or f"the profile reports {result.status.value}"

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, create_model
 from signoff.documents.sections import Section
 from signoff.errors import Problem
 from signoff.light_dataclass import light_dataclass
+from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import MANUAL, ROLES
 from signoff.profiles.transitions import TransitionTable
@@ -23,9 +24,6 @@ STAGES = tuple(
     if TransitionTable.commands(phase, stage)
 )
 """The stages that have an approver."""
-
-ALIASES: Mapping[str, str] = {"claude-code": "claude"}
-"""Other names of agents."""
 
 _PROVIDER = "the name of an agent or a registered provider"
 _APPROVER = "manual, skip, or the name of an agent or a registered approver"
@@ -89,7 +87,7 @@ StagesSection: Any = create_model(
 )
 
 
-class ApprovalSection(Section):
+class GatesSection(Section):
     """The approvers of the stages, and the defaults for those that name none."""
 
     default_approver: str = Field(MANUAL, min_length=1, description=_APPROVER)
@@ -104,8 +102,8 @@ class ProfilesSection(Section):
     providers: ProvidersSection = Field(
         default_factory=ProvidersSection, description="providers by role"
     )
-    approval: ApprovalSection = Field(
-        default_factory=ApprovalSection, description="approvers by stage, and their defaults"
+    approval: GatesSection = Field(
+        default_factory=GatesSection, description="approvers by stage, and their defaults"
     )
     max_iterations: int = Field(5, ge=1, description="a whole number from 1")
     """How many reviews a session may have; the last one that fails ends it."""
@@ -158,7 +156,7 @@ class ProfilesSection(Section):
 
 def agent_name(name: str) -> str:
     """Returns the name under which an agent or provider is known here."""
-    return ALIASES.get(name, name)
+    return AGENT_ALIASES.get(name, name)
 
 
 def _unknown(where: str, kind: str, name: str, known: Collection[str]) -> Iterator[Problem]:

@@ -18,10 +18,11 @@ from signoff.core.requests import Answer
 from signoff.core.step import Result
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
+from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import HAND_IN, Passed, StageGate, TurnedDown
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.profile_calls import create_prompt
-from signoff.profiles.prompts import code_text, complete_prompt, retry_prompt
+from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.provider_agents import by_hand, files_in
 from signoff.profiles.responses import ResponseUse, UnusableResponse, provided_text
 from signoff.profiles.session import MANUAL, ROLES, Note, Session, SessionState
@@ -187,7 +188,7 @@ class ResponseStage:
             return None
         self.files = files_in(reply)
         texts = {path: text for path, text in self.files.items() if text is not None}
-        self.text = reply.text or code_text(texts)
+        self.text = reply.text or format_code_files(texts)
         await self.ctx.write(self._path, self.text)
         return self.text
 
@@ -206,7 +207,7 @@ class ResponseStage:
             case WorkflowPhase.GENERATE:
                 return {session_files.PLAN: state.plan, **await self._provided()}
             case WorkflowPhase.REVIEW:
-                return {session_files.PLAN: state.plan, "the code": code_text(state.code)}
+                return {session_files.PLAN: state.plan, "the code": format_code_files(state.code)}
             case _:
                 issues = session_files.revision_issues_path(iteration)
                 notes = await self.ctx.read(issues, missing_ok=True)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from signoff.errors import InvalidParams, Problem
 from signoff.profiles.code_files import find_code_files
 from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
 from signoff.profiles.phases import WorkflowStatus
@@ -38,7 +39,11 @@ class TemplateProfile(WorkflowProfile):
 
     @abstractmethod
     def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns the variables of the templates; raises `ValueError` for a bad context."""
+        """Returns the variables of the templates."""
+
+    def context_problems(self, context: Mapping[str, Any]) -> Mapping[str, str]:  # noqa: ARG002  # for subclasses
+        """Returns what is wrong with a context, by field, beyond what its schema can say."""
+        return {}
 
     def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  # the same for every context
         """Returns `standards`; the provider itself takes the scope from the context."""
@@ -86,6 +91,9 @@ class TemplateProfile(WorkflowProfile):
         return self.process_generation_response(content)
 
     def _render(self, phase: str, context: Mapping[str, Any]) -> str:
+        problems = self.context_problems(context)
+        if problems:
+            raise InvalidParams(Problem(f"parameter {n!r}", what) for n, what in problems.items())
         forms = {
             f"{name.upper()}_FORM": render_template(FORMS / f"{name}.md", {}).rstrip("\n")
             for name in ("files", "review", "revision")

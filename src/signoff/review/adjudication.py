@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 
@@ -29,7 +29,7 @@ class Pursuit(StrEnum):
     DISMISSED = "dismissed"
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class AdjudicationDecision(Record):
     """What the judge decided about one issue."""
 
@@ -59,7 +59,7 @@ class AdjudicationDecision(Record):
     )
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Adjudication(Record):
     """A judge's complete answer."""
 

@@ -8,11 +8,11 @@ separately, so a level that names only one severity leaves the others to the lev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from signoff.core.severity import IssueBehavior, Severity
-from signoff.light_dataclass import light_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.review.record import Record
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class ConstraintBehavior(Record):
     """The behaviors that one level sets; severities it does not name are absent."""
 

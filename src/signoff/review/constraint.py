@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
@@ -13,7 +13,7 @@ from signoff.review.severity import DEFAULT_SEVERITY, Severity
 DEFAULT_PRIORITY = 10
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Rule(Record):
     """One thing a critic looks for."""
 
@@ -34,7 +34,7 @@ class Rule(Record):
         return {**values, "examples": examples} if examples else values
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class SourceBlock(Record):
     """Material to work from: files, globs, programs that print it, or the text itself."""
 
@@ -50,7 +50,7 @@ class SourceBlock(Record):
         return bool(self.files or self.globs or self.scripts or self.inline)
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Constraint(Record):
     """One requirement, with its rules."""
 

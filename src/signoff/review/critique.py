@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.edit import Edit
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
 MOST_ISSUES = 500
-"""Issues that are kept of one critique under all circumstances, the most severe first."""
+"""The most issues that can be kept of one critique, not counting those that block approval."""
 DEFAULT_MAX_FINDINGS = 10
 """Issues that are kept of one critique, not counting those that block approval."""
 OMISSION = "OMISSION"
@@ -43,7 +43,7 @@ class Overall(StrEnum):
     """The reviewer gave no usable critique, and a human chose to continue without one."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class CritiqueIssue(Record):
     """One issue that a critic reports."""
 
@@ -55,7 +55,8 @@ class CritiqueIssue(Record):
     evidence: str = ""
     """A passage of the artifact, word for word, or `OMISSION`."""
     suggested_fix: str | None = None
-    confidence: float = 0.9
+    confidence: float | None = None
+    """How sure the critic is, from 0 to 1; None if it did not say."""
     edit: Edit | None = None
     """The exact change that fixes it, if the critic knows one."""
     finding_id: str = ""
@@ -81,7 +82,7 @@ class CritiqueIssue(Record):
         return says_omission(self.evidence)
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Critique(Record):
     """A reviewer's verdict and the issues behind it."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar
 
+from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
@@ -53,7 +54,7 @@ class FindingStatus(StrEnum):
     """Not shown to the judge: see `is_set_aside`."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Finding(Record):
     """A finding as it was last reported, and its history."""
 
@@ -84,8 +85,10 @@ class Finding(Record):
     """Why it was dismissed."""
     decision: str = ""
     """What a human decided about it; it holds as long as its passage does not change."""
+    suggested_fix: str = ""
+    """What its critic suggests."""
 
-    omit_empty: ClassVar = frozenset({"reason", "decision"})
+    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix"})
 
     @property
     def omission(self) -> bool:
@@ -113,7 +116,8 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
     """
     if issue.set_aside or issue.behavior == IssueBehavior.IGNORE:
         return True
-    doubtful = issue.unverified or issue.confidence < LEAST_CONFIDENCE
+    unsure = issue.confidence is not None and issue.confidence < LEAST_CONFIDENCE
+    doubtful = issue.unverified or unsure
     return doubtful and issue.severity.defaults.hide_unverified
 
 

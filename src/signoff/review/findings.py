@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 from signoff.core.digest import SHORT, text_digest
-from signoff.light_dataclass import light_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.evidence import ArtifactText
@@ -29,7 +29,7 @@ _CLOSED = frozenset(
 """Labels after which a finding is not open; "" means that it was not reported yet."""
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Ledger:
     """All findings of a run by id, in the order they were first reported."""
 
@@ -182,6 +182,7 @@ class _LedgerUpdate:
             flagged_by=critics,
             artifact=self._digest,
             unverified=all(issue.unverified for _, _, issue in reports),
+            suggested_fix=worst.suggested_fix or "",
         )
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
         if ignored:

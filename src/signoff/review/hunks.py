@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,13 @@ MOST_COMPARED = 1_000_000_000
 
 The changed part of a longer text is reported as one change.
 """
+MOST_MARKS = 80
+"""Characters before and after a quote that are looked at for marks."""
+
+_WORD = re.compile(r"[^\W_]+")
+_LINE_MARKS = re.compile(r"^[^\w\n]+", re.MULTILINE)
+_MARKS_BEFORE = re.compile(r"(?:\A[\W_]+|(?:[^\w\s]|_)*)\Z")
+_MARKS_AFTER = re.compile(r"[\W_]+\Z|(?:[^\w\s]|_)*")
 
 
 @dataclass(frozen=True)
@@ -38,13 +46,15 @@ def tie_hunks(
     """Returns every change as a hunk of a unified diff, with the finding it addresses.
 
     `findings` are pairs of an id and its quote; the quote is empty or `OMISSION` if something
-    is missing. A hunk belongs to the edit, else to the quote, whose lines it touches. `issue` is
-    None for a change that no finding asked for. `also` lists further findings about these lines.
+    is missing. A hunk belongs to the edit that it makes, else to the quote whose words it changes;
+    a change elsewhere in the same line does not count. `issue` is None for a change that no finding
+    asked for. `also` lists further findings about these words.
     """
     old, new = before.split("\n"), after.split("\n")
-    all_changes = list(changes(old, new))
+    all_changes = _merged(old, new, list(changes(old, new)))
     claims = [*_edit_claims(before, edits), *_quote_claims(before, findings)]
-    hunks = [_hunk(old, new, change, claims, findings) for change in all_changes[:MOST_HUNKS]]
+    hunks = [_hunk(old, new, change, claims) for change in all_changes[:MOST_HUNKS]]
+    _tie_omission(all_changes, hunks, [id_ for id_, quote in findings if quotes_nothing(quote)])
     if len(all_changes) > MOST_HUNKS:
         hunks.append({"diff": f"({len(all_changes) - MOST_HUNKS} more changes)", "issue": None})
     return hunks
@@ -80,6 +90,32 @@ def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
             yield Change(low[0], high[0], low[1], high[1])
 
 
+def _merged(old: Sequence[str], new: Sequence[str], found: Sequence[Change]) -> list[Change]:
+    """Returns changes without those that an empty line separates by accident.
+
+    If a paragraph is added or removed next to a changed one, a diff may pair the wrong two.
+    """
+    merged: list[Change] = []
+    for change in found:
+        last = merged[-1] if merged else None
+        between = old[last.old_end : change.old_start] if last else ()
+        if last is None or any(map(str.strip, between)) or not _unsettled(old, new, last, change):
+            merged.append(change)
+            continue
+        merged[-1] = Change(last.old_start, change.old_end, last.new_start, change.new_end)
+    return merged
+
+
+def _unsettled(old: Sequence[str], new: Sequence[str], *pair: Change) -> bool:
+    """Whether one of two changes adds or removes a paragraph, and the other one does not."""
+    paragraphs = []
+    for change in pair:
+        lines = old[change.old_start : change.old_end], new[change.new_start : change.new_end]
+        one_side = [*lines[0], *lines[1]] if not all(lines) else []
+        paragraphs.append(any(not line.strip() for line in one_side))
+    return paragraphs[0] != paragraphs[1]
+
+
 def _common_prefix(old: Sequence[str], new: Sequence[str]) -> int:
     """Returns the number of equal lines at the start of two texts."""
     pairs = zip(old, new, strict=False)
@@ -89,16 +125,54 @@ def _common_prefix(old: Sequence[str], new: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class _Claim:
-    """The lines that an edit or a quote is about, including the last one."""
+    """A passage that a finding is about, or that an edit changes."""
 
-    first: int
-    last: int
     issue: str
+    first: int
+    """The line it begins in."""
+    last: int
+    """The line it ends in."""
+    passage: str = ""
+    """The passage as the artifact has it; empty if the edit only adds text after it."""
+    text: str = ""
+    """The first line that the edit writes."""
 
-    def touches(self, change: Change) -> bool:
-        if change.old_start == change.old_end:  # an insertion between two lines
-            return self.first <= change.old_start <= self.last + 1
-        return self.first < change.old_end and change.old_start <= self.last
+    def explains(self, old: Sequence[str], change: _Replacement) -> bool:
+        """Whether the change takes words from the passage, or writes the text of the edit."""
+        first, last = change.lines
+        # Text that is added after a passage may be a paragraph, with an empty line before it.
+        if self.first > last or first > self.last + 2:
+            return False
+        # A passage may begin before the changed lines and end after them, with a line break.
+        head, tail = ["", *old[self.first : first]], [*old[last : self.last + 1], ""]
+        before, after = (
+            "\n".join([*head, *lines, *tail]) for lines in (change.removed, change.added)
+        )
+        return _lost(self.passage, before, after) or _lost(self.text, after, before)
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """A change with its texts, each of them one string, or nothing at all."""
+
+    lines: tuple[int, int]
+    removed: list[str]
+    added: list[str]
+
+    @classmethod
+    def between(cls, old: Sequence[str], new: Sequence[str], change: Change) -> _Replacement:
+        removed, added = (
+            ["\n".join(lines)] if lines else []
+            for lines in (
+                old[change.old_start : change.old_end],
+                new[change.new_start : change.new_end],
+            )
+        )
+        return cls((change.old_start, change.old_end), removed, added)
+
+
+def _lost(words: str, before: str, after: str) -> bool:
+    return bool(words) and before.count(words) > after.count(words)
 
 
 def _edit_claims(before: str, edits: Sequence[Edit]) -> Iterator[_Claim]:
@@ -107,27 +181,48 @@ def _edit_claims(before: str, edits: Sequence[Edit]) -> Iterator[_Claim]:
         (start, end), _ = find_passage(before, edit.find)
         if start < 0 or not edit.issue:
             continue
-        # Inserted text appears after its anchor, however many lines the anchor has.
-        first, last = (end, end) if edit.kind is EditKind.INSERT_AFTER else (start, end - 1)
-        yield _Claim(bisect_right(starts, first) - 1, bisect_right(starts, last) - 1, edit.issue)
+        first, last = (bisect_right(starts, each) - 1 for each in (start, end - 1))
+        passage = "" if edit.kind is EditKind.INSERT_AFTER else before[start:end]
+        text = edit.text.strip().partition("\n")[0].rstrip()
+        yield _Claim(edit.issue, first, last, passage, text)
 
 
 def _quote_claims(before: str, findings: Sequence[tuple[str, str]]) -> Iterator[_Claim]:
-    text = ArtifactText(before)
+    text, lines = ArtifactText(before), before.split("\n")
     for issue, quote in findings:
-        if not quotes_nothing(quote):
-            yield from (_Claim(first, last, issue) for first, last in text.lines_of(quote))
+        if quotes_nothing(quote):
+            continue
+        for first, last in text.lines_of(quote):
+            around = "\n".join(lines[first : last + 1])
+            yield _Claim(issue, first, last, _passage(around, quote) or around)
+
+
+def _passage(text: str, quote: str) -> str:
+    """Returns what a text has in place of a quote; "" if it cannot be found word for word.
+
+    Spaces and marks may differ, and changing them may be the fix. So the marks around the quote
+    belong to it, and what precedes and follows it if its line has no other words.
+    """
+    start = text.find(quote)
+    end = start + len(quote)
+    if start < 0:
+        words = _WORD.findall(quote)
+        found = re.search(r"[\W_]+".join(words), text, re.IGNORECASE) if words else None
+        if found is None:
+            return ""
+        start, end = found.span()
+    before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
+    marks = _MARKS_BEFORE.search(before[-MOST_MARKS:]), _MARKS_AFTER.match(after[:MOST_MARKS])
+    left, right = (len(each[0]) if each else 0 for each in marks)
+    return text[start - left : end + right]
 
 
 def _hunk(
-    old: Sequence[str],
-    new: Sequence[str],
-    change: Change,
-    claims: Sequence[_Claim],
-    findings: Sequence[tuple[str, str]],
+    old: Sequence[str], new: Sequence[str], change: Change, claims: Sequence[_Claim]
 ) -> dict[str, Any]:
-    issues = [claim.issue for claim in claims if claim.touches(change)]
-    issues = list(dict.fromkeys(issues or _other_matches(old, change, findings)))
+    replacement = _Replacement.between(old, new, change)
+    issues = [claim.issue for claim in claims if claim.explains(old, replacement)]
+    issues = list(dict.fromkeys(issues or _other_matches(replacement, claims)))
     hunk: dict[str, Any] = {
         "diff": _diff(old, new, change),
         "issue": issues[0] if issues else None,
@@ -135,19 +230,29 @@ def _hunk(
     return {**hunk, "also": issues[1:]} if issues[1:] else hunk
 
 
-def _other_matches(
-    old: Sequence[str], change: Change, findings: Sequence[tuple[str, str]]
-) -> list[str]:
-    """Returns the findings whose quotes also occur in these lines.
+def _other_matches(change: _Replacement, claims: Sequence[_Claim]) -> list[str]:
+    """Returns the findings whose words occur again in these lines, or whose lines were indented."""
+    removed, added = "".join(change.removed), "".join(change.added)
+    if removed and _LINE_MARKS.sub("", removed) == _LINE_MARKS.sub("", added):
+        first, last = change.lines
+        return [each.issue for each in claims if each.first < last and first <= each.last]
+    return [each.issue for each in claims if _lost(each.passage, removed, added)]
 
-    An insertion has no old lines. It counts for the one finding about something missing.
+
+def _tie_omission(
+    all_changes: Sequence[Change], hunks: Sequence[dict[str, Any]], missing: Sequence[str]
+) -> None:
+    """Ties the only insertion without a finding to the only finding about something missing.
+
+    With several of either, nothing in the text shows which of them belong together.
     """
-    if change.old_start == change.old_end:
-        missing = [issue for issue, quote in findings if quotes_nothing(quote)]
-        return missing if len(missing) == 1 else []
-    removed = "\n".join(old[change.old_start : change.old_end])[:LONGEST_HUNK]
-    quoting = ((issue, quote) for issue, quote in findings if not quotes_nothing(quote))
-    return [issue for issue, quote in quoting if quote in removed]
+    inserted = [
+        hunk
+        for change, hunk in zip(all_changes, hunks, strict=False)
+        if change.old_start == change.old_end and hunk["issue"] is None
+    ]
+    if len(inserted) == len(missing) == 1:
+        inserted[0]["issue"] = missing[0]
 
 
 def _diff(old: Sequence[str], new: Sequence[str], change: Change) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from signoff.core.one_line import one_line
+from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
+from signoff.review.severity import Severity
 
 MOST_KNOWN = 30
 """Findings that are listed: open ones first, the most severe of them first."""
@@ -43,6 +45,15 @@ def earlier_findings(ledger: Ledger, iteration: int) -> list[str]:
     return known_findings(Ledger(earlier, ledger.iteration))
 
 
+def held_back_by(
+    last: Adjudication | None, iteration: int, block_on: Iterable[Severity]
+) -> list[str]:
+    """Returns the findings that held an approval of an earlier round back, as KNOWN names them."""
+    if last is None or last.iteration >= iteration or last.stated is not Verdict.APPROVED:
+        return []
+    return [f"{each.finding_id} ({each.severity.value})" for each in last.pursued(block_on)]
+
+
 def _importance(finding: Finding) -> tuple[int, int, int]:
     return _ORDER.index(finding.status), finding.severity.rank, -finding.last
 
@@ -56,19 +67,25 @@ def _lines(findings: Iterable[Finding]) -> Iterable[str]:
 
 
 def _line(finding: Finding) -> str:
-    passage = (
-        "something missing" if finding.omission else f'"{one_line(finding.quote, LONGEST_QUOTE)}"'
-    )
     rule = f"/{one_line(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
     line = (
         f"{finding.id} [{finding.constraint}{rule}, {finding.severity.value}, {_status(finding)}] "
-        f"{passage}: {one_line(finding.finding, LONGEST_TEXT)}"
+        f"{_passage(finding)}{one_line(finding.finding, LONGEST_TEXT)}"
     )
     if finding.reason:
         line += f" Reason: {one_line(finding.reason, LONGEST_TEXT)}"
     if finding.decision:
         line += f" A human decided: {one_line(finding.decision, LONGEST_TEXT)}"
     return line
+
+
+def _passage(finding: Finding) -> str:
+    """Returns where to look; nothing for a fixed finding, whose words are gone."""
+    if finding.status is FindingStatus.FIXED:
+        return ""
+    if finding.omission:
+        return "something missing: "
+    return f'"{one_line(finding.quote, LONGEST_QUOTE)}": '
 
 
 def _status(finding: Finding) -> str:

@@ -17,7 +17,6 @@ from signoff.core.effects import Reply
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import (
     DEFAULT_MAX_FINDINGS,
-    MOST_ISSUES,
     Critique,
     CritiqueIssue,
     Overall,
@@ -29,13 +28,12 @@ from signoff.review.own_words import Material
 from signoff.review.reply_text import CRITIQUE, LONGEST_REPLY, find_answer
 from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, SEVERITIES, Severity
 
-__all__ = ["MOST_ISSUES", "Unreadable", "parse_adjudication", "parse_critique"]
+__all__ = ["Unreadable", "parse_adjudication", "parse_critique"]
 
 MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
 MOST_PROBLEMS = 20
 LONGEST_EDIT = 200_000
-DEFAULT_CONFIDENCE = 0.9
 
 # Ids that are safe in decisions and file names; any other id from an agent is replaced.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}")
@@ -199,12 +197,12 @@ def _most_severe(
     issues: list[CritiqueIssue], most: int, block_on: Sequence[Severity]
 ) -> tuple[CritiqueIssue, ...]:
     """Returns the issues to keep: all that block, then the most severe of the others."""
-    if len(issues) <= min(most, MOST_ISSUES):
+    if len(issues) <= most:
         return tuple(issues)
     by_severity = sorted(issues, key=lambda issue: issue.severity.rank)
     blocking = [issue for issue in by_severity if issue.severity in block_on]
     others = [issue for issue in by_severity if issue.severity not in block_on]
-    kept = [*blocking, *others[: max(0, most - len(blocking))]][:MOST_ISSUES]
+    kept = [*blocking, *others[: max(0, most - len(blocking))]]
     return tuple(sorted(kept, key=lambda issue: issue.severity.rank))
 
 
@@ -214,9 +212,9 @@ def _omitted_note(reported: int, kept: int) -> tuple[str, ...]:
     return (f"{reported} issues were reported; only the {kept} most severe are kept",)
 
 
-def _confidence(raw: object) -> float:
+def _confidence(raw: object) -> float | None:
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not math.isfinite(raw):
-        return DEFAULT_CONFIDENCE
+        return None
     return float(min(max(raw, 0), 1))
 
 

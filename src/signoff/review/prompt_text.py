@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from signoff.core.digest import SHORT, text_digest
+from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit
@@ -20,7 +20,7 @@ SUMMARY_FOR_JUDGES = 200
 """Characters of the summary of a constraint without issues; the others are shown in full."""
 
 
-@dataclass(frozen=True)
+@light_dataclass(frozen=True)
 class ConstraintMaterial:
     """A constraint with what a critic gets to review by it."""
 
@@ -132,7 +132,7 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
         "location": issue.location,
         "fix": issue.suggested_fix or "",
         "exact edit": _edit(issue.edit),
-        "confidence": f"{issue.confidence:g}",
+        "confidence": "not stated" if issue.confidence is None else f"{issue.confidence:g}",
     }
     return "\n".join([heading, *(f"  {k}: {flat(v)}" for k, v in details.items() if v.strip())])
 

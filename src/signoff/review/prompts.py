@@ -179,6 +179,7 @@ def adjudicator_prompt(
     instructions: str = "",
     guidance: Sequence[str] = (),
     known: Sequence[str] = (),
+    held_back_by: Sequence[str] = (),
     disputed_sources: Mapping[str, str] = MappingProxyType({}),
     structured: bool = False,
     templates: Templates = NO_TEMPLATES,
@@ -188,20 +189,26 @@ def adjudicator_prompt(
     with_issues = {critique.constraint_id for critique in critiques if critique.issues}
     disputed = [each for each in constraints if each.id in with_issues]
     others = [each for each in constraints if each.id not in with_issues]
+    # The sources of the goal have an empty name.
+    above = disputed_sources.get("", "") if disputed else ""
     values = {
         "text_reply": _flag(not structured),
         "blocking": ", ".join(blocking) or "none",
         "goal": enclose("GOAL", _within_budget(goal)),
+        "goal_sources": enclose("GOAL_SOURCES", above),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
         "disputed": "\n\n".join(
-            full_constraint("##", ConstraintMaterial(each, disputed_sources.get(each.id, "")))
-            for each in disputed
+            full_constraint(
+                "##", ConstraintMaterial(c, disputed_sources.get(c.id, "")), above=above
+            )
+            for c in disputed
         ),
         "constraints": "\n".join(map(constraint_line, others)),
         "tensions": "\n".join(format_tension(*tension) for tension in tensions),
         "instructions": instructions.strip(),
         "guidance": bullets(guidance),
         "known": enclose("KNOWN", bullets(known)),
+        "held_back_by": ", ".join(held_back_by),
         "critiques": enclose("CRITIQUES", format_critiques(critiques)) or "There are no critiques.",
     }
     material = {
@@ -274,7 +281,7 @@ def verifier_prompt(
         "goal": enclose("GOAL", _within_budget(goal)),
         "passage": enclose("PASSAGE", passage),
         "constraint": constraint.id,
-        "rules": "\n".join(map(format_rule, rules)),
+        "rules": "\n".join(map(format_rule, rules)) or constraint.summary.strip(),
         "sources": enclose("SOURCES", sources),
         "claim": enclose("CLAIM", "\n".join(claim)),
     }

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from signoff.light_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class Record:
     """A dataclass that can be written as JSON values and read again."""
 

@@ -9,9 +9,10 @@ an artifact or a finding cannot pull other material into a prompt.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 SUFFIX = ".md"
 LONGEST_TEMPLATE = 100_000
@@ -38,11 +39,22 @@ _SYSTEM = "_system"
 
 _COMMENT = re.compile(r"\{\{!.*?\}\}\n?", re.DOTALL)
 _TAG = re.compile(r"\{\{([#^/]?)(\w+)\}\}")
+_BRACES = re.compile(r"\{\{([^{}\n]*)\}\}")
+"""A tag, or what its author takes for one, such as `{{ artifact }}`."""
 # A tag on a line of its own takes the whole line with it.
 _TAG_LINE = re.compile(r"^(\{\{[#^/]\w+\}\})\n", re.MULTILINE)
 _SECTION = re.compile(r"\{\{([#^])(\w+)\}\}(.*?)\{\{/\2\}\}", re.DOTALL)
 _VALUE_LINE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
+
+
+class TemplateProblem(NamedTuple):
+    """One mistake in a user's template."""
+
+    what: str
+    remedy: str
+    line: int | None = None
+    """None if it is about the whole template."""
 
 
 @cache
@@ -60,14 +72,26 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _TAG.sub(lambda tag: values[tag[2]], text) + "\n"
 
 
-def problems(name: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yields what is wrong with a user's template, each with its remedy."""
-    valid = placeholders_of(name)
-    used = _names(text)
-    for unknown in sorted(used - valid):
-        yield f"unknown placeholder {{{{{unknown}}}}}", f"valid: {', '.join(sorted(valid))}"
-    for missing in sorted(REQUIRED[name] - _printed(text)):
-        yield f"{{{{{missing}}}}} is missing", "without it the agent would not see what it is about"
+def problems(name: str, text: str) -> Iterator[TemplateProblem]:
+    """Yields what is wrong with a user's template."""
+    valid = sorted(placeholders_of(name))
+    # Line breaks of comments are kept, so that lines can be counted.
+    text = _COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+    printed = set[str]()
+    unknown = set[str]()
+    for braces in _BRACES.finditer(text):
+        tag = _TAG.fullmatch(braces[0])
+        if tag is None or tag[2] not in valid:
+            label = "{{" + (tag[2] if tag else braces[1]) + "}}"
+            if label not in unknown:
+                remedy = _closest(label, valid)
+                yield TemplateProblem(f"unknown placeholder {label}", remedy, _line(braces))
+            unknown.add(label)
+        elif not tag[1]:
+            printed.add(tag[2])
+    for missing in sorted(REQUIRED[name] - printed):
+        what = f"{{{{{missing}}}}} is missing"
+        yield TemplateProblem(what, "without it the agent would not see what it is about")
     yield from _unbalanced(text)
 
 
@@ -91,18 +115,28 @@ def _names(text: str) -> set[str]:
     return {name for _, name in _TAG.findall(_COMMENT.sub("", text))}
 
 
-def _printed(text: str) -> set[str]:
-    """Returns the placeholders whose values a template prints, and not only tests."""
-    return {name for kind, name in _TAG.findall(_COMMENT.sub("", text)) if not kind}
+def _closest(label: str, valid: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(label.strip("{#^/} "), valid, n=1, cutoff=0.5)
+    suggestion = f"did you mean {{{{{close[0]}}}}}? " if close else ""
+    return f"{suggestion}valid: {', '.join(valid) or 'none in this template'}"
 
 
-def _unbalanced(text: str) -> Iterator[tuple[str, str]]:
-    open_sections: list[str] = []
-    for kind, name in _TAG.findall(_COMMENT.sub("", text)):
+def _unbalanced(text: str) -> Iterator[TemplateProblem]:
+    open_sections: list[re.Match[str]] = []
+    for tag in _TAG.finditer(text):
+        kind, name = tag.groups()
         if kind in ("#", "^"):
-            open_sections.append(name)
-        elif kind == "/" and (not open_sections or open_sections.pop() != name):
-            yield f"{{{{/{name}}}}} closes no section", f"begin it with {{{{#{name}}}}}"
+            open_sections.append(tag)
+        elif kind == "/" and (not open_sections or open_sections.pop()[2] != name):
+            what = f"{{{{/{name}}}}} closes no section"
+            yield TemplateProblem(what, f"begin it with {{{{#{name}}}}}", _line(tag))
             return
-    for name in open_sections:
-        yield f"the section {{{{#{name}}}}} is not closed", f"end it with {{{{/{name}}}}}"
+    for tag in open_sections:
+        what = f"the section {tag[0]} is not closed"
+        yield TemplateProblem(what, f"end it with {{{{/{tag[2]}}}}}", _line(tag))
+
+
+def _line(tag: re.Match[str]) -> int:
+    return tag.string.count("\n", 0, tag.start()) + 1

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from signoff.core.digest import text_digest
+from signoff.light_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from signoff.core.effects import AgentRequest, EffectId, Reply
@@ -148,7 +148,7 @@ class ModelChoice(StrEnum):
     """The first one the agent lists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_dataclass(slots=True, kw_only=True)
 class Capabilities:
     """What an agent can do, declared by its kind.
 
@@ -183,6 +183,8 @@ class Capabilities:
     """A program or function computes critiques from the bare artifact, and they are exact."""
     needs_agents: bool = False
     """It passes requests on, and its factory takes the other agents as `agents`."""
+    local_health: bool = False
+    """Its health depends on nothing but local files, so checking a plan checks it too."""
 
 
 @runtime_checkable
@@ -207,21 +209,21 @@ async def capabilities_for(agent: object, model: str | None) -> Capabilities:
     return capabilities_of(agent)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Notice:
     """A notice to the observers of a run."""
 
     run: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Recorded(Notice):
     """Events that are now durable."""
 
     events: Sequence[Event]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Progress(Notice):
     """A message from a handler or an agent while it works; it is not recorded."""
 
@@ -230,7 +232,7 @@ class Progress(Notice):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_dataclass(slots=True)
 class Retrying(Notice):
     """An effect had a transient error and will be retried."""
 

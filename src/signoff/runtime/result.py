@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Spend
 from signoff.core.stop_reason import StopReason, error_of, remedies
+from signoff.light_dataclass import frozen_dataclass
 from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem
 
 
-@dataclass(frozen=True)
+@frozen_dataclass()
 class RunResult:
     """A run after it was driven to its end or its next wait."""
 

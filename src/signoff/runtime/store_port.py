@@ -6,12 +6,13 @@ A store implements `Store` and has to pass the `StoreSuite`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, NewType, Protocol
 
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
 from signoff.core.spend import LedgerEntry
+from signoff.light_dataclass import light_dataclass
 
 LEASE_SECONDS = 30.0
 """How long an owner on another host is believed alive after its last heartbeat."""
@@ -110,7 +111,7 @@ class NewItem(NamedTuple):
     deadline: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@light_dataclass(frozen=True, slots=True)
 class Owner:
     """A process that drives runs."""
 
@@ -126,7 +127,7 @@ Alive = Callable[[Owner], bool | None]
 """Tells whether an owner still runs; None when that cannot be seen from here."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class NewRun:
     """A run about to be created."""
 
@@ -141,7 +142,7 @@ class NewRun:
     """The process that drives it first, with fence 1."""
 
 
-@dataclass(slots=True)
+@light_dataclass(slots=True)
 class Commit:
     """Everything one run changes in one transaction."""
 

@@ -8,6 +8,7 @@ import pytest
 import signoff
 from signoff.contracts import StepContext, StepOutput, define_workflow
 from signoff.core.outcome import Status
+from signoff.errors import InvalidParams
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -140,11 +141,17 @@ async def test_a_prompt_with_an_unknown_name_is_not_sent() -> None:
     """An agent would invent a value for `{{bok}}`."""
     claude = ScriptedAgent(["{}"])
 
-    result = await play({}, prompt="Review {{bok}}.", agents={"claude": claude})
+    result = await play({"bok": None}, prompt="Review {{bok}}.", agents={"claude": claude})
 
     assert result.status is Status.FAILED
     assert str(result.reason).endswith("unknown name {{bok}}; start the run with -i bok=...")
     assert claude.requests == []
+
+
+async def test_a_run_without_a_parameter_of_its_first_prompt_is_not_started() -> None:
+    """It could only fail, and a dry run would have called its plan valid."""
+    with pytest.raises(InvalidParams, match="'title': is missing"):
+        await play({}, prompt="Review {{title}} of {{run_id}}.")
 
 
 async def test_a_retried_prompt_contains_the_error() -> None:

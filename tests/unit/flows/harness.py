@@ -20,6 +20,7 @@ from signoff.flows.layout import FlowLayout
 from signoff.flows.model import GenflowConfig
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep
+from signoff.flows.steps.reading import INSTRUCTIONS
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.severity import Severity
 from signoff.runtime.engine import Engine
@@ -48,6 +49,12 @@ def step(kind: str, name: str | None = None, **fields: Any) -> WorkflowStep:
 def constraint(name: str, **fields: Any) -> Constraint:
     """Returns a constraint with one rule."""
     rule = Rule(f"{name}-rule", f"It must be {name}.", Severity.HIGH)
+    return Constraint(name, summary=f"Be {name}.", rules=(rule,), **fields)
+
+
+def long_constraint(name: str, **fields: Any) -> Constraint:
+    """Returns a constraint that is too long to join a call that is made for others."""
+    rule = Rule(f"{name}-rule", f"It must be {name}. ".ljust(2 * INSTRUCTIONS, "!"), Severity.HIGH)
     return Constraint(name, summary=f"Be {name}.", rules=(rule,), **fields)
 
 

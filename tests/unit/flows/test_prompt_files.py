@@ -86,7 +86,11 @@ def test_templates_are_stored_with_the_run(tmp_path: Path) -> None:
     ("name", "text", "expected"),
     [
         ("critics.md", CRITIC, "critics.md: is not the name of a template (valid: author.md, "),
-        ("critic.md", CRITIC + "{{artefact}}", "{{artefact}} (valid: artifact"),
+        (
+            "critic.md",
+            CRITIC + "{{artefact}}",
+            "critic.md:2: unknown placeholder {{artefact}} (did you mean {{artifact}}? ",
+        ),
         ("critic.md", "{{rules}}", "critic.md: {{artifact}} is missing"),
         ("critic.md", " \n", "critic.md: is empty"),
         ("critic.md", CRITIC + "x" * 100_001, "critic.md: has more than 100,000 characters"),

@@ -1,4 +1,4 @@
-"""`signoff prompts` shows what the steps of a flow send, or have sent."""
+"""`signoff prompts` shows what the steps of a flow send."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import UnknownName
-from signoff.flows.compile import compile_flow, frozen_source
-from signoff.flows.prompt_preview import previews_of_flow, previews_of_run, stored_flow
-from signoff.flows.replay import RecordedVisit
+from signoff.flows.compile import compile_flow
+from signoff.flows.model import VerifyConfig
+from signoff.flows.prompt_preview import previews_of_flow
 from signoff.flows.sections import Goal
-from signoff.notation import CompileContext
 from signoff.review.constraint import SourceBlock
 from tests.unit.flows.harness import constraint, flow, step
 
@@ -60,28 +59,11 @@ def test_one_step_can_be_named_and_a_judge_by_rules_gets_no_prompt() -> None:
         previews_of_flow(workflow, "judge")
 
 
-def test_with_a_run_the_latest_visit_of_each_step_counts() -> None:
-    """Steps that have not run yet have sent nothing."""
-    history = [
-        RecordedVisit("critique", 1, {"artifact": "One."}, {}),
-        RecordedVisit("critique", 2, {"artifact": "Two."}, {}),
-    ]
+def test_the_question_to_the_confirming_agent_is_shown_with_the_critics() -> None:
+    """It is sent by the same step, and costs a call for each severe finding."""
+    verify = VerifyConfig(agent="codex")
 
-    (shown,) = previews_of_run(flow(STEPS), history)
+    *_, shown = previews_of_flow(compile_flow(flow(STEPS, verify=verify), "sea"), "critique")
 
-    assert shown.step == "critique"
-    assert "Two." in shown.prompt
-    assert "One." not in shown.prompt
-
-
-def test_the_flow_of_a_run_is_read_from_what_was_stored_with_it(tmp_path: Path) -> None:
-    """Files may have changed since."""
-    the_flow = replace(flow(STEPS), prompts={"critic": "{{artifact}} {{rules}}"}, root=tmp_path)
-    context = CompileContext(tmp_path, agents=the_flow.agents)
-
-    again = stored_flow(frozen_source(the_flow), context)
-
-    assert frozen_source(again)["flow"] == frozen_source(the_flow)["flow"]
-    assert again.prompts == the_flow.prompts
-    assert again.constraints == the_flow.constraints
-    assert again.goal.text == the_flow.goal.text
+    assert (shown.kind, shown.agents) == ("verify", ("codex",))
+    assert "(a finding of a critic)" in shown.prompt

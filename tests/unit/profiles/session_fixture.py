@@ -156,7 +156,8 @@ class SessionFixture:
 
     def start(self, params: Mapping[str, Any] | None = None, **agents: Agent) -> WorkflowState:
         """Starts the session; returns its state at the first wait or at the end."""
-        self.result = self.fixture.run(self.workflow, params, **agents)
+        self.fixture.agents.update(agents)
+        self.result = self.fixture.run(self.workflow, params)
         return self.state
 
     def approve(self, edit: str | None = None, *, text: str = "", **extras: Any) -> WorkflowState:

@@ -55,8 +55,12 @@ def imported() -> set[str]:
     return {name for name in sys.modules if name.startswith("signoff_target_")}
 
 
-def test_shipped_profiles_are_listed_without_loading_them(context: CompileContext) -> None:
+def test_shipped_profiles_are_listed_without_loading_them(
+    context: CompileContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`profile list` works in an empty project, at once."""
+    monkeypatch.delitem(sys.modules, "signoff.profiles.library.jpa_mt.profile", raising=False)
+
     names = profile_names(context)
 
     assert {"jpa-mt", "python-module"} <= set(names)

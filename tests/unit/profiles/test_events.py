@@ -9,7 +9,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Approval
 from signoff.core.step import Edge, Result, StepDef
 from signoff.core.workflow import Workflow
-from signoff.profiles.events import Position, SessionEvent, SessionEvents
+from signoff.profiles.events import SessionEvent, SessionEvents, SessionPosition
 from signoff.runtime.ports import Progress, Recorded
 from signoff.testing import ProjectFixture
 
@@ -72,9 +72,9 @@ class WatchedSession:
 
     def resume(self, *, approved: bool) -> list[SessionEvent]:
         self.fixture.answer(approved, text="so be it")
-        return self._drive(Position("plan.prompt", 1))
+        return self._drive(SessionPosition("plan.prompt", 1))
 
-    def _drive(self, position: Position | None) -> list[SessionEvent]:
+    def _drive(self, position: SessionPosition | None) -> list[SessionEvent]:
         seen: list[SessionEvent] = []
         observer = SessionEvents(seen.append, {"test": position} if position else None)
 
@@ -165,7 +165,7 @@ def test_the_limit_of_iterations_is_a_failure_with_its_reason(tmp_path: Path) ->
 def test_a_cancelled_session_has_failed(tmp_path: Path) -> None:
     """Nothing of it will be finished."""
     seen: list[SessionEvent] = []
-    observer = SessionEvents(seen.append, {"test": Position("plan.prompt")})
+    observer = SessionEvents(seen.append, {"test": SessionPosition("plan.prompt")})
 
     observer.notice(Recorded("test", [ev.RunStopped(Status.CANCELLED, "by the user", at=2)]))
 
@@ -187,7 +187,7 @@ def test_a_cancelled_session_has_failed(tmp_path: Path) -> None:
 def test_a_session_that_rests_has_not_ended(status: Status) -> None:
     """It will be resumed."""
     seen: list[SessionEvent] = []
-    observer = SessionEvents(seen.append, {"test": Position("plan.prompt")})
+    observer = SessionEvents(seen.append, {"test": SessionPosition("plan.prompt")})
 
     observer.notice(Recorded("test", [ev.RunStopped(status, at=2)]))
 

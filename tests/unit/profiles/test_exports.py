@@ -6,6 +6,7 @@ import pytest
 from signoff import profiles
 
 NAMES = [
+    "AIApprovalProvider",
     "AIProvider",
     "AIProviderFactory",
     "AIProviderResult",
@@ -20,8 +21,12 @@ NAMES = [
     "ProcessingResult",
     "ProfileFactory",
     "ReviewMeta",
+    "SessionEvent",
+    "SessionEventType",
+    "SessionEvents",
     "StandardsProvider",
     "StandardsProviderFactory",
+    "TemplateProfile",
     "TransitionResult",
     "TransitionTable",
     "WorkflowPhase",
@@ -31,6 +36,8 @@ NAMES = [
     "WorkflowStatus",
     "WriteOp",
     "WritePlan",
+    "find_code_files",
+    "format_code_files",
     "parse_review_meta",
     "render_template",
 ]

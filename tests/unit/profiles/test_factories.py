@@ -79,7 +79,7 @@ def test_a_later_registration_replaces_an_earlier_one() -> None:
     AIProviderFactory.register("echo", LouderProvider)
 
     assert type(AIProviderFactory.create("echo")) is LouderProvider
-    assert AIProviderFactory.keys() == ("echo",)
+    assert AIProviderFactory.registered() == ("echo",)
 
 
 def test_each_factory_has_its_own_keys() -> None:

@@ -49,12 +49,90 @@ def test_a_hunk_belongs_to_the_finding_whose_quote_it_changes(quote: str) -> Non
 
 
 def test_one_change_may_belong_to_several_findings() -> None:
-    """Two critics often report the same line."""
-    quotes = [("a", "first line"), ("b", "**loud**")]
+    """Two critics often report the same words."""
+    quotes = [("a", "first line is loud"), ("b", "**loud**"), ("c", "first line")]
 
     (hunk,) = tie_hunks(BEFORE, BEFORE.replace("loud", "calm"), [], quotes)
 
     assert (hunk["issue"], hunk["also"]) == ("a", ["b"])
+
+
+LINE = "Tea is the best. It costs 9 euros. *We* open at noon."
+
+
+@pytest.mark.parametrize(
+    ("after", "issues"),
+    [
+        ("Tea is good. It costs 9 euros. *We* open at noon.", ["best"]),
+        ("It costs 9 euros. *We* open at noon.", ["best"]),
+        ("Tea is the best. It costs 7 euros. *We* open at noon.", ["fee"]),
+        ("Tea is the best. It costs 9  euros. *We* open at noon.", ["fee"]),
+        ("Tea is the best. It costs 9 euros. We open at noon.", ["we"]),
+        ("Tea is good. It costs 9 euros. We open at noon.", ["best", "we"]),
+        ("Tea is the best. It costs 9 euros. *We* open at two.", []),
+        ("Tea is the best. It costs 9 euros. *We* open at noon!", []),
+        ("Yes! Tea is the best. It costs 9 euros. *We* open at noon.", []),
+        ("- Tea is the best. It costs 9 euros. *We* open at noon.", ["best", "fee", "we"]),
+        ("Green tea.\nTea is the best. It costs 9 euros. *We* open at noon.", []),
+        ("Tea is the best. It costs 9 euros. *We* open at noon.\nCome!", []),
+    ],
+)
+def test_a_change_elsewhere_in_a_line_belongs_to_no_finding_about_other_words(
+    after: str, issues: list[str]
+) -> None:
+    """A paragraph is often one line, and a reader takes the link for the reason of the change."""
+    findings = [("best", "Tea is the best"), ("fee", "it costs 9 euros."), ("we", "We open")]
+
+    (hunk,) = tie_hunks(f"Top\n{LINE}\nEnd\n", f"Top\n{after}\nEnd\n", [], findings)
+
+    assert sorted(filter(None, [hunk["issue"], *hunk.get("also", [])])) == issues
+
+
+def test_a_paragraph_added_next_to_a_changed_one_is_not_taken_for_it() -> None:
+    """A diff pairs empty lines, and would show one paragraph as the new form of another."""
+    before = "Top\n\nTea is the best. It costs 9 euros.\n\nEnd\n"
+    after = "Top\n\nWelcome!\n\nTea is good. It costs 9 euros.\n\nEnd\n"
+
+    (hunk,) = tie_hunks(before, after, [], [("fee", "It costs 9 euros"), ("best", "the best")])
+
+    assert (hunk["issue"], hunk.get("also")) == ("best", None)
+
+
+def test_a_passage_of_several_lines_is_changed_only_between_its_ends() -> None:
+    """Its first and last lines may contain other words."""
+    before = "One two\nthree four\nfive six\n"
+    quote = [("a", "two three four five")]
+
+    hunks = [
+        tie_hunks(before, after, [], quote)[0]["issue"]
+        for after in (
+            before.replace("One", "1"),
+            before.replace("six", "6"),
+            before.replace("three", "3"),
+            before.replace("four\n", "four\nmore\n"),
+        )
+    ]
+
+    assert hunks == [None, None, "a", "a"]
+
+
+def test_an_insertion_belongs_to_the_edit_that_asked_for_it_there() -> None:
+    """A diff may show the empty line after a new paragraph as new, or the one before it."""
+    before = "One.\n\nTwo.\n\nThree.\n"
+    edits = [
+        Edit(EditKind.INSERT_AFTER, "One.", "\n\nMore.", "more"),
+        Edit(EditKind.INSERT_AFTER, "Two", " and a half", "half"),
+    ]
+    added = "One.\n\nMore.\n\nTwo.\n\nThree.\n"
+    both = "One.\n\nMore.\n\nTwo and a half.\n\nThree.\n"
+    elsewhere = "One.\n\nTwo.\n\nMore.\n\nThree.\n"
+
+    ((one,), (two,), (other,)) = (
+        tie_hunks(before, after, edits, []) for after in (added, both, elsewhere)
+    )
+
+    assert (one["issue"], two["issue"], two["also"]) == ("more", "more", ["half"])
+    assert other["issue"] is None
 
 
 @pytest.mark.parametrize("omission", ["OMISSION", "omission: no date", ""])
@@ -64,8 +142,10 @@ def test_an_insertion_belongs_to_the_one_finding_about_something_missing(omissio
 
     (one,) = tie_hunks(BEFORE, after, [], [("date-001", omission)])
     (two,) = tie_hunks(BEFORE, after, [], [("date-001", omission), ("name-001", omission)])
+    several = tie_hunks(BEFORE, f"By Ann.\n{after}", [], [("date-001", omission)])
 
     assert (one["issue"], two["issue"]) == ("date-001", None)
+    assert [hunk["issue"] for hunk in several] == [None, None]
 
 
 def test_equal_texts_have_no_hunks() -> None:

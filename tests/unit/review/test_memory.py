@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
-from signoff.review.memory import MOST_KNOWN, earlier_findings, known_findings
-from signoff.review.severity import Severity
+from signoff.review.memory import MOST_KNOWN, earlier_findings, held_back_by, known_findings
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 
 def finding(id_: str = "f1", **fields: Any) -> Finding:
@@ -26,7 +27,7 @@ def ledger(*findings: Finding) -> Ledger:
     ("fields", "words"),
     [
         ({}, "open since round 1"),
-        ({"status": FindingStatus.FIXED}, "fixed"),
+        ({"status": FindingStatus.FIXED}, "fixed] It is misspelled."),
         ({"status": FindingStatus.DISMISSED}, "dismissed] "),
         ({"status": FindingStatus.DISMISSED, "reason": "a name"}, "Reason: a name"),
         ({"status": FindingStatus.IGNORED, "reason": "not confirmed"}, "set aside] "),
@@ -91,3 +92,26 @@ def test_text_of_a_finding_stays_on_its_line_and_is_cut() -> None:
     assert "\n" not in line
     assert "\r" not in line
     assert len(line) < 1_000
+
+
+@pytest.mark.parametrize(
+    ("stated", "judged_in", "expected"),
+    [
+        (Verdict.APPROVED, 1, ["f1 (HIGH)"]),
+        (None, 1, []),
+        # Findings of the same round are in the critiques and not in KNOWN.
+        (Verdict.APPROVED, 2, []),
+    ],
+)
+def test_a_judge_learns_what_held_an_earlier_approval_back(
+    stated: Verdict | None, judged_in: int, expected: list[str]
+) -> None:
+    """Only what blocked it: other findings that are pursued did not."""
+    decisions = (
+        AdjudicationDecision("clear-001", severity=Severity.HIGH, finding_id="f1"),
+        AdjudicationDecision("clear-002", severity=Severity.LOW, finding_id="f2"),
+    )
+    verdict = Adjudication(judged_in, Verdict.REWRITE, decisions, stated=stated)
+
+    assert held_back_by(verdict, 2, DEFAULT_BLOCK_ON) == expected
+    assert held_back_by(None, 2, DEFAULT_BLOCK_ON) == []

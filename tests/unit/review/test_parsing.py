@@ -5,12 +5,11 @@ import pytest
 
 from signoff.core.effects import Reply
 from signoff.review.adjudication import Adjudication, Pursuit, Verdict
-from signoff.review.critique import Critique, Overall
+from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.edit import Edit, EditKind
 from signoff.review.own_words import Material
 from signoff.review.parsing import (
     MOST_DECISIONS,
-    MOST_ISSUES,
     Unreadable,
     parse_adjudication,
     parse_critique,
@@ -147,15 +146,15 @@ def test_unique_ids_are_kept_and_others_are_generated() -> None:
     assert ids == ["a-1", "tone-002", "tone-003", "tone-004", "tone-001", "tone-005", "7"]
 
 
-def test_of_thousands_of_issues_the_worst_are_kept_with_a_note() -> None:
-    """The issue that blocks may be the last one in the list."""
+def test_of_thousands_of_issues_every_one_that_blocks_is_kept() -> None:
+    """The defect that must not ship may be the last one in a linter's list."""
+    minor = [{**ISSUE, "id": f"minor-{n}", "severity": "LOW"} for n in range(3_000)]
     many = [{**ISSUE, "id": f"i-{n}", "severity": "HIGH"} for n in range(3_000)]
 
-    read = parsed_critique(*many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
+    read = parsed_critique(*minor, *many, {**ISSUE, "id": "last", "severity": "CRITICAL"})
 
-    assert len(read.issues) == MOST_ISSUES
-    assert read.issues[0].id == "last"
-    assert "3001 issues" in read.notes[0]
+    assert [each.id for each in read.issues] == ["last", *(each["id"] for each in many)]
+    assert read.notes == ("6001 issues were reported; only the 3001 most severe are kept",)
 
 
 def test_the_cap_on_findings_keeps_every_finding_that_blocks() -> None:
@@ -223,13 +222,21 @@ def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
 
 @pytest.mark.parametrize(
     ("raw", "confidence"),
-    [(0.5, 0.5), (7, 1.0), (-1, 0.0), ("high", 0.9), (True, 0.9), (float("nan"), 0.9)],
+    [(0.5, 0.5), (7, 1.0), (-1, 0.0), ("high", None), (True, None), (float("nan"), None)],
 )
-def test_confidence_is_a_number_between_0_and_1(raw: object, confidence: float) -> None:
+def test_confidence_is_a_number_between_0_and_1(raw: object, confidence: float | None) -> None:
     """A journal cannot store NaN or infinity."""
     (issue,) = parsed_critique({**ISSUE, "confidence": raw}).issues
 
     assert issue.confidence == confidence
+
+
+def test_a_confidence_that_the_critic_did_not_state_is_not_made_up() -> None:
+    """A reader of the critique would take a default for the critic's own words."""
+    (issue,) = parsed_critique(ISSUE).issues
+
+    assert issue.to_json()["confidence"] is None
+    assert CritiqueIssue.from_json({"id": "old", "confidence": 0.9}).confidence == 0.9
 
 
 def test_a_well_formed_edit_belongs_to_its_issue() -> None:

@@ -15,6 +15,7 @@ from signoff.review.prompts import (
     critic_prompt,
     generator_prompt,
     refinement_prompt,
+    verifier_prompt,
 )
 from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CRITIQUE_SCHEMA
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
@@ -264,3 +265,26 @@ def test_a_small_model_gets_no_details_of_the_findings() -> None:
 
     assert "> - quote: HELLO" in bill.bill_of_work
     assert prompt == "Say hello. Write it in small letters.\n"
+
+
+def test_a_judge_gets_the_sources_of_the_goal_once() -> None:
+    """It cannot decide whether a statement is true without what the author worked from."""
+    loud = Critique("tone", "claude", 1, Overall.FAIL, (issue("tone-001"),))
+
+    both = judge(loud, disputed_sources={"": "It is free.", "tone": "It is free."})
+    nothing_disputed = judge(disputed_sources={"": "It is free."})
+
+    assert both.count("It is free.") == 1
+    assert "Compare the artifact with GOAL_SOURCES above." in both
+    assert "It is free." not in nothing_disputed
+
+
+def test_a_constraint_without_rules_is_confirmed_by_its_summary() -> None:
+    """A claim that a rule is violated cannot be checked without the rule."""
+    short = Constraint("short", 1, "At most ten words.")
+
+    prompt = verifier_prompt(
+        goal="A letter.", passage="HELLO", constraint=short, issue=issue("short-001")
+    )
+
+    assert "# Rules of short\n\nAt most ten words." in prompt

@@ -20,6 +20,7 @@ from signoff.review.prompts import (
     critic_prompt,
     generator_prompt,
     refinement_prompt,
+    verifier_prompt,
 )
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
@@ -139,7 +140,8 @@ def judge(*, structured: bool = False) -> ProductPrompt:
         instructions="Be lenient with humor.",
         guidance=GUIDANCE,
         known=KNOWN,
-        disputed_sources={"facts": SOURCES},
+        held_back_by=["3fa9c0de11b2 (HIGH)"],
+        disputed_sources={"": "notes", "facts": SOURCES},
         structured=structured,
     )
 
@@ -170,6 +172,21 @@ def fixer_again() -> ProductPrompt:
     )
 
 
+def verifier(*, structured: bool = False) -> ProductPrompt:
+    return verifier_prompt(
+        goal=GOAL,
+        passage=ARTIFACT,
+        constraint=FACTS,
+        issue=ISSUE,
+        sources=SOURCES,
+        structured=structured,
+    )
+
+
+def verifier_structured() -> ProductPrompt:
+    return verifier(structured=True)
+
+
 def critic_retry() -> ProductPrompt:
     prompt = critic_first()
     sent_back = correction('{"overall": "FAIL", "issues": []}', ["FAIL without any issue"])
@@ -192,6 +209,8 @@ def critic_retry() -> ProductPrompt:
         judge_structured,
         fixer_first,
         fixer_again,
+        verifier,
+        verifier_structured,
     ],
 )
 def test_a_prompt_is_the_one_in_its_snapshot(

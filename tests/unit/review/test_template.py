@@ -50,22 +50,36 @@ def test_the_severity_scale_has_a_line_for_each_severity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "line", "expected", "remedy"),
     [
-        ("{{artifact}} {{rules}} {{artefact}}", "unknown placeholder {{artefact}}"),
-        ("{{artifact}}", "{{constraints}} is missing"),
-        ("{{#artifact}}yes{{/artifact}} {{rules}}", "{{artifact}} is missing"),
-        ("{{artifact}} {{rules}} {{#goal}}", "the section {{#goal}} is not closed"),
-        ("{{artifact}} {{rules}} {{/goal}}", "{{/goal}} closes no section"),
-        ("{{artifact}} {{rules}} {{#goal}}{{#known}}{{/goal}}{{/known}}", "{{/goal}} closes no"),
+        ("{{artefact}}", 3, "unknown placeholder {{artefact}}", "did you mean {{artifact}}? valid"),
+        ("{{ artifact }}", 3, "unknown placeholder {{ artifact }}", "did you mean {{artifact}}?"),
+        ("{{#Known}}{{/Known}}", 3, "unknown placeholder {{Known}}", "did you mean {{known}}?"),
+        ("{{zzz}}", 3, "unknown placeholder {{zzz}}", "valid: artifact"),
+        ("{{#goal}}", 3, "the section {{#goal}} is not closed", "end it with {{/goal}}"),
+        ("{{/goal}}", 3, "{{/goal}} closes no section", "begin it with {{#goal}}"),
+        ("{{#goal}}\n{{#known}}{{/goal}}{{/known}}", 4, "{{/goal}} closes no section", "begin"),
     ],
 )
-def test_each_mistake_in_a_template_is_reported(text: str, expected: str) -> None:
+def test_each_mistake_in_a_template_is_reported_with_its_line(
+    text: str, line: int, expected: str, remedy: str
+) -> None:
     """A critic that does not see the artifact would be paid for nothing."""
-    found = list(problems("critic", text))
+    essentials = "{{! two\nlines }}{{artifact}} {{critiques}}"
 
-    assert [what for what, _remedy in found if what.startswith(expected)], found
-    assert all(remedy for _what, remedy in found)
+    (found,) = problems("judge", f"{essentials}\n{text}\n")
+
+    assert (found.what, found.line) == (expected, line)
+    assert found.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("text", ["{{critiques}}", "{{#artifact}}yes{{/artifact}} {{critiques}}"])
+def test_a_template_without_an_essential_value_is_reported(text: str) -> None:
+    """A value that is only tested is not printed."""
+    (found,) = problems("judge", text)
+
+    assert (found.what, found.line) == ("{{artifact}} is missing", None)
+    assert found.remedy
 
 
 def test_both_templates_of_a_role_may_use_the_same_placeholders() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from signoff.app.next_commands import next_command
 from signoff.app.start import StartPlan, plan, start
 from signoff.cli import exits
 from signoff.cli.driving import drive
@@ -23,6 +24,7 @@ from signoff.cli.options import (
 from signoff.cli.output import DisplayOptions, Output
 from signoff.core import graph
 from signoff.errors import ConfigError
+from signoff.remedies import CheckSetup
 
 
 @click.command(cls=CliCommand)
@@ -85,7 +87,7 @@ def command(
     ):
         out.warn(str(warning))
     if dry_run:
-        out.json(planned.to_json()) if out.as_json else _show_plan(planned, out)
+        _show_dry_run(planned, out)
         return exits.OK
     set_up_logging(planned.settings.log_level)
     run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
@@ -113,6 +115,20 @@ def command(
         return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
 
 
+def _show_dry_run(planned: StartPlan, out: Output) -> None:
+    not_ready = planned.not_ready()
+    if out.as_json:
+        out.json({**planned.to_json(), "not_ready": not_ready})
+    else:
+        _show_plan(planned, out)
+    for name, why in not_ready.items():
+        out.warn(f"{name} is not ready: {why}")
+    if not_ready:
+        out.warn(f"a run fails when it asks these agents; {next_command(CheckSetup())}")
+    if not out.as_json:
+        out.line("Plan is valid. Nothing was started.")
+
+
 def _show_plan(planned: StartPlan, out: Output) -> None:
     out.line(graph.text(planned.target.workflow).rstrip("\n"))
     out.line()
@@ -126,4 +142,3 @@ def _show_plan(planned: StartPlan, out: Output) -> None:
         out.line(f"{name} = {value!r}")
     limits = ", ".join(f"{name} {value:g}" for name, value in planned.limits.to_json().items())
     out.line(f"limits: {limits or 'none'}")
-    out.line("Plan is valid. Nothing was started.")

@@ -51,7 +51,7 @@ from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.evidence import ArtifactText
 from signoff.review.findings import Finding
-from signoff.review.memory import earlier_findings
+from signoff.review.memory import earlier_findings, held_back_by
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
@@ -309,6 +309,7 @@ def judge_prompt(
         instructions=config.instructions,
         guidance=state.guidance,
         known=earlier_findings(state.ledger, iteration),
+        held_back_by=held_back_by(state.adjudication, iteration, config.block_on),
         disputed_sources=state.sources,
         structured=flow.capabilities(flow.agent(step)).json_schema,
         templates=flow.prompts,

@@ -26,11 +26,11 @@ from signoff.flows.steps.updates import shortened
 from signoff.flows.steps.verify import Verifier
 from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
-from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
+from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
-from signoff.review.parsing import MOST_ISSUES, parse_critique
+from signoff.review.parsing import parse_critique
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
 from signoff.review.review_scope import ReviewScope
@@ -111,7 +111,7 @@ class CriticHandler(FlowHandler):
         verified: list[dict[str, Any]] = []
         if config.verify is not None and not certain:
             verifier = Verifier(self.flow, self.state, self.text, config.verify)
-            critique, verified = await verifier.verify(ctx, critique, constraint)
+            critique, verified = await verifier.verify(ctx, critique)
         return {**critique.to_json(), "request": question.request, "verified": verified}
 
     async def _ask(

@@ -44,6 +44,7 @@ class CritiqueHandler(FlowHandler):
         if self.flow.config.rereview == "changed":
             names = sorted({item["constraint"] for item in skipped})
             update["not_repeated"] = {**state.not_repeated, self.step.id: names}
+            update["readings_join"] = True
         update |= {
             "unadjudicated_critiques": [
                 *state.unadjudicated,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import filterfalse
+from math import inf
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -19,6 +20,7 @@ from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.critic import CONSTRAINTS, CRITIQUES, CriticHandler
 from signoff.flows.steps.updates import critique_warnings, keep_warnings, with_round
 from signoff.review.behaviors import IssueBehavior
+from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import FindingStatus, is_set_aside
@@ -29,6 +31,8 @@ Item = Mapping[str, str]
 
 MOST_COMBINED = 8
 """Constraints that one critic reads again in one call; with more, it would overlook too much."""
+INSTRUCTIONS = 4_000
+"""Characters that every call sends apart from its material: the role, the format, examples."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,19 @@ class Reading:
         ]
 
     def due(self) -> list[list[Item]]:
-        """Returns the reviews that are needed now, grouped by constraint."""
+        """Returns the reviews to make now, grouped by constraint: all that are needed, and more."""
         groups = self.items()
         if self.flow.config.rereview == "all":
             return groups
-        due = [[item for item in group if self._is_due(item)] for group in groups]
+        needed = [item for group in groups for item in group if self._is_due(item)]
+        chosen = [*needed, *self._joining(needed)]
+        due = [[item for item in group if item in chosen] for group in groups]
         return [group for group in due if group]
 
     def skipped(self, due: Sequence[Sequence[Item]]) -> list[Item]:
-        """Returns the reviews that are not needed now."""
-        needed = [item for group in due for item in group]
-        return [item for group in self.items() for item in group if item not in needed]
+        """Returns the reviews that are not made now."""
+        chosen = [item for group in due for item in group]
+        return [item for group in self.items() for item in group if item not in chosen]
 
     def unread(self) -> list[Item]:
         """Returns the reviews of which no answer is about the current version."""
@@ -90,6 +96,47 @@ class Reading:
             return True
         cited = [finding.quote for finding in known if not finding.omission]
         return any(self._before.contains(q) and not self.text.contains(q) for q in cited)
+
+    def _joining(self, needed: Sequence[Item]) -> list[Item]:
+        """Returns reviews that are not needed yet, but cost little in a call that is made anyway.
+
+        They find what a fix broke a round earlier, and are not left for a call before the approval.
+        """
+        if not self.state.readings_join or self.step.execution != "parallel":
+            return []
+        unread = [item for item in self.unread() if self._can_be_combined(item)]
+        joining: list[Item] = []
+        for agent in dict.fromkeys(item["agent"] for item in unread if item in needed):
+            calls = [i for i in needed if i["agent"] == agent and self._can_be_combined(i)]
+            others = [i for i in unread if i["agent"] == agent and i not in needed]
+            joining += self._affordable(others)[: -len(calls) % MOST_COMBINED]
+        return joining
+
+    def _affordable(self, items: Sequence[Item]) -> list[Item]:
+        """Returns reviews that add less to a prompt than a call of their own would repeat."""
+        budget: float = INSTRUCTIONS + len(self.state.artifact) + len(self.state.source())
+        chosen: list[Item] = []
+        for item in items:
+            size = self._size(self.flow.by_id[item["constraint"]])
+            if size <= budget:
+                chosen.append(item)
+                budget -= size
+        return chosen
+
+    def _size(self, constraint: Constraint) -> float:
+        """Returns how many characters a constraint adds to a prompt.
+
+        Our own wording is not counted: a later release, which words it differently, must make the
+        same choice when it resumes a run.
+        """
+        if constraint.script.strip():
+            return inf  # What it prints is not known before it has run.
+        texts = [constraint.summary]
+        for rule in constraint.rules:
+            texts += [rule.text, rule.violation, rule.compliant]
+        sources = self.state.source(constraint.id)
+        shown_above = sources == self.state.source()
+        return sum(map(len, texts)) + (0 if shown_above else len(sources))
 
     @cached_property
     def _before(self) -> ArtifactText:

@@ -13,6 +13,7 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
+from signoff.core.one_line import one_line
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
@@ -31,11 +32,13 @@ from signoff.flows.steps.work_order import (
     wanted_edits,
 )
 from signoff.light_dataclass import light_dataclass
-from signoff.review.edit import apply_edits
+from signoff.review.edit import EditResult, apply_edits
 from signoff.review.hunks import tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
 
 FILE = "artifact.md"
+LONGEST_FIND = 80
+"""Characters that a warning shows of the text that an edit looks for."""
 BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
@@ -77,9 +80,10 @@ class RefineHandler(FlowHandler):
         }
         if not problem and not bill.strip() and not applied.applied:
             problem = "changed nothing: the work order leaves nothing to do"
-        if problem:
-            ctx.progress(f"the refinement {problem}")
-            update |= keep_warnings(ctx, [f"the refinement {problem}"])
+        warnings = [*_skipped(applied), *([f"the refinement {problem}"] if problem else [])]
+        for warning in warnings:
+            ctx.progress(warning)
+        update |= keep_warnings(ctx, warnings)
         if self.step.loop_to is not None:
             update |= NOTHING_REVIEWED
         return Outcome.OK, update
@@ -213,6 +217,14 @@ def rewrite_prompt(
 def writes_text(flow: Flow, step: WorkflowStep) -> bool:
     """Tells whether a refine step has the text written again instead of a file edited."""
     return step.mode == "rewrite" or not flow.capabilities(flow.agent(step)).edits_files
+
+
+def _skipped(applied: EditResult) -> list[str]:
+    """Returns which literal edits were left to the agent, and why."""
+    return [
+        f"the edit for {edit.issue} was not applied ({why}): {one_line(edit.find, LONGEST_FIND)}"
+        for edit, why in applied.unmatched
+    ]
 
 
 def _revised_text(reply: Reply, before: str) -> str:

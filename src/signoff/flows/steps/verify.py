@@ -45,7 +45,7 @@ class Verifier:
     config: VerifyConfig
 
     async def verify(
-        self, ctx: StepContext, critique: Critique, constraint: Constraint
+        self, ctx: StepContext, critique: Critique
     ) -> tuple[Critique, list[dict[str, Any]]]:
         """Returns a critique with unconfirmed issues set aside, and the new answers to keep."""
         issues, notes, answers = [], list(critique.notes), []
@@ -53,7 +53,7 @@ class Verifier:
             if issue.severity.rank > self.config.min_severity.rank or is_set_aside(issue):
                 issues.append(issue)
                 continue
-            confirmation, new = await self.confirm(ctx, issue, constraint)
+            confirmation, new = await self.confirm(ctx, critique, issue)
             answers += new
             if confirmation.confirmed:
                 issues.append(issue)
@@ -64,34 +64,43 @@ class Verifier:
         return replace(critique, issues=tuple(issues), notes=tuple(notes)), answers
 
     async def confirm(
-        self, ctx: StepContext, issue: CritiqueIssue, constraint: Constraint
+        self, ctx: StepContext, critique: Critique, issue: CritiqueIssue
     ) -> tuple[Confirmation, list[dict[str, Any]]]:
         """Returns whether an issue is true, and the answer to keep if it is a new one."""
-        prompt = self._prompt(issue, constraint)
+        prompt = self.prompt(issue, self.flow.by_id[critique.constraint_id])
         # An answer holds for this claim about this passage only: another claim about the same
         # words may be true, and other words around them may make the same claim true.
         request = digest(["verify", self.config.agent, prompt.material])
         answered = self.state.answered.get(request)
         if answered is not None:
             return Confirmation.from_json(answered), []
-        confirmation = await self._ask(ctx, prompt)
+        about = {
+            "title": f"Confirm {issue.id} of {critique.reviewer}",
+            "subject": f"{issue.id}-{critique.reviewer}",
+        }
+        confirmation = await self._ask(ctx, prompt, about)
         return confirmation, [{"request": request, "answer": confirmation.to_json()}]
 
-    def _prompt(self, issue: CritiqueIssue, constraint: Constraint) -> ProductPrompt:
+    def prompt(self, issue: CritiqueIssue, constraint: Constraint) -> ProductPrompt:
+        """Returns the question about an issue."""
+        # A rule about facts usually means the sources of the goal.
+        sources = dict.fromkeys([self.state.source(constraint.id), self.state.source()])
         return verifier_prompt(
             goal=self.flow.goal.text,
             passage=self._passage(issue),
             constraint=constraint,
             issue=issue,
-            sources=self.state.source(constraint.id),
+            sources="\n\n".join(filter(None, sources)),
             structured=self.flow.capabilities(self.config.agent).json_schema,
             templates=self.flow.prompts,
         )
 
-    async def _ask(self, ctx: StepContext, prompt: ProductPrompt) -> Confirmation:
+    async def _ask(
+        self, ctx: StepContext, prompt: ProductPrompt, about: dict[str, Any]
+    ) -> Confirmation:
         read = partial(parse_confirmation, material=Material(prompt))
         try:
-            checked = await ctx.ask(self.config.agent, prompt, key="verify", read=read)
+            checked = await ctx.ask(self.config.agent, prompt, key="verify", read=read, about=about)
         except AgentBadOutput as error:
             return Confirmation(confirmed=True, reason=f"the answer cannot be read: {error}")
         return checked.value or Confirmation(confirmed=True)
@@ -128,8 +137,7 @@ async def second_look(
         if finding.id in pursued_before and finding.label is Label.PERSISTING:
             why = "it was pursued before and is still there"
         else:
-            constraint = verifier.flow.by_id[report[0].constraint_id]
-            confirmation, new = await verifier.confirm(ctx, report[1], constraint)
+            confirmation, new = await verifier.confirm(ctx, *report)
             answers += new
             if not confirmation.confirmed:
                 continue

@@ -51,7 +51,7 @@ def profile() -> None:
     Examples:
       signoff profile list
       signoff profile show python-module
-      signoff profile init python-module -c module=slugs -c description="turn titles into slugs"
+      signoff profile init python-module -c module=slugs -c description="..."
       signoff profile approve
       signoff profile reject -f "the plan has no error handling"
       signoff profile status

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 @project_dir_option
 @output_options
 def list_profiles(out: Output) -> None:
-    """List profiles: shipped ones, installed ones, and those of the project.
+    """List profiles.
 
+    These are shipped with signoff, installed by packages, or in the project's .signoff/profiles/.
     A profile that cannot be used is listed with the reason.
     """
     from signoff.profiles.discovery import all_profiles
@@ -54,7 +55,9 @@ def list_profiles(out: Output) -> None:
 @project_dir_option
 @output_options
 def show(name: str, out: Output) -> None:
-    """Show a profile: its context, and who would respond and approve in a session.
+    """Show what a profile needs.
+
+    Lists the values of its context, and who would respond and approve in a session now.
 
     Examples:
       signoff profile show python-module
@@ -114,9 +117,10 @@ def _is_required(field: Mapping[str, Any]) -> bool:
 @project_dir_option
 @output_options
 def providers(name: str | None, out: Output) -> None:
-    """List who can respond, approve and provide standards, or show one of them.
+    """List providers and approvers.
 
-    Every agent can respond, and can approve as a judge.
+    These are the agents, and what profiles and programs register. Every agent can respond, and
+    can approve as a judge.
     """
     from signoff.errors import UnknownName
 
@@ -135,38 +139,40 @@ def providers(name: str | None, out: Output) -> None:
 
 def _providers() -> Iterator[dict[str, Any]]:
     from signoff.app.agents import known_agents
+    from signoff.profiles.discovery import load_profiles
     from signoff.profiles.factories import (
         AIProviderFactory,
         ApprovalProviderFactory,
         StandardsProviderFactory,
     )
 
-    _load_profiles()
+    load_profiles(context_here())
     for name, agent in known_agents(_settings().agents).items():
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
         yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
-    for factory, kind in (
-        (AIProviderFactory, "responses, approval"),
-        (ApprovalProviderFactory, "approval"),
-        (StandardsProviderFactory, "standards"),
+    for factory, keys, kind in (
+        (AIProviderFactory, AIProviderFactory.registered(), "responses, approval"),
+        (ApprovalProviderFactory, ApprovalProviderFactory.keys(), "approval"),
+        (StandardsProviderFactory, StandardsProviderFactory.keys(), "standards"),
     ):
-        for key in factory.keys():  # noqa: SIM118  # a class method, not a mapping's
+        for key in keys:
             description = getattr(factory.get_class(key), "description", "")
             yield {"name": key, "kind": kind, "description": description}
 
 
 @click.command(cls=CliCommand)
-@click.argument("what", type=click.Choice(["ai", "standards", "all"]))
+@click.argument("what", type=click.Choice(["ai", "standards", "all"]), metavar="ai|standards|all")
 @click.argument("key", required=False, metavar="[KEY]")
 @click.option("--profile", "profile_name", metavar="NAME",
               help="Check the standards of this profile; default: of all profiles.")  # fmt: skip
 @project_dir_option
 @output_options
 def validate(what: str, key: str | None, profile_name: str | None, out: Output) -> int:
-    """Check that providers can be used, without calling any: of responses, of standards, or all.
+    """Check that providers can be used, without calling any.
 
-    Exits with 1 if one of them is not ready. KEY is the name of one provider.
+    `ai` checks who responds, `standards` where the standards come from. Exits with 1 if one of
+    them is not ready. KEY is the name of one provider.
 
     Examples:
       signoff profile validate ai claude
@@ -174,9 +180,10 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
     """
     from signoff.cli import exits
     from signoff.profiles.commands.checks import ProviderCheck, check_ai, check_standards
+    from signoff.profiles.discovery import load_profiles
 
     checks: list[ProviderCheck] = []
-    _load_profiles()
+    load_profiles(context_here())
     if what in ("ai", "all"):
         checks += check_ai(_settings(), key)
     if what in ("standards", "all"):
@@ -187,14 +194,6 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
         rows = [(e.kind, e.name, "ready" if e.ready else "not ready", e.detail) for e in checks]
         out.table(("FOR", "PROVIDER", "STATE", "DETAILS"), rows)
     return exits.OK if all(each.ready for each in checks) else exits.ERROR
-
-
-def _load_profiles() -> None:
-    """Loads all profiles: those that work with providers of their own register them then."""
-    from signoff.profiles.discovery import profile_commands
-
-    for _ in profile_commands(context_here(), click.Group()):
-        pass
 
 
 def _settings() -> Settings:

@@ -37,7 +37,7 @@ class ProviderCheck:
 
 def check_ai(settings: Settings, key: str | None) -> Iterator[ProviderCheck]:
     """Checks one provider of responses, or those that the settings name."""
-    registered = AIProviderFactory.keys()
+    registered = AIProviderFactory.registered()
     agents = known_agents(settings.agents)
     if key is not None and agent_name(key) not in (*registered, *agents):
         raise UnknownName("provider", key, [*registered, *agents])

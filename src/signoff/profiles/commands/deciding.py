@@ -68,14 +68,15 @@ def init(
     display: DisplayOptions,
     **options: str | None,
 ) -> int:
-    """Start a session of profile NAME and drive it to its first gate.
+    """Start a session and drive it to its first gate.
 
-    Does what `signoff run NAME -i KEY=VALUE` does. Roles without a provider here or in the
-    settings are done by hand: you paste the prompt into a chat and save its answer.
+    NAME is a profile. Does what `signoff run NAME -i KEY=VALUE` does. Roles without a provider
+    here or in the settings are done by hand: you paste the prompt into a chat and save its
+    answer.
 
     Examples:
-      signoff profile init python-module -c module=slugs -c description="turn titles into slugs"
-      signoff profile init python-module -c module=slugs -c description="..." --generator claude
+      signoff profile init python-module -c module=slugs -c description="..."
+      signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
     from signoff.app.answering import current_user
     from signoff.app.start import plan, start
@@ -130,10 +131,10 @@ def approve(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Approve what SESSION waits for, and continue (default: the latest session).
+    """Approve what a session waits for, and continue it.
 
-    The file counts as it is now: edit it first if you like. At a response that you write
-    yourself, this hands it in.
+    SESSION is the latest one by default. The file counts as it is now: edit it first if you like.
+    At a response that you write yourself, this hands it in.
 
     Examples:
       signoff profile approve
@@ -157,10 +158,10 @@ def approve(
 def reject(
     session: str | None, feedback: str, limits: dict[str, str], display: DisplayOptions
 ) -> int:
-    """Reject what SESSION waits for (default: the latest session).
+    """Reject what a session waits for.
 
-    An agent's response is requested once more with the feedback. Anything else waits for you
-    to edit the file.
+    SESSION is the latest one by default. An agent's response is requested once more with the
+    feedback. Anything else waits for you to edit the file.
 
     Examples:
       signoff profile reject -f "the plan has no error handling"
@@ -242,7 +243,7 @@ def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[A
     if path is None:
         yield []
         return
-    from signoff.profiles.events import Position, SessionEvents
+    from signoff.profiles.events import SessionEvents, SessionPosition
     from signoff.runtime.observers import JsonLinesFile
 
     try:
@@ -251,7 +252,7 @@ def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[A
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
     positions = {}
     if view is not None and view.row.step is not None:
-        positions[view.row.name] = Position(view.row.step, view.row.iteration)
+        positions[view.row.name] = SessionPosition(view.row.step, view.row.iteration)
     try:
         yield [SessionEvents(lambda event: file.write([event.to_json()]), positions)]
     finally:

@@ -28,7 +28,9 @@ ALL = "all"
 @project_dir_option
 @output_options
 def status(session: str | None, out: Output) -> None:
-    """Show where SESSION is and what it waits for (default: the latest session).
+    """Show where a session is and what it waits for.
+
+    SESSION is the latest one by default.
 
     Examples:
       signoff profile status
@@ -87,7 +89,9 @@ def sessions(wanted: str, profile_name: str | None, limit: int, out: Output) -> 
 @project_dir_option
 @output_options
 def cancel(session: str | None, why: str, out: Output) -> int:
-    """Cancel SESSION (default: the latest session); its files stay.
+    """Cancel a session; its files stay.
+
+    SESSION is the latest one by default.
 
     Examples:
       signoff profile cancel first-try --why "wrong table"

@@ -15,6 +15,7 @@ import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
+from signoff.core.run_state import RunState
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import JournalRow, RunRow, Store
@@ -51,6 +53,10 @@ ROWS_PER_BATCH = 200
 _log = logging.getLogger(__name__)
 
 
+NextSteps = Callable[[RunRow, RunState], Sequence[str]]
+"""Returns what a user can do about a run that has stopped, in the words of a surface."""
+
+
 class RunDirectory:
     """Shows runs as files below one root; safe to use by several processes at once."""
 
@@ -60,12 +66,14 @@ class RunDirectory:
         store: Store,
         *,
         layout_of: Callable[[str], Layout] = lambda _notation: Layout(),
+        next_steps: NextSteps = lambda _row, _state: (),
         disk: Disk | None = None,
     ) -> None:
         """`layout_of` returns the file names that the users of a notation know."""
         self._root = root
         self._store = store
         self._layout_of = layout_of
+        self._next_steps = next_steps
         self._disk = disk or Disk(root)
         self._followers: dict[str, _Follower] = {}
 
@@ -117,7 +125,7 @@ class RunDirectory:
                 shown_head = previous.head
         description = json.loads(self._store.description(row.id))
         layout = self._layout_of(description.get("notation", ""))
-        projector = Projector(row.name, description, layout)
+        projector = Projector(row.name, description, layout, partial(self._next_steps, row))
         return _Follower(projector, row.definition, description, shown_head)
 
     def _write_news(self, folder: Path, follower: _Follower, row: RunRow) -> bool:

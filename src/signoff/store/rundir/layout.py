@@ -40,6 +40,8 @@ class AgentCall:
     """The fan-out item it belongs to; empty outside a fan-out."""
     key: str
     """The author's name for it within its scope, its ordinal included."""
+    subject: str = ""
+    """What it is about, if its key does not say that."""
 
 
 @light_dataclass(frozen=True)
@@ -111,6 +113,8 @@ class EndView:
     """More for programs."""
     files: Mapping[str, str | None] = field(default_factory=dict)
     """Texts by path, which no step has written: none runs after the end. None removes a file."""
+    guide: str = ""
+    """The one of these files that also lists how to continue the run."""
 
 
 class Layout:

@@ -18,7 +18,7 @@ from signoff.core.events import RunStopped
 from signoff.errors import SignoffError
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
-from signoff.store.rundir.directory import RunDirectory
+from signoff.store.rundir.directory import NextSteps, RunDirectory
 from signoff.store.rundir.disk import Disk
 from signoff.store.rundir.layout import Layout
 
@@ -37,6 +37,7 @@ class Projection:
         open_store: Callable[[], Store],
         *,
         layout_of: Callable[[str], Layout] = lambda _notation: Layout(),
+        next_steps: NextSteps = lambda _row, _state: (),
         disk: Disk | None = None,
         interval: float = INTERVAL_SECONDS,
     ) -> None:
@@ -44,6 +45,7 @@ class Projection:
         self._root = root
         self._open_store = open_store
         self._layout_of = layout_of
+        self._next_steps = next_steps
         self._disk = disk
         self._interval = interval
         self._changed = threading.Condition()
@@ -100,7 +102,13 @@ class Projection:
         store = self._open_store()
         stack.enter_context(suppress(SignoffError))
         stack.callback(store.close)
-        return RunDirectory(self._root, store, layout_of=self._layout_of, disk=self._disk)
+        return RunDirectory(
+            self._root,
+            store,
+            layout_of=self._layout_of,
+            next_steps=self._next_steps,
+            disk=self._disk,
+        )
 
     def _next_run(self) -> str | None:
         """Waits for a run that is due and returns it; None when everything is written."""

@@ -55,7 +55,14 @@ class DirectoryUpdate:
 class Projector:
     """Follows one run through its journal."""
 
-    def __init__(self, run: str, description: Mapping[str, Any], layout: Layout) -> None:
+    def __init__(
+        self,
+        run: str,
+        description: Mapping[str, Any],
+        layout: Layout,
+        next_steps: Callable[[RunState], Sequence[str]] = lambda _state: (),
+    ) -> None:
+        """`next_steps` returns what a user can do about a run that has stopped."""
         self.head = 0
         """The number of the last commit applied."""
         self.written: dict[str, set[str]] = {}
@@ -67,6 +74,7 @@ class Projector:
         self.run = run
         self.layout = layout
         self.description = description
+        self._next_steps = next_steps
         self._phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         self._names = FileNames(layout)
         self._narrator = Narrator()
@@ -145,9 +153,12 @@ class Projector:
         writes after the run was resumed replaces them.
         """
         view = self.layout.end(self.state, self.description)
-        for path, text in view.files.items() if view is not None else ():
+        if view is None:
+            return
+        for path, text in view.files.items():
             if text is not None:
-                self._record_write(path, text)
+                steps = self._next_steps(self.state) if path == view.guide else ()
+                self._record_write(path, text + _next_section(steps))
             elif path in self.written:
                 self._update.writes[path] = None
 
@@ -278,6 +289,7 @@ class Projector:
             attempt=state.attempt,
             scope=_FIRST_ORDINAL.sub("", scope),
             key=_FIRST_ORDINAL.sub("", key),
+            subject=str((payload.get("about") or {}).get("subject", "")),
         )
         return self._names.call_files(call)
 
@@ -290,6 +302,12 @@ _HANDLERS: dict[str, Callable[[Projector, Any], None]] = {
     ev.EffectStarted.tag: Projector._effect_started,
     ev.EffectFinished.tag: Projector._effect_finished,
 }
+
+
+def _next_section(steps: Sequence[str]) -> str:
+    return (
+        "\n".join(["", "## To continue", "", *(f"- {each}" for each in steps), ""]) if steps else ""
+    )
 
 
 def _prompt_bytes(payload: Mapping[str, Any]) -> bytes:

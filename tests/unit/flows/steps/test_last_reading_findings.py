@@ -11,10 +11,10 @@ from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,
-    constraint,
     fails,
     flow,
     issue,
+    long_constraint,
     passes,
     play,
     rules,
@@ -31,7 +31,7 @@ LOOP = [
 
 def incremental(*names: str, **config: Any) -> Flow:
     """Returns a flow with these constraints that reads only what changed."""
-    return flow(LOOP, [constraint(name) for name in names], rereview="changed", **config)
+    return flow(LOOP, [long_constraint(name) for name in names], rereview="changed", **config)
 
 
 async def test_a_human_decides_about_a_finding_of_the_last_reading_that_escalates(

@@ -12,17 +12,17 @@ from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
     answer_and_resume,
-    constraint,
     fails,
     flow,
     issue,
+    long_constraint,
     passes,
     play,
     rules,
     step,
 )
 
-CONSTRAINTS = [constraint("clear"), constraint("short"), constraint("true")]
+CONSTRAINTS = [long_constraint(name) for name in ("clear", "short", "true")]
 LOOP = [
     step("generate"),
     step("critique", "review"),

@@ -18,6 +18,7 @@ from tests.unit.flows.harness import (
     fails,
     flow,
     issue,
+    long_constraint,
     passes,
     play,
     rules,
@@ -186,14 +187,14 @@ async def test_at_most_eight_constraints_are_read_in_one_call(tmp_path: Path) ->
     """A critic with too much to look for overlooks some of it."""
     names = [f"c{number}" for number in range(1, 11)]
     agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
-    agent.on("against c1 now", fails(issue("vague", evidence="The see")), passes())
+    agent.on("against c1 now", fails(issue("vague", evidence="The see")))
     agent.on("You review an artifact", *[passes()] * 11)
 
     result = await play(looped([constraint(name) for name in names]), {"claude": agent}, tmp_path)
 
     assert result.status is Status.COMPLETED
-    assert reviews(agent)[:11] == [*names, "c1"]
-    assert reviews(agent)[11:] == ["c2, c3, c4, c5, c6, c7, c8 and c9", "c10"]
+    assert reviews(agent)[:10] == names
+    assert reviews(agent)[10:] == ["c1, c2, c3, c4, c5, c6, c7 and c8", "c9 and c10"]
 
 
 async def test_agents_read_their_own_constraints_only(tmp_path: Path) -> None:
@@ -247,7 +248,7 @@ async def test_severe_findings_of_a_combined_reading_are_confirmed(tmp_path: Pat
 async def test_the_judge_is_asked_once_in_a_round_that_reads_the_rest(tmp_path: Path) -> None:
     """What the last reading found is decided together with what was found before it."""
     steps = [*LOOP[:2], step("adjudicate", "judge"), LOOP[3]]
-    third = constraint("true")
+    others = [long_constraint("short"), long_constraint("true")]
     low = issue("slow", "LOW", "wide", rule_id="clear-rule")
     agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
     agent.on("against clear now", fails(issue("vague", evidence="The see")), fails(low))
@@ -256,7 +257,7 @@ async def test_the_judge_is_asked_once_in_a_round_that_reads_the_rest(tmp_path: 
     agent.on("You are the judge", rules("REWRITE", {"issue_id": "clear-001"}), rules("APPROVED"))
 
     result = await play(
-        looped([*BOTH, third], steps, default_behavior={"low": "continue"}),
+        looped([BOTH[0], *others], steps, default_behavior={"low": "continue"}),
         {"claude": agent},
         tmp_path,
     )

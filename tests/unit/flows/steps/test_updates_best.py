@@ -4,7 +4,16 @@ from pathlib import Path
 
 from signoff.core.outcome import Status
 from signoff.testing import ScriptedAgent
-from tests.unit.flows.harness import constraint, fails, flow, issue, passes, play, step
+from tests.unit.flows.harness import (
+    constraint,
+    fails,
+    flow,
+    issue,
+    long_constraint,
+    passes,
+    play,
+    step,
+)
 
 IN_TWO_PASSES = (
     step("generate"),
@@ -50,7 +59,7 @@ async def test_a_review_that_is_not_repeated_counts_for_the_later_version(tmp_pa
         )
         .on("against short now", passes())
     )
-    constraints = [constraint("clear"), constraint("short")]
+    constraints = [constraint("clear"), long_constraint("short")]
     played = flow(loop, constraints, max_iterations=2, rereview="changed")
 
     result = await play(played, {"claude": claude}, tmp_path)

@@ -9,6 +9,10 @@ from signoff.core.effects import Reply
 from signoff.core.outcome import Status
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
+from signoff.flows.state import FlowState
+from signoff.flows.steps.verify import Verifier
+from signoff.review.critique import CritiqueIssue
+from signoff.review.evidence import ArtifactText
 from signoff.review.severity import Severity
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -49,6 +53,19 @@ async def run(played: Flow, claude: ScriptedAgent, codex: ScriptedAgent, at: Pat
     result = await play(played, {"claude": claude, "codex": codex}, at)
     assert (claude.remaining, codex.remaining) == (0, 0)
     return result
+
+
+def test_the_confirming_agent_gets_the_sources_that_a_rule_is_about() -> None:
+    """Most rules about facts mean the sources of the goal."""
+    played = verified()
+    state = FlowState(
+        {"artifact": "The see.", "sources": {"": "Of the goal.", "clear": "Its own."}}
+    )
+    verifier = Verifier(played, state, ArtifactText(state.artifact), VerifyConfig(agent="codex"))
+
+    prompt = verifier.prompt(CritiqueIssue("clear-001"), played.constraints[0])
+
+    assert "\nIts own.\n\nOf the goal.\nSOURCES " in prompt
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,16 @@ class JpaMtProfile(TemplateProfile):
             "context_schema": CONTEXT_SCHEMA,
         }
 
+    def context_problems(self, context: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns the names that Java or SQL would not accept."""
+        return {
+            name: f"{context[name]!r:.80} is not {meaning}"
+            for name, (form, meaning) in _FORMS.items()
+            if not form.fullmatch(context[name])
+        }
+
     def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what the templates need to know about the table and the code."""
-        for name, (form, meaning) in _FORMS.items():
-            if not form.fullmatch(context[name]):
-                raise ValueError(f"{name} is {context[name]!r:.100}; it must be {meaning}")
         package, scope = context["package"], context["scope"]
         return {
             "ENTITY": context["entity"],

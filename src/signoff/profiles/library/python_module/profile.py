@@ -77,19 +77,24 @@ class PythonModuleProfile(TemplateProfile):
             "context_schema": CONTEXT_SCHEMA,
         }
 
+    def context_problems(self, context: Mapping[str, Any]) -> Mapping[str, str]:
+        """Returns a name that cannot be imported, and a version that is none."""
+        module, version = context["module"], context["python_version"]
+        problems = {}
+        if not _MODULE.fullmatch(module) or keyword.iskeyword(module):
+            problems["module"] = f"{module!r:.80} is not the name of a module, such as slugs"
+        elif module in sys.stdlib_module_names:
+            problems["module"] = f"{module!r} would hide a module of the standard library"
+        if not _VERSION.fullmatch(version):
+            problems["python_version"] = f"{version!r:.80} is not a version such as 3.11"
+        return problems
+
     def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what the templates need to know about the module."""
-        module, version = context["module"], context["python_version"]
-        if not _MODULE.fullmatch(module) or keyword.iskeyword(module):
-            raise ValueError(f"module is {module!r:.100}; it must be a name such as slugs")
-        if module in sys.stdlib_module_names:
-            raise ValueError(f"module is {module!r}, which the standard library has already")
-        if not _VERSION.fullmatch(version):
-            raise ValueError(f"python_version is {version!r:.100}; it must be like 3.11")
         return {
-            "MODULE": module,
+            "MODULE": context["module"],
             "DESCRIPTION": fenced(context["description"], "text").rstrip("\n"),
-            "PYTHON_VERSION": version,
+            "PYTHON_VERSION": context["python_version"],
             "DEPENDENCIES": " ".join(context["dependencies"].split()),
             "SCRIPT": context["scope"] == "script",
         }

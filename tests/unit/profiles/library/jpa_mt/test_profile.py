@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from signoff.errors import InvalidParams
 from signoff.profiles import ProfileFactory, StandardsProviderFactory
 from signoff.profiles.library.jpa_mt.profile import CONTEXT_SCHEMA, JpaMtProfile, register
 from tests.unit.profiles.library.prompts import check_prompts, complete
@@ -82,10 +83,21 @@ def test_a_table_definition_cannot_end_its_block() -> None:
 )
 def test_a_name_that_is_none_is_refused(field: str, value: str) -> None:
     """A typing error would otherwise show up as Java code that does not compile."""
-    with pytest.raises(ValueError, match=rf"^{field} is .*; it must be ") as error:
+    with pytest.raises(InvalidParams, match=rf"^parameter '{field}': .* is not ") as error:
         JpaMtProfile().generate_planning_prompt({**CONTEXT, field: value})
 
     assert len(str(error.value)) < 300
+
+
+def test_all_bad_names_are_reported_together() -> None:
+    """The user fixes them in one go."""
+    with pytest.raises(InvalidParams) as error:
+        JpaMtProfile().generate_planning_prompt({**CONTEXT, "entity": "a b", "table": "c d"})
+
+    assert [problem.where for problem in error.value.problems] == [
+        "parameter 'entity'",
+        "parameter 'table'",
+    ]
 
 
 @pytest.mark.parametrize(

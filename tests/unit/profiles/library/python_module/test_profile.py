@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from signoff.errors import InvalidParams
 from signoff.profiles import ProfileFactory, StandardsProviderFactory
 from signoff.profiles.library.python_module.profile import (
     CONTEXT_SCHEMA,
@@ -73,7 +74,7 @@ def test_a_description_cannot_end_its_block() -> None:
 )
 def test_a_name_or_version_that_is_none_is_refused(field: str, value: str) -> None:
     """The module could not be imported, or would hide one of Python's own."""
-    with pytest.raises(ValueError, match=rf"^{field} is "):
+    with pytest.raises(InvalidParams, match=rf"^parameter '{field}': "):
         PythonModuleProfile().generate_planning_prompt({**CONTEXT, field: value})
 
 

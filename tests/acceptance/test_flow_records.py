@@ -1,0 +1,118 @@
+"""What a review run records for its user: which finding led to which change, who read what."""
+
+from tests.acceptance.flow_project import (
+    FlowProject,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+)
+
+STEPS = """
+max_iterations: 2
+rereview: changed
+workflow:
+  - {step: generate}
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, loop_to: review}
+"""
+TEA = """# Our house
+
+Our tea is the best in the world. It costs 9 euros.
+
+## Where
+Main Street.
+"""
+
+
+def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: FlowProject) -> None:
+    """A reader of `changes.json` takes the finding for the reason of the change."""
+    flow_project.write_flow(STEPS)
+    flow_project.constraints("tone", "facts", "form")
+    first = {"contains": TEA.splitlines()[2]}
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence="the best in the world", id="loud"), **first),
+        critic_finds("facts", issue(evidence="It costs 9 euros", id="fee"), **first),
+        critic_finds("form", issue(evidence="OMISSION", id="phone"), **first),
+        critics_pass(),
+        editor_replaces(
+            edit=[
+                ["the best in the world", "good"],
+                ["# Our house", "# Tea."],
+                ["Main Street.", "Main Street.\nCall 555."],
+            ]
+        ),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    changes = flow_project.load("iterations/1/changes.json")
+    loud, phone = (
+        flow_project.load(f"iterations/1/critiques/{name}-claude.json")["issues"][0]["finding_id"]
+        for name in ("tone", "form")
+    )
+    linked = [(h["diff"].splitlines()[-1], h["issue"], h.get("also")) for h in changes["hunks"]]
+    assert linked == [
+        ("+# Tea.", None, None),
+        ("+Our tea is good. It costs 9 euros.", loud, None),
+        ("+Call 555.", phone, None),
+    ]
+    assert changes["unclaimed"] == 1
+
+
+def test_the_last_reading_before_an_approval_is_in_the_log(flow_project: FlowProject) -> None:
+    """A reader of `thread.jsonl` would think that the approved version was not read."""
+    flow_project.write_flow(STEPS)
+    flow_project.constraints("tone", "facts")
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence="the best in the world"), contains=TEA.splitlines()[2]),
+        critic_finds("facts", issue("LOW", evidence="9 euros"), contains="tea is good"),
+        critics_pass(),
+        editor_replaces("the best in the world", "good"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    keys = ("step_name", "phase", "constraint", "issues_count", "status")
+    lines = [tuple(map(each.get, keys)) for each in flow_project.thread if each["iteration"] == 2]
+    assert lines == [
+        ("review", "critique", "tone", 0, None),
+        ("judge", "critique", "facts", 1, None),
+        ("judge", "adjudicate", None, None, "APPROVED"),
+    ]
+    critique = flow_project.load("iterations/2/critiques/facts-claude.json")
+    assert critique["issues"][0]["finding_id"]
+
+
+def test_an_edit_that_cannot_be_applied_is_reported(flow_project: FlowProject) -> None:
+    """The user asked for literal edits, and would think that all of them were made."""
+    flow_project.write_flow(STEPS.replace("name: fix", "name: fix, mode: apply"))
+    flow_project.constraints("tone", "facts")
+    first = {"contains": TEA.splitlines()[2]}
+    loud = {"kind": "replace", "find": "the best in the world", "text": "good"}
+    fee = {"kind": "replace", "find": "It costs 9 dollars", "text": "It costs 7 euros"}
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence="the best in the world", edit=loud), **first),
+        critic_finds("facts", issue(evidence="It costs 9 euros", edit=fee), **first),
+        critics_pass(),
+        editor_replaces("9 euros", "7 euros"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    critique = flow_project.load("iterations/1/critiques/facts-claude.json")
+    name = critique["issues"][0]["finding_id"]
+    warning = f"the edit for {name} was not applied (not found): It costs 9 dollars"
+    assert f"fix| {warning}" in done.err
+    assert f"1 fix: {warning}" in flow_project.call("show", "one").out
+    assert "It costs 9 dollars" in flow_project.read("iterations/1/prompt_refine_claude.txt")
+    ((edit, why),) = flow_project.load("iterations/1/changes.json")["unmatched"]
+    assert (edit["find"], why) == ("It costs 9 dollars", "not found")
