@@ -15,19 +15,16 @@ from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
 from signoff.profiles.gate import Passed
 from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.phases import WorkflowPhase, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
 from signoff.profiles.review_meta import check_review_meta
 from signoff.profiles.session import Session, SessionState
-from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.transitions import SessionCommand
 from signoff.review.own_words import Material
 
 PASS, FAIL = "PASS", "FAIL"
 """The verdicts of a review."""
 
-_APPROVALS = frozenset(
-    {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
-)
 _FAILED = frozenset({WorkflowStatus.FAILED, WorkflowStatus.ERROR})
 
 
@@ -50,24 +47,15 @@ class ResponseUse:
 
     async def apply(self) -> Result:
         """Returns where the session goes and what it remembers; raises `UnusableResponse`."""
-        command = self._command()
         if not self.passed.text.strip() and not self.files:
             raise UnusableResponse("the response is empty")
         match self.phase:
             case WorkflowPhase.PLAN:
                 return await self._plan()
             case WorkflowPhase.REVIEW:
-                return self._review(command)
+                return self._review(self.passed.command)
             case _:
                 return await self._code()
-
-    def _command(self) -> str:
-        extras = self.passed.answer.extras if self.passed.answer is not None else {}
-        command = str(extras.get("command", SessionCommand.APPROVE))
-        row = TransitionTable.get(self.phase, WorkflowStage.RESPONSE, command)
-        if row is None or command not in _APPROVALS:
-            raise UnusableResponse(f"{command} is not possible at the {self.phase.value} response")
-        return command
 
     async def _plan(self) -> Result:
         self._process()
