@@ -3,14 +3,14 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from signoff.core.outcome import Status
 from signoff.profiles import TransitionTable, WorkflowPhase, WorkflowStage
 from tests.unit.profiles.session_fixture import SessionFixture, review
 
-MOST = 3
+MOST = 2
 """Iterations of the sessions here."""
 
 REVIEWS = {"approve_complete": review("PASS"), "approve_revise": review("FAIL", 1), None: "unclear"}
@@ -24,19 +24,22 @@ MOVES = st.lists(
         st.sampled_from(["approve"] * 6 + ["reject", "approve_complete", "approve_revise"]),
         st.sampled_from(list(REVIEWS)),
     ),
-    max_size=14,
+    max_size=12,
 )
 
 
 # A step of a session takes long, compared with what properties usually check: shrinking would
 # take minutes.
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 @given(MOVES)
+@example([("approve", "approve_revise")] * 10)
+@example([("approve", None)] * 6 + [("approve_revise", None), ("reject", None)])
+@example([("approve", None)] * 6 + [("approve_complete", "approve_revise")])
 def test_no_sequence_of_commands_leaves_the_table(moves: list[Move]) -> None:
     """The graph that is really run has no hidden way."""
     with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +52,7 @@ def test_no_sequence_of_commands_leaves_the_table(moves: list[Move]) -> None:
             response = REVIEWS[verdict] if phase is WorkflowPhase.REVIEW else "a text"
             _perform(session, stage, command, response)
             found = _follow(phase, stage, command, verdict)
-            if found == (WorkflowPhase.REVISE, WorkflowStage.PROMPT):
+            if phase is WorkflowPhase.REVIEW and found[0] is WorkflowPhase.REVISE:
                 if iteration == MOST:
                     found = phase, stage
                     assert session.status is Status.LIMIT

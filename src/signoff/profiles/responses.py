@@ -84,7 +84,8 @@ class ResponseUse:
             answer = self.passed.answer
             update["feedback"] = answer.text if answer is not None and decided == FAIL else ""
         passed = decided == PASS
-        update |= {"verdict": decided, "review_approved": passed}
+        # An override does not change what the review says.
+        update |= {"verdict": verdict, "review_approved": passed}
         return (Outcome.OK if passed else Outcome.FAIL), update
 
     def _override(self, verdict: str, decided: str) -> dict[str, Any]:
