@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.cli_project import CliProject
+from tests.installed import CONSTRAINTS, ROOT, uv
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_plugin"
 
 FLOW = """
@@ -31,11 +31,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the example in `source`, installed into `packages`."""
     folder = tmp_path_factory.mktemp("agent_plugin")
     shutil.copytree(EXAMPLE, folder / "source")
-    constraints = str(ROOT / "constraints" / "dev.txt")
-    install(
-        *("--target", str(folder / "packages"), "--build-constraints", constraints),
-        str(folder / "source"),
-    )
+    uv(
+        "pip", "install", "--no-deps", "--target", str(folder / "packages"),
+        "--build-constraints", str(CONSTRAINTS / "dev.txt"), str(folder / "source"),
+    )  # fmt: skip
     return folder
 
 
@@ -46,15 +45,6 @@ def project(project: CliProject, installed: Path) -> CliProject:
     project.write("flow.py", FLOW)
     project.signoff("init")
     return project
-
-
-def install(*arguments: str) -> None:
-    """Installs from uv's cache; uses the network only if something is not in the cache."""
-    command = [sys.executable, "-m", "uv", "pip", "install", "--no-deps", *arguments]
-    cached = subprocess.run([*command, "--offline"], capture_output=True)
-    if cached.returncode != 0:
-        fetched = subprocess.run(command, capture_output=True, text=True)
-        assert fetched.returncode == 0, fetched.stderr
 
 
 def test_a_kind_of_another_package_is_used_by_name(project: CliProject) -> None:

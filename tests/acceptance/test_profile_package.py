@@ -1,17 +1,13 @@
 """A profile of another package works like a shipped one once it is installed."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.patience import PATIENCE_SECONDS
+from tests.installed import ROOT, InstalledProject, create_environment
 
-ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "profile_package"
 
 CONFIG = """
@@ -41,49 +37,17 @@ pytestmark = pytest.mark.slow
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new environment with signoff, the example, and pytest for the example's own tests."""
     environment = tmp_path_factory.mktemp("environment")
-    constraints = ROOT / "constraints"
-    uv("venv", "--python", sys.executable, str(environment))
-    uv(
-        "pip", "install", "--python", str(environment),
-        "--constraints", str(constraints / "dev.txt"),
-        "--build-constraints", str(constraints / "dev.txt"), str(ROOT), str(EXAMPLE), "pytest",
-    )  # fmt: skip
+    create_environment(environment, str(EXAMPLE), "pytest", constraints="dev.txt")
     return environment
 
 
-def uv(*arguments: str) -> None:
-    """Installs from uv's cache; uses the network only if something is not in the cache."""
-    command = [sys.executable, "-m", "uv", *arguments]
-    if subprocess.run([*command, "--offline"], capture_output=True).returncode != 0:
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-
-class Project:
-    """A folder in which the programs of the environment run."""
-
-    def __init__(self, environment: Path, folder: Path) -> None:
-        self.environment, self.folder = environment, folder
-
-    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(self.environment / "bin" / program), *arguments],
-            cwd=self.folder,
-            env={"PATH": os.defpath, "HOME": str(self.folder / "home"), "LANG": "C.UTF-8"},
-            input="",
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
-
-
 @pytest.fixture
-def project(environment: Path, tmp_path: Path) -> Project:
+def project(environment: Path, tmp_path: Path) -> InstalledProject:
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
-    return Project(environment, tmp_path)
+    return InstalledProject(environment, tmp_path)
 
 
-def test_the_entry_point_leads_to_the_profile_and_its_templates(project: Project) -> None:
+def test_the_entry_point_leads_to_the_profile_and_its_templates(project: InstalledProject) -> None:
     """Templates are no Python files and are easily left out of a package."""
     done = project.run("python", "-c", LOADED)
 
@@ -94,7 +58,7 @@ def test_the_entry_point_leads_to_the_profile_and_its_templates(project: Project
     assert "@@@REVIEW_META" in prompt
 
 
-def test_the_examples_own_tests_pass(project: Project) -> None:
+def test_the_examples_own_tests_pass(project: InstalledProject) -> None:
     """Authors of profiles copy them."""
     done = project.run("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
 
@@ -102,21 +66,19 @@ def test_the_examples_own_tests_pass(project: Project) -> None:
 
 
 @pytest.fixture
-def commands(project: Project) -> Project:
+def commands(project: InstalledProject) -> InstalledProject:
     """A project for the commands of profiles."""
-    project.run("signoff", "init")
+    project.signoff("init")
     (project.folder / ".signoff/config.yaml").write_text(CONFIG, "utf-8")
     return project
 
 
-def test_the_profile_is_listed_run_and_resumed(commands: Project) -> None:
+def test_the_profile_is_listed_run_and_resumed(commands: InstalledProject) -> None:
     """Users see no difference between shipped and installed profiles."""
-    listed = commands.run("signoff", "profile", "list")
+    listed = commands.signoff("profile", "list")
     change = "change=Users get a nickname."
-    waiting = commands.run(
-        "signoff", "profile", "init", "sql-migration", "-c", change, "--name", "one"
-    )
-    done = commands.run("signoff", "profile", "approve", "one")
+    waiting = commands.signoff("profile", "init", "sql-migration", "-c", change, "--name", "one")
+    done = commands.signoff("profile", "approve", "one")
 
     assert "sql-migration" in listed.stdout
     assert (waiting.returncode, done.returncode) == (10, 0), waiting.stderr + done.stderr
@@ -124,10 +86,10 @@ def test_the_profile_is_listed_run_and_resumed(commands: Project) -> None:
     assert sorted(path.name for path in code.iterdir()) == ["down.sql", "up.sql"]
 
 
-def test_the_command_of_the_package_is_listed_and_works(commands: Project) -> None:
+def test_the_command_of_the_package_is_listed_and_works(commands: InstalledProject) -> None:
     """Users find commands in the help."""
-    listed = commands.run("signoff", "profile", "--help")
-    dialects = commands.run("signoff", "profile", "dialects")
+    listed = commands.signoff("profile", "--help")
+    dialects = commands.signoff("profile", "dialects")
 
     assert "List the databases of sql-migration." in listed.stdout
     assert "postgresql" in dialects.stdout, dialects.stderr

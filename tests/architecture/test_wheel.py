@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from signoff import __version__
+from tests.installed import CONSTRAINTS, ROOT, uv
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "signoff"
 
 pytestmark = pytest.mark.slow
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    constraints = str(ROOT / "constraints" / "dev.txt")
+    constraints = str(CONSTRAINTS / "dev.txt")
     uv("build", "--wheel", "--build-constraints", constraints, "--out-dir", str(folder), str(ROOT))
     (built,) = folder.glob("*.whl")
     return built
@@ -28,7 +28,7 @@ def test_the_installed_wheel_works_outside_the_checkout(wheel: Path, tmp_path: P
     environment, empty = tmp_path / "environment", tmp_path / "empty"
     empty.mkdir()
     uv("venv", "--python", sys.executable, str(environment))
-    runtime = str(ROOT / "constraints" / "runtime.txt")
+    runtime = str(CONSTRAINTS / "runtime.txt")
     uv("pip", "install", "--python", str(environment), "--constraints", runtime, str(wheel))
 
     answer = subprocess.run(
@@ -55,12 +55,3 @@ def test_the_wheel_contains_every_file_of_the_package(wheel: Path) -> None:
     }
 
     assert expected - shipped == set()
-
-
-def uv(*arguments: str) -> None:
-    """Runs uv offline; uses the network only if something is not in the cache."""
-    command = [sys.executable, "-m", "uv", *arguments]
-    cached = subprocess.run([*command, "--offline"], capture_output=True)
-    if cached.returncode != 0:
-        fetched = subprocess.run(command, capture_output=True, text=True)
-        assert fetched.returncode == 0, fetched.stderr

@@ -158,10 +158,10 @@ def bind(
                 problems += _check(param, param.default)
             continue
         value, problem = fit(param, inputs[name])
-        if not problem:
-            problems += _check(param, value)
-        else:
+        if problem:
             problems.append(Problem(f"parameter {name!r}", problem, _hint(param)))
+        else:
+            problems += _check(param, value)
         values[name] = value
     return values, problems
 
@@ -280,6 +280,20 @@ def describe_param(param: Param) -> str:
     facts = [f"one of {', '.join(map(str, param.arg.choices))}" if param.arg.choices else kind]
     facts.append("required" if param.required else f"default {param.default!r}")
     return f"{', '.join(facts)}{f': {param.arg.description}' if param.arg.description else ''}"
+
+
+def param_to_json(param: Param) -> dict[str, Any]:
+    """Returns what a parameter accepts, as plain values; a workflow's digest covers all of it."""
+    choices = param.arg.choices
+    return {
+        "name": param.name,
+        "type": param.type.__name__,
+        "items": param.items.__name__,
+        "choices": list(choices) if choices is not None else None,
+        "range": [param.arg.min, param.arg.max],
+        "required": param.required,
+        "default": None if param.required else param.default,
+    }
 
 
 def _hint(param: Param) -> str:

@@ -54,6 +54,9 @@ def text_digest(text: str) -> str:
 
 def describe(workflow: Workflow) -> dict[str, Any]:
     """Returns a workflow as plain data, as it is stored with each run."""
+    from signoff.core.args import param_to_json
+
+    inputs = [param_to_json(param) for param in workflow.input_params.values()]
     return {
         "name": workflow.name,
         "entry_point": workflow.entry_point,
@@ -63,23 +66,8 @@ def describe(workflow: Workflow) -> dict[str, Any]:
         "source": dict(workflow.source),
         "steps": [_describe_step(step) for step in workflow.steps.values()],
         # Left out if there are none: the digests of earlier versions must not change.
-        **({"inputs": _describe_inputs(workflow)} if workflow.input_params else {}),
+        **({"inputs": inputs} if inputs else {}),
     }
-
-
-def _describe_inputs(workflow: Workflow) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": param.name,
-            "type": param.type.__name__,
-            "items": param.items.__name__,
-            "choices": list(param.arg.choices) if param.arg.choices is not None else None,
-            "range": [param.arg.min, param.arg.max],
-            "required": param.required,
-            "default": None if param.required else param.default,
-        }
-        for param in workflow.input_params.values()
-    ]
 
 
 def _describe_step(step: StepDef) -> dict[str, Any]:

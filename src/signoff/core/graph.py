@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from signoff.core.args import describe_param
+from signoff.core.args import describe_param, param_to_json
 from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Dispatch, StepDef
@@ -66,15 +66,8 @@ def data(workflow: Workflow) -> dict[str, Any]:
         "max_iterations": workflow.max_iterations,
         "digest": workflow.digest,
         "parameters": [
-            {
-                "name": name,
-                "type": param.type.__name__,
-                "description": param.arg.description,
-                "choices": list(param.arg.choices) if param.arg.choices is not None else None,
-                "required": param.required,
-                "default": None if param.required else param.default,
-            }
-            for name, param in workflow.declared_params.items()
+            {**param_to_json(param), "description": param.arg.description}
+            for param in workflow.declared_params.values()
         ],
         "steps": [
             {"id": s.id, "title": s.title, "phase": s.phase, "gate": s.gate is not None}

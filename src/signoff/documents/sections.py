@@ -21,7 +21,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", defer_build=True)
 
     misplaced_keys: ClassVar[Mapping[str, str]] = {}
-    """Keys that belong into another section, and the advice to give about them."""
+    """Keys that belong in another section, and the advice to give about them."""
 
 
 class FileSection(Section):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 MOST_BLOCKS = 2_000
-"""Fenced blocks in a reply; more are no answer to any of our prompts."""
+"""Fenced blocks in a reply; no prompt asks for nearly as many."""
 
 _LONGEST_LINE = 500
 """Characters of a line or an info string that may name a file."""

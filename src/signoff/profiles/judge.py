@@ -105,7 +105,7 @@ def _within_limits(files: Mapping[str, str]) -> dict[str, str]:
         most = min(LONGEST_FILE, left)
         cut = len(text) > most
         shown[path] = (
-            f"{text[:most]}\n[cut here: {len(text) - most:,} characters more]" if cut else text
+            f"{text[:most]}\n[cut here: {len(text) - most:,} more characters]" if cut else text
         )
         left -= min(len(text), most)
     return shown

@@ -14,22 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.transitions import Action
 
-__all__ = [
-    "NO_HASH",
-    "AIProviderResult",
-    "ApprovalDecision",
-    "ApprovalResult",
-    "Artifact",
-    "PhaseTransition",
-    "ProcessingResult",
-    "WorkflowPhase",
-    "WorkflowStage",
-    "WorkflowState",
-    "WorkflowStatus",
-    "WriteOp",
-    "WritePlan",
-]
-
 NO_HASH = "0" * 64
 """The hash of the standards before there are any."""
 

@@ -15,7 +15,7 @@ from signoff.profiles.session_files import NOUNS
 
 
 class ProfileError(AuthorError):
-    """A profile raised, returned something else than it should, or tried to do I/O."""
+    """A profile raised, returned a wrong value, or tried to do I/O."""
 
 
 def create_prompt(
@@ -23,8 +23,8 @@ def create_prompt(
 ) -> str:
     """Returns a profile's prompt for a phase, with the engine's placeholders still in it."""
     method = f"generate_{NOUNS[phase]}_prompt"
-    given = {**context, **({"approval_feedback": feedback} if feedback else {})}
-    text = _call(profile, method, given)
+    values = {**context, **({"approval_feedback": feedback} if feedback else {})}
+    text = _call(profile, method, values)
     if not isinstance(text, str) or not text.strip():
         raise ProfileError(f"{_name(profile, method)} must return a text, not {_kind(text)}")
     return text
@@ -55,7 +55,7 @@ def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
     try:
         return call_without_io(call, *args)
     except InvalidParams:
-        # Its users are told like about any other parameter.
+        # Reported like a problem with any other parameter.
         raise
     except (Exception, SystemExit) as error:
         # The profile's own code may raise anything.

@@ -48,7 +48,7 @@ def mentions(path: Path, name: str) -> bool:
 
 
 def read_source(path: Path) -> SourceReading | None:
-    """Reads a file or a package; None if it is no profile, but perhaps a module that one uses.
+    """Reads a file or a package; None if it is not a profile, such as a module that one imports.
 
     Raises `SyntaxError`, `OSError` and `UnicodeDecodeError`.
     """

@@ -49,7 +49,7 @@ class ReviewMeta:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """The verdict and its counts on one line."""
         return (
             f"{self.verdict} | issues={self.issues_total} (critical={self.issues_critical}) "
             f"| missing_inputs={self.missing_inputs}"

@@ -47,7 +47,7 @@ class Session:
     rules: Mapping[str, StageRules]
     """How each stage is approved, by the step's id."""
     by_hand: frozenset[str]
-    """The agents that a human stands behind: they are not asked, a file is waited for."""
+    """The agents that a human answers for: the session waits for a file instead of asking them."""
     approvers: Mapping[str, str]
     """The agent behind each registered approver, by the approver's key."""
     hash_prompts: bool = False

@@ -60,6 +60,13 @@ def long_constraint(name: str, **fields: Any) -> Constraint:
 
 MINIMAL = (step("generate"), step("critique"), step("adjudicate"), step("refine", mode="rewrite"))
 
+REWRITE_LOOP = (
+    step("generate"),
+    step("critique", "review"),
+    step("adjudicate", "judge", agent="policy"),
+    step("refine", "fix", mode="rewrite", loop_to="review"),
+)
+
 
 def flow(
     steps: Sequence[WorkflowStep] = MINIMAL,

@@ -129,7 +129,7 @@ def test_a_profile_that_writes_a_file_is_refused(tmp_path: Path, path: str) -> N
 def test_a_profile_may_import_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Heavy imports belong into the method that needs them."""
+    """Heavy imports belong in the method that needs them."""
     (tmp_path / "lazily_imported_by_profile.py").write_text("PROMPT = 'from a module'")
     monkeypatch.syspath_prepend(str(tmp_path))
 

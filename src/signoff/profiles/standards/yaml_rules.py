@@ -64,7 +64,7 @@ class YamlRulesStandards(FolderStandards[YamlRulesConfig]):
 
     def _problem(self, config: YamlRulesConfig) -> str:
         if config.scopes and (config.files or config.prefixes):
-            return "files and prefixes belong into the scopes"
+            return "files and prefixes belong in the scopes"
         return super()._problem(config)
 
 
@@ -105,7 +105,7 @@ def _repeated(rules: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     for name, texts in rules.items():
         for rule in texts:
             if rule in first:
-                yield f"rule {rule} of {name} is ignored: {first[rule]} has one of that id"
+                yield f"rule {rule} of {name} is ignored: {first[rule]} already has that id"
             first.setdefault(rule, name)
 
 
@@ -132,5 +132,5 @@ def _selected(
 
 
 def _has_prefix(rule: str, prefix: str) -> bool:
-    # A prefix ends where a part of the id ends: JPA is no prefix of JPAX-001.
+    # A prefix ends where a part of the id ends: JPA is not a prefix of JPAX-001.
     return rule.startswith(f"{prefix}-")

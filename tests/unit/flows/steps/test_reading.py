@@ -11,6 +11,7 @@ from signoff.flows.model import ConvergenceConfig
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
+    REWRITE_LOOP,
     answer_and_resume,
     fails,
     flow,
@@ -23,12 +24,6 @@ from tests.unit.flows.harness import (
 )
 
 CONSTRAINTS = [long_constraint(name) for name in ("clear", "short", "true")]
-LOOP = [
-    step("generate"),
-    step("critique", "review"),
-    step("adjudicate", "judge", agent="policy"),
-    step("refine", "fix", mode="rewrite", loop_to="review"),
-]
 
 
 def critics(**replies: list[str]) -> ScriptedAgent:
@@ -61,7 +56,9 @@ async def test_only_constraints_with_findings_are_read_again_until_approval(
     )
     agent.on("Write the artifact", "The see is wide.", "The sea is wide.")
 
-    result = await play(flow(LOOP, CONSTRAINTS, rereview="changed"), {"claude": agent}, tmp_path)
+    result = await play(
+        flow(REWRITE_LOOP, CONSTRAINTS, rereview="changed"), {"claude": agent}, tmp_path
+    )
 
     assert result.status is Status.COMPLETED
     assert reviews(agent) == ["clear", "short", "true", "clear", "short and true"]
@@ -80,7 +77,9 @@ async def test_a_round_that_is_not_approved_reads_only_what_can_have_changed(
     agent.on("Write the artifact", *(f"It is the {n} see." for n in ("one", "two", "red", "new")))
 
     result = await play(
-        flow(LOOP, CONSTRAINTS, rereview="changed", max_iterations=3), {"claude": agent}, tmp_path
+        flow(REWRITE_LOOP, CONSTRAINTS, rereview="changed", max_iterations=3),
+        {"claude": agent},
+        tmp_path,
     )
 
     assert result.status is Status.LIMIT
@@ -101,7 +100,9 @@ async def test_a_constraint_is_read_again_if_a_passage_it_cited_has_changed(
     agent.on("Write the artifact", "The see is very wide.", "The sae is wide.", "The end.")
 
     await play(
-        flow(LOOP, CONSTRAINTS, rereview="changed", max_iterations=2), {"claude": agent}, tmp_path
+        flow(REWRITE_LOOP, CONSTRAINTS, rereview="changed", max_iterations=2),
+        {"claude": agent},
+        tmp_path,
     )
 
     assert reviews(agent) == ["clear", "short", "true", "clear and short"]
@@ -120,7 +121,9 @@ async def test_findings_of_the_last_reading_are_judged_before_the_approval(
     )
     agent.on("Write the artifact", "The see.", "The very, very wide sea.", "The sea.")
 
-    result = await play(flow(LOOP, CONSTRAINTS, rereview="changed"), {"claude": agent}, tmp_path)
+    result = await play(
+        flow(REWRITE_LOOP, CONSTRAINTS, rereview="changed"), {"claude": agent}, tmp_path
+    )
 
     assert result.status is Status.COMPLETED
     assert result.state["artifact"] == "The sea.\n"
@@ -129,7 +132,7 @@ async def test_findings_of_the_last_reading_are_judged_before_the_approval(
 
 async def test_a_round_over_the_same_text_is_free(tmp_path: Path) -> None:
     """Neither critics nor the judge are asked what they have answered."""
-    loop = [*LOOP[:2], step("adjudicate", "judge"), LOOP[3]]
+    loop = [*REWRITE_LOOP[:2], step("adjudicate", "judge"), REWRITE_LOOP[3]]
     agent = critics(clear=[fails(issue("vague", evidence="see"))])
     agent.on("Write the artifact", "The see.", "The see.", "The see.")
     agent.on("You are the judge", rules("REWRITE", {"issue_id": "clear-001"}))
@@ -148,7 +151,7 @@ async def test_a_text_that_does_not_change_does_not_converge(tmp_path: Path) -> 
     rule = ConvergenceConfig(plateau=5)
 
     result = await play(
-        flow(LOOP, CONSTRAINTS[:1], max_iterations=9, convergence=rule),
+        flow(REWRITE_LOOP, CONSTRAINTS[:1], max_iterations=9, convergence=rule),
         {"claude": agent},
         tmp_path,
     )
@@ -232,7 +235,7 @@ async def test_a_human_is_asked_once_about_a_finding_on_the_same_passage(tmp_pat
     )
     agent.on("Write the artifact", "One see.", "Two see.", "Three see.")
     played = flow(
-        LOOP,
+        REWRITE_LOOP,
         CONSTRAINTS[:1],
         max_iterations=2,
         default_behavior={"high": "escalate"},
@@ -276,7 +279,7 @@ async def test_a_critic_is_asked_again_after_a_human_has_given_guidance(tmp_path
     found = fails(issue("vague", evidence="see", rule_id="r"))
     agent = critics(clear=[found, passes()])
     agent.on("Write the artifact", "The see.", "The see.")
-    played = flow(LOOP, CONSTRAINTS[:1], default_behavior={"high": "escalate"})
+    played = flow(REWRITE_LOOP, CONSTRAINTS[:1], default_behavior={"high": "escalate"})
 
     await play(played, {"claude": agent}, tmp_path, store=store)
     result = await answer_and_resume(played, {"claude": agent}, tmp_path, store, answer="It's fine")

@@ -13,6 +13,7 @@ from signoff.flows.model import VerifyConfig
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
+    REWRITE_LOOP,
     answer_and_resume,
     constraint,
     fails,
@@ -25,17 +26,11 @@ from tests.unit.flows.harness import (
     step,
 )
 
-LOOP = [
-    step("generate"),
-    step("critique", "review"),
-    step("adjudicate", "judge", agent="policy"),
-    step("refine", "fix", mode="rewrite", loop_to="review"),
-]
 BOTH = [constraint("clear"), constraint("short")]
 DRAFT, FINAL = "The see is very wide.", "The sea is wide."
 
 
-def looped(constraints: Any = BOTH, steps: Any = LOOP, **config: Any) -> Flow:
+def looped(constraints: Any = BOTH, steps: Any = REWRITE_LOOP, **config: Any) -> Flow:
     """Returns a flow that reads again only what can have changed."""
     return flow(steps, constraints, **{"rereview": "changed", "max_iterations": 2, **config})
 
@@ -217,7 +212,7 @@ async def test_other_readings_are_one_call_for_each_constraint(
     config: dict[str, str], execution: str, tmp_path: Path
 ) -> None:
     """Neither flows that read everything nor serial critics change."""
-    steps = [LOOP[0], step("critique", "review", execution=execution), *LOOP[2:]]
+    steps = [REWRITE_LOOP[0], step("critique", "review", execution=execution), *REWRITE_LOOP[2:]]
     agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)
     agent.on("against clear now", fails(issue("vague", "MEDIUM", "The see")), passes())
     agent.on("against short now", fails(issue("long", evidence="The see")), passes())
@@ -247,7 +242,7 @@ async def test_severe_findings_of_a_combined_reading_are_confirmed(tmp_path: Pat
 
 async def test_the_judge_is_asked_once_in_a_round_that_reads_the_rest(tmp_path: Path) -> None:
     """What the last reading found is decided together with what was found before it."""
-    steps = [*LOOP[:2], step("adjudicate", "judge"), LOOP[3]]
+    steps = [*REWRITE_LOOP[:2], step("adjudicate", "judge"), REWRITE_LOOP[3]]
     others = [long_constraint("short"), long_constraint("true")]
     low = issue("slow", "LOW", "wide", rule_id="clear-rule")
     agent = ScriptedAgent().on("Write the artifact", DRAFT, FINAL)

@@ -13,6 +13,7 @@ from signoff.flows.steps.reading import Reading
 from signoff.review.constraint import Constraint
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
+    REWRITE_LOOP,
     constraint,
     fails,
     flow,
@@ -20,22 +21,15 @@ from tests.unit.flows.harness import (
     long_constraint,
     passes,
     play,
-    step,
 )
 
-LOOP = [
-    step("generate"),
-    step("critique", "review"),
-    step("adjudicate", "judge", agent="policy"),
-    step("refine", "fix", mode="rewrite", loop_to="review"),
-]
 DRAFT, FINAL = "The see is wide.", "The sea is wide."
 VAGUE = fails(issue("vague", evidence="The see"))
 
 
 def looped(*others: Constraint, **config: Any) -> Flow:
     """Returns a flow that reads again only what can have changed."""
-    return flow(LOOP, [constraint("clear"), *others], rereview="changed", **config)
+    return flow(REWRITE_LOOP, [constraint("clear"), *others], rereview="changed", **config)
 
 
 def reviews(*agents: ScriptedAgent) -> list[str]:

@@ -18,6 +18,7 @@ from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
+    REWRITE_LOOP,
     answer_and_resume,
     constraint,
     fails,
@@ -25,22 +26,15 @@ from tests.unit.flows.harness import (
     issue,
     passes,
     play,
-    step,
 )
 
-LOOP = [
-    step("generate"),
-    step("critique", "review"),
-    step("adjudicate", "judge", agent="policy"),
-    step("refine", "fix", mode="rewrite", loop_to="review"),
-]
 YES, NO = ('{"confirmed": true, "reason": "It is so."}', '{"confirmed": false, "reason": "Fine."}')
 
 
 def verified(*, rounds: int = 1, least: str = "HIGH") -> Flow:
     """Returns a flow of some rounds in which codex confirms findings of a severity."""
     verify = VerifyConfig(agent="codex", min_severity=Severity(least))
-    return flow(LOOP, [constraint("clear")], verify=verify, max_iterations=rounds)
+    return flow(REWRITE_LOOP, [constraint("clear")], verify=verify, max_iterations=rounds)
 
 
 def author_and_critic(texts: list[str], reviews: list[str]) -> ScriptedAgent:

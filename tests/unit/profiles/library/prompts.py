@@ -43,7 +43,7 @@ def check_prompts(profile: WorkflowProfile, context: Mapping[str, Any]) -> None:
     for phase, prompt in complete(profile, context).items():
         assert not _TAG.search(prompt), phase
         assert all(MATERIAL[name] in prompt for name in USED[phase]), phase
-        assert "## Form of the answer" in prompt, phase
+        assert "## Answer format" in prompt, phase
         assert "\n\n\n" not in prompt, phase
         assert prompt.endswith("\n"), phase
         assert ("@@@REVIEW_META" in prompt) == (phase == "review"), phase

@@ -83,7 +83,7 @@ def test_a_repeated_id_is_reported_and_the_first_rule_counts(tmp_path: Path) -> 
     assert "Keys are nice." not in bundle
     assert "JPA-009 m: New." in bundle
     assert standards.warnings == [
-        "rule JPA-001 of more.rules.yml is ignored: jpa.rules.yml has one of that id"
+        "rule JPA-001 of more.rules.yml is ignored: jpa.rules.yml already has that id"
     ]
 
 
@@ -147,7 +147,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     [
         ({"file": []}, "unknown key 'file'"),
         ({"files": "jpa.rules.yml"}, "files"),
-        ({"scopes": {"a": {}}, "prefixes": ["JPA"]}, "belong into the scopes"),
+        ({"scopes": {"a": {}}, "prefixes": ["JPA"]}, "belong in the scopes"),
         ({"root": None}, "root is missing"),
     ],
 )

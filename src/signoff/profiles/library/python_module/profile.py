@@ -78,7 +78,7 @@ class PythonModuleProfile(TemplateProfile):
         }
 
     def context_problems(self, context: Mapping[str, Any]) -> Mapping[str, str]:
-        """Returns a name that cannot be imported, and a version that is none."""
+        """Refuses a module that cannot be imported, and a version that is not one of Python 3."""
         module, version = context["module"], context["python_version"]
         problems = {}
         if not _MODULE.fullmatch(module) or keyword.iskeyword(module):
