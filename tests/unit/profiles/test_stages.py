@@ -41,6 +41,30 @@ def test_an_edited_prompt_is_what_the_provider_gets(tmp_path: Path) -> None:
     assert session.text("iteration-1/planning-response.md") == "a plan"
 
 
+def test_a_resume_without_a_decision_keeps_what_the_user_edited(tmp_path: Path) -> None:
+    """The file is written once; a replay must not write it again."""
+    session = SessionFixture(tmp_path)
+    session.start()
+    session.write("iteration-1/planning-prompt.md", "Plan it, briefly.\n")
+
+    session.resume()
+
+    assert session.text("iteration-1/planning-prompt.md") == "Plan it, briefly.\n"
+    session.approve()
+    assert session.stored["prompt"] == "Plan it, briefly.\n"
+
+
+def test_half_a_character_in_a_response_stops_nothing(tmp_path: Path) -> None:
+    """A model may cut a surrogate pair in two."""
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"default": "claude"})
+
+    state = session.start(claude=agent("a \ud800 plan", "waves", review("PASS")))
+
+    assert state.status == "success"
+    data = (session.folder / "plan.md").read_bytes()
+    assert state.plan_hash == hashlib.sha256(data).hexdigest()
+
+
 def test_a_provider_that_returns_none_leaves_the_response_to_a_human(tmp_path: Path) -> None:
     """It is how a manual provider of a project's own works."""
     calls: list[Mapping[str, Any]] = []
