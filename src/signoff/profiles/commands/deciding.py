@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +96,10 @@ def init(
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     set_up_logging(planned.settings.log_level)
-    with planned.open(Path.cwd(), os.environ) as project, _shown(display) as shown:
+    with planned.open(Path.cwd(), os.environ) as project:
         return drive(
             project,
-            shown,
+            _session_display(display),
             lambda watchers: start(
                 project,
                 planned.target,
@@ -218,42 +219,24 @@ def _decide(
     # The workflow is needed to continue; if it cannot be found, nothing is decided.
     project.find_again(row)
     decide(project, item.id, AnswerInput(None, text, extras=extras or {}), yes=yes)
-    with _shown(display, view) as shown:
-        return drive_resume(project, shown, project.run(row.name))
+    return drive_resume(project, _session_display(display, view), project.run(row.name))
 
 
-@contextmanager
-def _shown(display: DisplayOptions, view: SessionView | None = None) -> Iterator[DisplayOptions]:
-    """Gives the options with which a session is shown: its own events, and its own report."""
+def _session_display(display: DisplayOptions, view: SessionView | None = None) -> DisplayOptions:
+    """Returns the options with which a session is shown: its own events, and its own report."""
     from signoff.cli import exits
     from signoff.profiles.commands.session_view import print_session, view_session
+    from signoff.profiles.events import SessionEventsFile, SessionPosition
 
     def report(project: Project, name: str) -> int:
         now = view_session(project, project.run(name))
-        print_session(now, display.out)
+        # A reader that closed the pipe (`| head`) does not change how the session stopped.
+        with suppress(BrokenPipeError):
+            print_session(now, display.out)
         return exits.exit_code(now.row.status)
 
-    with _events_file(display.events, view) as observers:
-        yield replace(display, events=None, observers=observers, report=report)
-
-
-@contextmanager
-def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[Any]]:
-    """Gives the observer that writes the file of `--events`, or none without that option."""
-    if path is None:
-        yield []
-        return
-    from signoff.profiles.events import SessionEvents, SessionPosition
-    from signoff.runtime.observers import JsonLinesFile
-
-    try:
-        file = JsonLinesFile(path)
-    except OSError as error:
-        raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
     positions = {}
     if view is not None and view.row.step is not None:
         positions[view.row.name] = SessionPosition(view.row.step, view.row.iteration)
-    try:
-        yield [SessionEvents(lambda event: file.write([event.to_json()]), positions)]
-    finally:
-        file.close()
+    open_events = partial(SessionEventsFile, positions=positions)
+    return replace(display, open_events=open_events, report=report)
