@@ -31,8 +31,8 @@ TIMEOUT_SECONDS = 1800.0
 VENDOR_RETRIES = 2
 """How often a vendor's program may retry by itself, before the engine's own retries."""
 
-PROBE_SECONDS = 10.0
-"""How long a program may take to print its version."""
+PROBE_SECONDS = 60.0
+"""How long a program may take to print its version; on a busy machine, many seconds."""
 
 _VERSION = re.compile(r"\b(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?")
 

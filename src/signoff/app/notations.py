@@ -19,7 +19,6 @@ from signoff import plugins
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import AUTO, BUNDLED, DEFAULT_AGENT, PROGRAMS, bundled_program
 from signoff.core.workflow import Workflow
-from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import YAML_SUFFIXES, CompileContext, Notation, OptionKind
 from signoff.runtime.ports import Agent, capabilities_of
@@ -27,6 +26,7 @@ from signoff.runtime.ports import Agent, capabilities_of
 if TYPE_CHECKING:
     from signoff.app.home import Home
     from signoff.app.settings import Settings
+    from signoff.documents.source_file import SourceFile
 
 KEY = "notation"
 """The top-level key with which a YAML file names its notation."""
@@ -93,6 +93,9 @@ def portable_options(options: Mapping[str, Any], cwd: Path, root: Path) -> dict[
 
 def compile_path(path: Path, context: CompileContext) -> Workflow:
     """Compiles a file by the notation it is written in."""
+    # Targets that are not files need no YAML, which takes a while to load.
+    from signoff.documents.source_file import SourceFile
+
     file = SourceFile(path)
     notation = notation_of(file)
     compiler = plugins.load(notation.compile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     schema = profile_class.get_metadata().get("context_schema", {})
     return Workflow(
         name,
-        *_steps(session),
+        *_steps(session, section.max_iterations),
         entry_point=_entry_point(),
         description=str(profile_class.get_metadata().get("description", "")),
         max_iterations=section.max_iterations,
@@ -146,9 +147,14 @@ def _refuse_unknown(
 
 
 def _positions() -> list[tuple[WorkflowPhase, WorkflowStage]]:
-    """Returns every position of the table that is a stage, in its order."""
-    reached = [(row.phase, row.stage) for row in TransitionTable.rows.values()]
-    return list(dict.fromkeys((phase, stage) for phase, stage in reached if stage is not None))
+    """Returns every position of the table that is a stage, in the order of a session."""
+    reached = {(row.phase, row.stage) for row in TransitionTable.rows.values()}
+    return [
+        (phase, stage)
+        for phase in WorkflowPhase
+        for stage in WorkflowStage
+        if (phase, stage) in reached
+    ]
 
 
 def _entry_point() -> str:
@@ -158,18 +164,18 @@ def _entry_point() -> str:
     return step_id(first.phase, first.stage)
 
 
-def _steps(session: Session) -> Iterator[StepDef]:
+def _steps(session: Session, max_iterations: int) -> Iterator[StepDef]:
     for phase, stage in _positions():
         yield StepDef(
             step_id(phase, stage),
             title=f"{phase.value.capitalize()}: {stage.value}",
             handler=StageHandler(session, phase, stage),
-            next=_edges(phase, stage),
+            next=_edges(phase, stage, max_iterations),
             phase=phase.value,
         )
 
 
-def _edges(phase: WorkflowPhase, stage: WorkflowStage) -> dict[Outcome, Edge]:
+def _edges(phase: WorkflowPhase, stage: WorkflowStage, max_iterations: int) -> dict[Outcome, Edge]:
     edges: dict[Outcome, Edge] = {}
     for command, outcome in _OUTCOMES.items():
         row = TransitionTable.get(phase, stage, command)
@@ -179,16 +185,23 @@ def _edges(phase: WorkflowPhase, stage: WorkflowStage) -> dict[Outcome, Edge]:
             back = Edge(step_id(phase, stage), bound=MOST_ROUNDS, on_limit="ask", resets=True)
             edges[Outcome.ITERATE] = back
         else:
-            edges[outcome] = _edge(row)
+            edges[outcome] = _edge(phase, row, max_iterations)
     return edges
 
 
-def _edge(row: TransitionResult) -> Edge:
+def _edge(phase: WorkflowPhase, row: TransitionResult, max_iterations: int) -> Edge:
     if row.stage is None:
         return Edge(None)
-    # A failed review starts the next iteration, and the revision already belongs to it.
-    revises = (row.phase, row.stage) == (WorkflowPhase.REVISE, WorkflowStage.PROMPT)
-    return Edge(step_id(row.phase, row.stage), starts_iteration=revises)
+    to = step_id(row.phase, row.stage)
+    match phase, row.phase:
+        case WorkflowPhase.REVIEW, WorkflowPhase.REVISE:
+            # A failed review starts the next iteration, and the revision already belongs to it.
+            return Edge(to, starts_iteration=True)
+        case WorkflowPhase.REVISE, WorkflowPhase.REVIEW:
+            # The iterations limit this loop; the engine's own bound on loops may be lower.
+            return Edge(to, bound=max_iterations)
+        case _:
+            return Edge(to)
 
 
 def _agents(session: Session) -> dict[str, Agent]:
@@ -230,6 +243,7 @@ def _source(
     }
 
 
+@cache
 def _code_digest(profile_class: type[WorkflowProfile]) -> str:
     try:
         return text_digest(inspect.getsource(profile_class))

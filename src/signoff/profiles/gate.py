@@ -23,6 +23,7 @@ from signoff.profiles.session import (
     StageRules,
     step_id,
 )
+from signoff.profiles.transitions import SessionCommand, TransitionTable
 
 GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
 """Returns texts by path that an approver reads along with the file it judges."""
@@ -34,6 +35,10 @@ _DECIDE = "Approve {path}? You may edit it first."
 _REWRITTEN = f"The file has been replaced by that version. {_DECIDE}"
 HAND_IN = "Save the response as {path}, then approve."
 """What a waiting session asks its user."""
+
+_APPROVALS = frozenset(
+    {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
+)
 
 
 class _ApproverFailed(Exception):  # noqa: N818  # never leaves this module
@@ -47,6 +52,12 @@ class Passed:
     text: str
     answer: Answer | None = None
     """The human's decision, if a human decided."""
+
+    @property
+    def command(self) -> str:
+        """Which approval it is; a human may overrule the verdict of a review."""
+        extras = self.answer.extras if self.answer is not None else {}
+        return str(extras.get("command", SessionCommand.APPROVE))
 
 
 @light_dataclass(frozen=True)
@@ -112,6 +123,18 @@ class StageGate:
 
     async def wait(self, note: Note, question: str = _DECIDE) -> Passed | TurnedDown:
         """Returns once a human has decided about the file, which may be edited first."""
+        while True:
+            answer = await self._ask_human(note, question)
+            if not answer.approved:
+                return TurnedDown(answer.text)
+            passed = Passed(answer.content or "", answer)
+            row = TransitionTable.get(self.phase, self.stage, passed.command)
+            if row is not None and passed.command in _APPROVALS:
+                return passed
+            where = f"the {self.phase.value} {self.stage.value}"
+            note = replace(note, last_error=f"{passed.command} is not possible at {where}")
+
+    async def _ask_human(self, note: Note, question: str) -> Answer:
         about = {
             "title": f"{self.phase.value} {self.stage.value}",
             "phase": self.phase.value,
@@ -121,8 +144,7 @@ class StageGate:
         lines = [*_reasons(note), question.format(path=self.path)]
         text = ProductPrompt("\n".join(lines), [self.path])
         request = Approval(text, path=self.path, edits="accept", about=about)
-        answer = await self.ctx.wait(request, key="decide")
-        return Passed(answer.content or "", answer) if answer.approved else TurnedDown(answer.text)
+        return await self.ctx.wait(request, key="decide")
 
     async def _rewritten(self, result: ApprovalResult) -> bool:
         """Replaces a rejected prompt by what the approver suggests, where that is allowed."""

@@ -25,7 +25,7 @@ def report(state: Mapping[str, Any]) -> SessionReport:
     if verdict := state.get("verdict"):
         lines.append(f"last review: {verdict}")
     for override in state.get("overrides", ()):
-        stated = override.get("verdict") or "no verdict"
+        stated = override.get("verdict") or "neither PASS nor FAIL"
         lines.append(
             f"iteration {override['iteration']}: {override.get('by') or 'a human'} decided "
             f"{override['decided']} (the review says {stated})"

@@ -9,24 +9,22 @@ from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Outcome
 from signoff.core.step import Result
+from signoff.errors import InvalidParams
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
 from signoff.profiles.gate import Passed
 from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.phases import WorkflowPhase, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
 from signoff.profiles.review_meta import check_review_meta
 from signoff.profiles.session import Session, SessionState
-from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.transitions import SessionCommand
 from signoff.review.own_words import Material
 
 PASS, FAIL = "PASS", "FAIL"
 """The verdicts of a review."""
 
-_APPROVALS = frozenset(
-    {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
-)
 _FAILED = frozenset({WorkflowStatus.FAILED, WorkflowStatus.ERROR})
 
 
@@ -49,24 +47,15 @@ class ResponseUse:
 
     async def apply(self) -> Result:
         """Returns where the session goes and what it remembers; raises `UnusableResponse`."""
-        command = self._command()
         if not self.passed.text.strip() and not self.files:
             raise UnusableResponse("the response is empty")
         match self.phase:
             case WorkflowPhase.PLAN:
                 return await self._plan()
             case WorkflowPhase.REVIEW:
-                return self._review(command)
+                return self._review(self.passed.command)
             case _:
                 return await self._code()
-
-    def _command(self) -> str:
-        extras = self.passed.answer.extras if self.passed.answer is not None else {}
-        command = str(extras.get("command", SessionCommand.APPROVE))
-        row = TransitionTable.get(self.phase, WorkflowStage.RESPONSE, command)
-        if row is None or command not in _APPROVALS:
-            raise UnusableResponse(f"{command} is not possible at the {self.phase.value} response")
-        return command
 
     async def _plan(self) -> Result:
         self._process()
@@ -95,7 +84,8 @@ class ResponseUse:
             answer = self.passed.answer
             update["feedback"] = answer.text if answer is not None and decided == FAIL else ""
         passed = decided == PASS
-        update |= {"verdict": decided, "review_approved": passed}
+        # An override does not change what the review says.
+        update |= {"verdict": verdict, "review_approved": passed}
         return (Outcome.OK if passed else Outcome.FAIL), update
 
     def _override(self, verdict: str, decided: str) -> dict[str, Any]:
@@ -177,7 +167,7 @@ class ResponseUse:
     def _process(self) -> ProcessingResult:
         try:
             result = process_response(self.session.profile, self.phase, self.passed.text)
-        except ProfileError as error:
+        except (ProfileError, InvalidParams) as error:
             raise UnusableResponse(str(error)) from error
         if result.status in _FAILED or result.error_message:
             what = result.error_message or f"the profile reports {result.status.value}"

@@ -12,7 +12,7 @@ from signoff.core.run_state import RunState
 from signoff.profiles.model import NO_HASH, PhaseTransition, WorkflowState
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.session import STANDARDS_PARAM, Note, position_of
-from signoff.profiles.transitions import Action
+from signoff.profiles.transitions import Action, SessionCommand, TransitionTable
 
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     Status.COMPLETED: (WorkflowPhase.COMPLETE, WorkflowStatus.SUCCESS),
@@ -51,7 +51,7 @@ def workflow_state(
         **{name: state[name] for name in _COPIED if state.get(name) is not None},
         **{name: bool(state.get(name)) for name in _FLAGS},
         metadata=_metadata(state, source),
-        pending_action=_pending_action(stage) if requests else None,
+        pending_action=_pending_action(phase, stage) if requests else None,
         pending_approval=bool(requests),
         last_error=run.reason if failed else note.last_error or None,
         approval_feedback=note.approval_feedback or None,
@@ -86,9 +86,10 @@ def _note(run: RunState, requests: Sequence[Mapping[str, Any]]) -> Note:
     return Note.from_json(stored) if stored else Note()
 
 
-def _pending_action(stage: WorkflowStage | None) -> Action | None:
-    """Returns what an approval leads to, as far as the position alone tells."""
-    return Action.CALL_AI if stage is WorkflowStage.PROMPT else None
+def _pending_action(phase: WorkflowPhase, stage: WorkflowStage | None) -> Action | None:
+    """Returns what an approval leads to."""
+    row = TransitionTable.get(phase, stage, SessionCommand.APPROVE)
+    return row.action if row is not None else None
 
 
 def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:

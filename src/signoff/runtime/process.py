@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any
@@ -31,9 +31,6 @@ KEPT_BYTES = 4_000_000
 
 LINGER_SECONDS = 0.5
 """How long to wait for more output after a program has exited; a pipe holds little."""
-
-_START_SECONDS = 2.0
-"""How long a program that was cancelled while starting may take to start."""
 
 _CHUNK = 65_536
 _LOOK_SECONDS = 0.02
@@ -80,14 +77,13 @@ async def run_process(
             f"{argv[0]} took longer than {seconds:g} seconds and was stopped"
         ) from None
     finally:
-        # Shielded: a second cancellation must not leave half of the group running.
         ending = _end_family(process, mark, thoroughly=not finished)
-        await asyncio.shield(asyncio.ensure_future(ending))
+        await _completed(ending, otherwise=partial(_kill, process))
     return CommandResult(code, outputs[0].text(), outputs[1].text())
 
 
 async def _started(
-    starting: asyncio.Future[asyncio.subprocess.Process], mark: str
+    starting: asyncio.Task[asyncio.subprocess.Process], mark: str
 ) -> asyncio.subprocess.Process:
     """Returns the program once it runs.
 
@@ -97,19 +93,45 @@ async def _started(
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await asyncio.shield(asyncio.ensure_future(_end_unwanted(starting, mark)))
+        ending = _end_unwanted(starting, mark)
+        await _completed(ending, otherwise=partial(_kill_unwanted, starting))
         raise
 
 
-async def _end_unwanted(starting: asyncio.Future[asyncio.subprocess.Process], mark: str) -> None:
-    await asyncio.wait({starting}, timeout=_START_SECONDS)
-    # If the start was cancelled as well, it may wait for pipes that are never opened.
-    starting.cancel()
+async def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process], mark: str) -> None:
+    if starting.cancelling():
+        # The loop is ending, and has cancelled the start as well. asyncio has then killed the
+        # program, and waits for pipes that may never be opened, until it is cancelled again.
+        starting.cancel()
+    await asyncio.wait({starting})
     with suppress(CommandFailed, asyncio.CancelledError):
-        # At once, without looking for descendants first: it was stopped before it could work.
-        await _end(await starting)
-        # It may all the same have detached processes before asyncio reported that it runs.
-        await end_orphans(mark)
+        # On a busy machine it may have started others before asyncio reported that it runs.
+        await _end_family(await starting, mark, thoroughly=True)
+
+
+def _kill_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
+    def kill(started: asyncio.Task[asyncio.subprocess.Process]) -> None:
+        if not started.cancelled() and started.exception() is None:
+            _kill(started.result())
+
+    starting.cancel()  # again, see above
+    starting.add_done_callback(kill)
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:  # Otherwise its pid may belong to another process.
+        kill_family(process.pid)
+
+
+async def _completed(ending: Coroutine[Any, Any, None], *, otherwise: Callable[[], None]) -> None:
+    """Awaits what ends a program; a cancellation of the caller does not stop it halfway.
+
+    Only the end of the loop does, which cancels every task. Then `otherwise` is called: it needs
+    no task, and a task that is cancelled before its first step could not even clean up.
+    """
+    task = asyncio.ensure_future(ending)
+    task.add_done_callback(lambda ended: otherwise() if ended.cancelled() else None)
+    await asyncio.shield(task)
 
 
 async def _start(

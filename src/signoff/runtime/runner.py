@@ -79,6 +79,8 @@ class Runner:
         if self._stop_as is not None:
             return
         self._stop_as = (status, why)
+        # At once: the cancellation takes a tick to arrive, and a program could start in that tick.
+        self._effect_runner.close()
         if self._task is not None:
             self._task.cancel()
 

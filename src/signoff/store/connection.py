@@ -13,6 +13,7 @@ import os
 import secrets
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -29,6 +30,8 @@ PAGE_BYTES = 8192
 
 LOG_BYTES = 1 << 20
 """Large enough for many commits per checkpoint, small enough to write in a millisecond."""
+
+_RETRY_SECONDS = 0.01
 
 
 def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
@@ -51,7 +54,7 @@ def _open(path: Path, busy_timeout: float) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=busy_timeout)
     try:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        db.execute("PRAGMA journal_mode = WAL")
+        _use_log(db, busy_timeout)
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // PAGE_BYTES}")
         migrate(db, path)
@@ -59,6 +62,25 @@ def _open(path: Path, busy_timeout: float) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _use_log(db: sqlite3.Connection, busy_timeout: float) -> None:
+    """Switches a new database to the write-ahead log.
+
+    While another process does the same, SQLite reports at once that the database is locked,
+    instead of waiting for the time-out as everywhere else: two that waited would wait for each
+    other.
+    """
+    until = time.monotonic() + busy_timeout
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(_RETRY_SECONDS)
+        else:
+            return
 
 
 def preallocate_log(database: Path) -> None:

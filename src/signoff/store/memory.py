@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 
 from signoff.runtime.store_port import Store
-from signoff.store.connection import IN_MEMORY
+from signoff.store.connection import IN_MEMORY, Transaction
 from signoff.store.sqlite import SqliteStore
 
 
@@ -18,7 +18,7 @@ class MemoryStore(SqliteStore):
 
     def __init__(self) -> None:
         super().__init__(IN_MEMORY)
-        weakref.finalize(self, self._db.close)
+        weakref.finalize(self, _close, self._read)
 
     def reopen(self) -> Store:
         """Returns itself: another connection would see a database of its own."""
@@ -26,3 +26,13 @@ class MemoryStore(SqliteStore):
 
     def close(self) -> None:
         """Does nothing: the runs remain for as long as the store object exists."""
+
+
+def _close(connection: Transaction) -> None:
+    """Closes a connection that no thread uses at the moment.
+
+    At the end of the program the heartbeat may still read, and a connection that is closed under
+    a running query crashes the interpreter.
+    """
+    with connection as db:
+        db.close()

@@ -17,7 +17,7 @@ from signoff.core.requests import Question
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, SkippingLoop, until
 
 
 @pytest.fixture
@@ -153,22 +153,26 @@ async def test_an_item_that_hangs_fails_after_its_timeout() -> None:
 @pytest.mark.parametrize("late", ["style", "facts"])
 async def test_of_parallel_steps_only_the_failed_one_is_retried(late: str) -> None:
     """The work of the other one is done and paid for."""
+    loop = SkippingLoop()
     done: list[str] = []
 
-    def does(ctx: StepContext) -> dict[str, Any]:
+    async def does(ctx: StepContext) -> dict[str, Any]:
         done.append(ctx.step)
         return {}
 
-    names = ("style", "facts")
+    async def hangs_after_the_other(_ctx: StepContext) -> None:
+        await until(lambda: done, "the work of the other step")
+        await loop.hang()
+
     result = await play(
         *(
             {
                 "name": name,
-                "command": hangs if name == late else does,
+                "command": hangs_after_the_other if name == late else does,
                 "parallel": True,
-                "timeout": 0.05,
+                "timeout": 600,
             }
-            for name in names
+            for name in ("style", "facts")
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from signoff.app.answering import AnswerInput, find_item, record_answer
 from signoff.app.history import load_state
@@ -62,7 +62,7 @@ def writes(*files: tuple[str, str]) -> ProcessingResult:
 class ProbeProfile(WorkflowProfile):
     """Puts a response into one file; tests override what they are about."""
 
-    schema: Mapping[str, Any] = {"subject": {"type": "string", "default": "the sea"}}
+    schema: ClassVar[Mapping[str, Any]] = {"subject": {"type": "string", "default": "the sea"}}
 
     @classmethod
     def get_metadata(cls) -> Mapping[str, Any]:

@@ -366,3 +366,19 @@ def test_the_review_is_judged_with_the_plan_and_the_code(tmp_path: Path) -> None
     assert list(files) == ["iteration-1/review-response.md", "plan.md", "the code"]
     assert files["plan.md"] == "a plan"
     assert "waves" in files["the code"]
+
+
+@pytest.mark.parametrize("command", ["approve_complete", "reject", "nonsense"])
+def test_a_command_that_the_table_does_not_allow_leaves_the_session_waiting(
+    tmp_path: Path, command: str
+) -> None:
+    """Whatever surface sends it, the table decides."""
+    session = SessionFixture(tmp_path)
+    session.start()
+
+    state = session.approve(command=command)
+
+    assert (session.step, session.status) == ("plan.prompt", Status.WAITING)
+    assert state.last_error == f"{command} is not possible at the plan prompt"
+    state = session.approve()
+    assert (session.step, state.last_error) == ("plan.response", None)

@@ -391,6 +391,7 @@ def test_a_user_completes_against_the_verdict_and_that_is_recorded(
             "reason": "good enough",
         }
     ]
+    assert state.metadata.get("verdict") == stated
 
 
 def test_a_user_revises_against_the_verdict_and_the_reason_reaches_the_reviser(

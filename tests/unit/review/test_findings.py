@@ -559,9 +559,9 @@ def test_a_thousand_findings_of_one_rule_are_recorded_quickly() -> None:
     ledger, _ = take(Ledger(), 1, read(*map(issue, quotes)), text="\n".join(quotes))
     changed = [q.replace("lines", "line") if n % 3 else q for n, q in enumerate(quotes)]
 
-    started = time.perf_counter()
+    started = time.thread_time()
     after, labeled = take(ledger, 2, read(*map(issue, changed)), text="\n".join(changed))
-    recorded = time.perf_counter() - started
+    recorded = time.thread_time() - started
 
     assert len(after.findings) == 1000
     assert {each.label for each in labeled} == {"persisting"}

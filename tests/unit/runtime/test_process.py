@@ -1,7 +1,9 @@
 import asyncio
+import gc
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from signoff.core.requests import Question
 from signoff.errors import CommandFailed, LeaseLost
 from signoff.runtime.owner import birth_of
 from signoff.runtime.process import KEPT_BYTES, end_process, kill_family, run_process
-from tests.patience import PATIENCE_SECONDS, written
+from tests.patience import PATIENCE_SECONDS, until, wait_until, written
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 OK = Outcome.OK
@@ -39,18 +41,38 @@ time.sleep(600)
 """
 
 
+DEFIANT = """
+import os, signal, sys, time
+def note(name): print(os.getpid(), file=open(f"{sys.argv[1]}/{name}", "w"), flush=True)
+signal.signal(signal.SIGTERM, lambda *_: note("asked"))
+note("parent")
+while True: time.sleep(600)
+"""
+"""A program that writes down that it was asked to end, and does not end."""
+
+
 def python(script: str, *args: str) -> list[str]:
     return [sys.executable, "-c", script, *args]
 
 
+Numbers = Callable[..., Awaitable[list[int]]]
+
+
 async def numbers(directory: Path, *names: str) -> list[int]:
     """Returns the process numbers written into files, once they are all there."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            texts = [written(directory / name) for name in names]
-            if all(texts):
-                return [int(text) for text in texts]
-            await asyncio.sleep(0.01)
+    files = [directory / name for name in names]
+    await until(lambda: all(map(written, files)), "the start")
+    return [int(written(file)) for file in files]
+
+
+async def numbers_at_start(directory: Path, *names: str) -> list[int]:
+    """Returns the same while the event loop does not know yet that the program was started."""
+    # One turn begins to run it and one forks; from then on this blocks the loop.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    files = [directory / name for name in names]
+    wait_until(lambda: all(map(written, files)), "the start")
+    return [int(written(file)) for file in files]
 
 
 # What comes back
@@ -190,9 +212,7 @@ async def test_a_program_cancelled_while_it_starts_is_gone_with_all_its_children
     """On a busy machine it may be at work already when we hear that it was started."""
     script = 'sleep 600 & echo $! > "$0/child"; echo $$ > "$0/parent"; wait'
     running = asyncio.create_task(run_process(["sh", "-c", script, str(tmp_path)]))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    family = _written(tmp_path, "parent", "child")
+    family = await numbers_at_start(tmp_path, "parent", "child")
 
     running.cancel()
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -234,19 +254,50 @@ async def test_a_program_that_will_not_end_is_killed(tmp_path: Path) -> None:
     assert birth_of(pid) is None
 
 
-async def test_a_loop_that_ends_leaves_nothing_behind_either(tmp_path: Path) -> None:
+unclosed_pipes = pytest.mark.filterwarnings("ignore:(unclosed|subprocess):ResourceWarning")
+"""For programs that are cancelled while they start: asyncio does not close their pipes itself."""
+
+
+@unclosed_pipes
+@pytest.mark.parametrize("pids", [numbers, numbers_at_start])
+async def test_a_loop_that_ends_leaves_nothing_behind_either(tmp_path: Path, pids: Numbers) -> None:
     """A second Ctrl-C is the usual answer to a program that does not stop at the first."""
-    running = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path))))
-    (pid,) = await numbers(tmp_path, "parent")
+    running = asyncio.create_task(run_process(python(DEFIANT, str(tmp_path))))
+    (pid,) = await pids(tmp_path, "parent")
 
     running.cancel()
-    await asyncio.sleep(0.05)
+    await numbers(tmp_path, "asked")
+    await _end_loop()
+
+    await until(lambda: birth_of(pid) is None, "the end")
+
+
+@unclosed_pipes
+@pytest.mark.parametrize("pids", [numbers, numbers_at_start])
+@pytest.mark.parametrize("turns", range(1, 5))
+async def test_a_loop_that_ends_just_after_a_cancellation_leaves_nothing_behind(
+    tmp_path: Path, pids: Numbers, turns: int
+) -> None:
+    """What would have ended the program was cancelled before it began."""
+    running = asyncio.create_task(run_process(python(DEFIANT, str(tmp_path))))
+    (pid,) = await pids(tmp_path, "parent")
+
+    running.cancel()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await _end_loop()
+
+    await until(lambda: birth_of(pid) is None, "the end")
+
+
+async def _end_loop() -> None:
+    """Cancels every other task, as a loop that ends does."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     await asyncio.wait(others)
-
-    await asyncio.to_thread(_gone, pid)
+    others.clear()
+    gc.collect()
 
 
 async def test_a_program_that_cannot_be_recorded_is_not_left_running(tmp_path: Path) -> None:
@@ -281,10 +332,11 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs a child subrea
 
 
 @linux
-async def test_a_daemon_of_a_cancelled_program_is_gone_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pids", [numbers, numbers_at_start])
+async def test_a_daemon_of_a_cancelled_program_is_gone_too(tmp_path: Path, pids: Numbers) -> None:
     """`setsid` is one word in a shell script; a cancelled run must not work on because of it."""
     running = asyncio.create_task(run_process(python(DETACHED, str(tmp_path))))
-    family = await numbers(tmp_path, "parent", "detached")
+    family = await pids(tmp_path, "parent", "detached")
 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -300,6 +352,7 @@ async def test_a_daemon_of_a_program_that_a_dead_runner_left_is_gone_too(tmp_pat
     argv = python(DETACHED, str(tmp_path))
     running = asyncio.create_task(run_process(argv, started=recorded.append))
     family = await numbers(tmp_path, "parent", "detached")
+    await until(lambda: recorded, "the record")
 
     await end_process(recorded[0])
 
@@ -396,24 +449,6 @@ async def test_a_command_runs_once_however_often_its_handler_does(
     assert log.read_text() == "ran "
 
 
-def _written(directory: Path, *names: str) -> list[int]:
-    """Returns the pids that were written to files, blocking until they are there."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    places = [directory / name for name in names]
-    while not all(folder.exists() and folder.read_text().endswith("\n") for folder in places):
-        assert time.monotonic() < until, f"{names} were not all started"
-        time.sleep(0.01)
-    return [int(folder.read_text()) for folder in places]
-
-
-def _gone(pid: int) -> None:
-    """Returns when a process is gone."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while birth_of(pid) is not None:
-        assert time.monotonic() < until, f"process {pid} is still there"
-        time.sleep(0.05)
-
-
 ENDS_EARLY = """
 import asyncio
 from signoff import Outcome, StepDef, Workflow
@@ -424,14 +459,19 @@ async def work(ctx):
     await ctx.command(["true"])
     return Outcome.OK, {}
 
-async def main(turns):
+async def main(turns, more):
     flow = Workflow("early", StepDef("only", handler=work, next={Outcome.OK: None}))
     run = asyncio.ensure_future(Engine(MemoryStore()).start(flow))
     for _ in range(turns):
         await asyncio.sleep(0)
+    if more:
+        run.cancel()
+    for _ in range(more):
+        await asyncio.sleep(0)
 
 for turns in range(3, 11):
-    asyncio.run(main(turns))
+    for more in range(5):
+        asyncio.run(main(turns, more))
 """
 
 

@@ -14,7 +14,7 @@ import pytest
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, WriteFailed
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import ANN, JournalWriter, start_run
-from tests.patience import wait_until
+from tests.patience import PATIENCE_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -268,6 +268,36 @@ def test_a_database_locked_for_too_long_is_busy(path: Path) -> None:
         assert one_line(busy.value, path)
         other.execute("ROLLBACK")
         assert run.append().accepted
+
+
+def test_a_database_that_another_process_is_creating_is_waited_for(path: Path) -> None:
+    """Of many processes that started together on a new file, some failed on a busy machine."""
+    path.parent.mkdir()
+    path.touch()
+    opened: list[SqliteStore] = []
+    with closing(_other(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        opener = threading.Thread(target=lambda: opened.append(SqliteStore(path)))
+        opener.start()
+        # Long enough to fail, if it does not wait.
+        opener.join(0.2)
+        other.execute("ROLLBACK")
+    opener.join(PATIENCE_SECONDS)
+
+    (store,) = opened
+    with closing(store):
+        assert store.rows() == []
+
+
+def test_a_database_that_remains_locked_is_busy(path: Path) -> None:
+    """Waiting has an end."""
+    path.parent.mkdir()
+    path.touch()
+    with closing(_other(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(StoreBusy):
+            SqliteStore(path, busy_timeout=0.05)
 
 
 def test_a_commit_without_waiting_fails_at_once_if_the_database_is_locked(

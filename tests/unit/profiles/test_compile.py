@@ -1,0 +1,335 @@
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from signoff.core.outcome import Outcome, Status
+from signoff.core.step import Edge
+from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, ProviderError, SignoffError
+from signoff.notation import CompileContext
+from signoff.profiles import (
+    AIProvider,
+    AIProviderFactory,
+    AIProviderResult,
+    StandardsProvider,
+    StandardsProviderFactory,
+    TransitionTable,
+    WorkflowPhase,
+)
+from signoff.profiles.compile import resolve
+from signoff.profiles.session import step_id
+from signoff.profiles.transitions import SessionCommand
+from tests.unit.profiles.session_fixture import (
+    PROFILE,
+    ProbeProfile,
+    SessionFixture,
+    agent,
+    register_approver,
+    review,
+)
+
+AUTOMATIC: dict[str, Any] = {
+    "providers": {"default": "claude"},
+    "approval": {"default_approver": "skip"},
+}
+
+
+def test_the_graph_has_exactly_the_edges_of_the_table(tmp_path: Path) -> None:
+    """No other code decides where a session goes; `cancel` is the engine's for all runs."""
+    workflow = SessionFixture(tmp_path).workflow
+    expected = {
+        (step_id(phase, stage), step_id(row.phase, row.stage) if row.stage else None)
+        for (phase, stage, command), row in TransitionTable.rows.items()
+        if stage is not None and command is not SessionCommand.CANCEL
+    }
+
+    edges = {
+        (step.id, edge.to)
+        for step in workflow.steps.values()
+        for edge in step.next.values()
+        if isinstance(edge, Edge)
+    }
+
+    assert edges == expected
+    assert sum(len(step.next) for step in workflow.steps.values()) == len(expected)
+    start = TransitionTable.get(WorkflowPhase.INIT, None, "init")
+    assert start is not None
+    assert start.stage is not None
+    assert workflow.entry_point == step_id(start.phase, start.stage)
+
+
+def test_only_a_failed_review_starts_an_iteration(tmp_path: Path) -> None:
+    """The revision and the review after it are files of the new iteration."""
+    workflow = SessionFixture(tmp_path).workflow
+
+    starting = {
+        (step.id, outcome, edge.to)
+        for step in workflow.steps.values()
+        for outcome, edge in step.next.items()
+        if isinstance(edge, Edge) and edge.starts_iteration
+    }
+
+    assert starting == {("review.response", Outcome.FAIL, "revise.prompt")}
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 60])
+def test_a_review_that_never_passes_ends_at_the_limit_where_it_is(
+    tmp_path: Path, most: int
+) -> None:
+    """max_iterations N allows N reviews and N - 1 revisions."""
+    session = SessionFixture(tmp_path, max_iterations=most, **AUTOMATIC)
+    model = agent(lambda request: review("FAIL", 1) if "Review" in request.prompt[:7] else "text")
+
+    state = session.start(claude=model)
+
+    prompts = [prompt.split()[0] for prompt in model.prompts]
+    assert (prompts.count("Review"), prompts.count("Revise")) == (most, most - 1)
+    assert session.status is Status.LIMIT
+    assert (state.phase, state.stage, state.status) == ("review", "response", "failed")
+    assert (state.current_iteration, state.pending_approval) == (most, False)
+    assert f"iteration-{most + 1}" not in {path.split("/")[0] for path in session.files}
+
+
+def test_options_beat_the_settings_and_claude_code_means_claude(tmp_path: Path) -> None:
+    """A session's own providers are those of the command line."""
+    session = SessionFixture(tmp_path, providers={"default": "codex", "reviewer": "claude-code"})
+    session.options = {"planner": "claude-code", "task_id": "T-7", "dev": "ann"}
+
+    state = session.start(claude=agent("a plan"))
+
+    assert state.ai_providers == {
+        "planner": "claude",
+        "generator": "codex",
+        "reviewer": "claude",
+        "reviser": "codex",
+    }
+    assert state.metadata == {"task_id": "T-7", "dev": "ann"}
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "names"),
+    [
+        ({"planner": "nobody"}, {}, ["planner", "'nobody'"]),
+        ({}, {"providers": {"reviser": "nobody"}}, ["profiles.providers.reviser", "'nobody'"]),
+        (
+            {},
+            {"approval": {"stages": {"plan.prompt": "nobody"}}},
+            ["profiles.approval.stages.plan.prompt", "'nobody'", "skip"],
+        ),
+    ],
+)
+def test_unknown_providers_and_approvers_are_refused_with_the_valid_ones(
+    tmp_path: Path, options: dict[str, str], settings: dict[str, Any], names: list[str]
+) -> None:
+    """A typo is found before anything starts."""
+    session = SessionFixture(tmp_path)
+    context = CompileContext(
+        root=tmp_path,
+        home=session.fixture.home.path,
+        options=options,
+        settings={"profiles": settings},
+        agent_names=["claude", "manual"],
+    )
+
+    with pytest.raises(InvalidWorkflow) as error:
+        resolve(PROFILE, context)
+
+    assert all(name in str(error.value) for name in [*names, "claude"])
+
+
+def test_the_criteria_of_an_approver_come_from_its_file(tmp_path: Path) -> None:
+    """What a project checks at a gate is its own."""
+    (tmp_path / "criteria.md").write_text("Every table has a key.\n")
+    stages = {"plan.prompt": {"approver": "codex", "criteria_file": "criteria.md"}}
+    session = SessionFixture(tmp_path, approval={"stages": stages})
+    judge = agent("DECISION: APPROVED")
+
+    session.start(codex=judge)
+
+    assert "Every table has a key." in judge.prompts[0]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_criteria_file_that_cannot_be_read_names_the_setting(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    """A gate without its criteria would approve too much."""
+    if content is not None:
+        (tmp_path / "criteria.md").write_bytes(content)
+    stages = {"plan.prompt": {"approver": "codex", "criteria_file": "criteria.md"}}
+
+    with pytest.raises(ConfigError, match=r"stages\.plan\.prompt\.criteria_file: .*criteria\.md"):
+        _ = SessionFixture(tmp_path, approval={"stages": stages}).workflow
+
+
+class NotReady(AIProvider):
+    """Has no key."""
+
+    def validate(self) -> None:
+        raise ProviderError("the key is missing")
+
+    def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
+        return None
+
+
+class NoStandards(StandardsProvider):
+    """Cannot reach its source."""
+
+    def validate(self) -> None:
+        """Is configured."""
+
+    def create_bundle(self, *_args: Any, **_options: Any) -> str:
+        raise ProviderError("the standards vanished")
+
+
+class Raising(ProbeProfile):
+    def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+        raise RuntimeError("no template")
+
+
+class ReturningNone(ProbeProfile):
+    def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+        return None  # type: ignore[return-value]
+
+
+class Writing(ProbeProfile):
+    def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+        Path("written.py").write_text("x")
+        return "a prompt"
+
+
+class WithStandards(ProbeProfile):
+    def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"provider": "no-standards"}
+
+
+class UnknownStandards(ProbeProfile):
+    def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"provider": "nowhere"}
+
+
+class Strict(ProbeProfile):
+    schema: ClassVar = {
+        "subject": {"type": "string", "required": True, "choices": ["sea", "sky"]},
+        "count": {"type": "int", "required": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("profile", "params", "settings", "problems"),
+    [
+        (Raising, {}, {}, ["Raising.generate_planning_prompt", "no template"]),
+        (ReturningNone, {}, {}, ["ReturningNone.generate_planning_prompt", "None"]),
+        (Writing, {}, {}, ["Writing.generate_planning_prompt", "profiles do no I/O"]),
+        (WithStandards, {}, {}, ["the standards vanished"]),
+        (UnknownStandards, {}, {}, ["nowhere", "scoped-layer-fs", "yaml-rules"]),
+        (Strict, {"subject": "mud", "count": "x"}, {}, ["subject", "sea", "sky", "count"]),
+        (Strict, {}, {}, ["subject", "count"]),
+        (ProbeProfile, {"colour": "red"}, {}, ["colour"]),
+        (ProbeProfile, {}, {"providers": {"reviser": "not-ready"}}, ["the key is missing"]),
+    ],
+)
+def test_a_start_that_fails_leaves_nothing_behind(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    profile: type[ProbeProfile],
+    params: dict[str, Any],
+    settings: dict[str, Any],
+    problems: list[str],
+) -> None:
+    """No run, no folder and no request: the user corrects the input and starts again."""
+    monkeypatch.chdir(tmp_path)
+    AIProviderFactory.register("not-ready", NotReady)
+    StandardsProviderFactory.register("no-standards", NoStandards)
+    session = SessionFixture(tmp_path, profile, **settings)
+
+    with pytest.raises(SignoffError) as error:
+        session.start(params)
+
+    assert all(problem in str(error.value) for problem in problems)
+    with session.fixture.project() as project:
+        assert project.store.rows() == []
+        assert project.store.items() == []
+    assert not session.folder.exists()
+    assert not (tmp_path / "written.py").exists()
+
+
+def test_the_context_is_converted_and_completed_before_a_profile_sees_it(tmp_path: Path) -> None:
+    """A profile never checks types."""
+
+    class Typed(ProbeProfile):
+        schema: ClassVar = {
+            "count": {"type": "int", "required": True},
+            "strict": {"type": "bool", "default": False},
+            "ddl": {"type": "path", "exists": True},
+        }
+
+        def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+            return f"{context['count'] + 1} {context['strict']} {context['ddl_text']}"
+
+    (tmp_path / "table.sql").write_text("create table t ()")
+    session = SessionFixture(tmp_path, Typed)
+
+    session.start({"count": "2", "strict": "true", "ddl": "table.sql"})
+
+    assert session.text("iteration-1/planning-prompt.md") == "3 True create table t ()\n"
+    with pytest.raises(InvalidParams, match=r"missing\.sql"):
+        SessionFixture(tmp_path / "other", Typed).start({"count": 1, "ddl": "missing.sql"})
+
+
+def test_the_standards_are_read_once(tmp_path: Path) -> None:
+    """A session must not see two versions of them."""
+    created = []
+
+    class Counting(StandardsProvider):
+        def validate(self) -> None:
+            """Is configured."""
+
+        def create_bundle(self, *_args: Any, **_options: Any) -> str:
+            created.append(self.config)
+            return f"rules, version {len(created)}\n"
+
+    class Ruled(ProbeProfile):
+        def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"provider": "counting", "subject": context["subject"]}
+
+        def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+            return "{{STANDARDS}}"
+
+        generate_review_prompt = generate_planning_prompt
+
+    StandardsProviderFactory.register("counting", Counting)
+    session = SessionFixture(tmp_path, Ruled, approval={"default_approver": "skip"})
+    session.start()
+
+    session.approve("a plan")
+    state = session.approve("waves")
+
+    assert [config["subject"] for config in created] == ["the sea"]
+    assert session.text("standards-bundle.md") == "rules, version 1\n"
+    assert session.text("iteration-1/review-prompt.md") == "rules, version 1\n"
+    assert "standards_bundle" not in state.context
+
+
+def test_no_standards_give_an_empty_file(tmp_path: Path) -> None:
+    """A prompt may tell a model to read it."""
+    session = SessionFixture(tmp_path)
+
+    state = session.start()
+
+    assert session.text("standards-bundle.md") == ""
+    assert state.standards_hash.startswith("e3b0c442")
+
+
+def test_a_changed_setting_is_another_definition(tmp_path: Path) -> None:
+    """A session under way is never continued under other rules without a word."""
+    register_approver("probe-approver")
+    session = SessionFixture(tmp_path)
+    first = session.workflow.digest
+
+    session.settings = {"approval": {"stages": {"plan.prompt": "probe-approver"}}}
+
+    assert session.workflow.digest != first
+    session.settings = {}
+    assert session.workflow.digest == first

@@ -1,0 +1,171 @@
+"""The six system invariants of profiles, one test each."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from signoff.errors import SignoffError
+from signoff.profiles import (
+    ApprovalProvider,
+    ApprovalProviderFactory,
+    ApprovalResult,
+    ProcessingResult,
+    TransitionTable,
+    WorkflowPhase,
+    WorkflowStage,
+    WorkflowState,
+)
+from tests.unit.profiles.session_fixture import (
+    APPROVED,
+    ProbeProfile,
+    SessionFixture,
+    agent,
+    review,
+    writes,
+)
+
+AUTOMATIC: dict[str, Any] = {
+    "providers": {"default": "claude"},
+    "approval": {"default_approver": "skip"},
+}
+
+
+def test_1_profiles_never_do_io(tmp_path: Path) -> None:
+    """A profile that opens a file fails, whichever of its methods does it."""
+    outside = tmp_path / "outside.py"
+    outside.write_text("secret")
+
+    class Reading(ProbeProfile):
+        def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
+            return outside.read_text()
+
+    class Writing(ProbeProfile):
+        def process_planning_response(self, content: str) -> ProcessingResult:
+            outside.write_text(content)
+            return super().process_planning_response(content)
+
+    with pytest.raises(SignoffError, match="profiles do no I/O"):
+        SessionFixture(tmp_path / "reading", Reading).start()
+    session = SessionFixture(tmp_path / "writing", Writing, **AUTOMATIC)
+    state = session.start(claude=agent("a plan"))
+
+    assert "profiles do no I/O" in (state.last_error or "")
+    assert outside.read_text() == "secret"
+
+
+def test_2_the_engine_writes_all_files(tmp_path: Path) -> None:
+    """Whatever a profile calls its files, they are at the engine's paths."""
+
+    class Nested(ProbeProfile):
+        def process_generation_response(self, content: str) -> ProcessingResult:
+            return writes(("src\\main.txt", content))
+
+    session = SessionFixture(tmp_path, Nested, **AUTOMATIC)
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+
+    session.start(claude=agent("a plan", "waves", review("PASS")))
+
+    assert session.files == {
+        "standards-bundle.md",
+        "plan.md",
+        "iteration-1/planning-prompt.md",
+        "iteration-1/planning-response.md",
+        "iteration-1/generation-prompt.md",
+        "iteration-1/generation-response.md",
+        "iteration-1/code/src/main.txt",
+        "iteration-1/review-prompt.md",
+        "iteration-1/review-response.md",
+    }
+    home = session.fixture.home.path
+    new = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert all(path.is_relative_to(home) for path in new)
+
+
+def test_3_state_transitions_are_explicit(tmp_path: Path) -> None:
+    """Every move of a session is a row of the table."""
+    session = SessionFixture(tmp_path)
+    session.start()
+    positions = [session.step]
+
+    for response in ["a plan", "waves", review("FAIL", 1), "foam", review("PASS")]:
+        session.approve()
+        positions.append(session.step)
+        state = session.approve(response)
+        positions.append(session.step if state.stage else state.phase.value)
+
+    for before, after in pairwise(positions):
+        phase, stage = before.split(".")
+        reachable = {
+            f"{row.phase.value}.{row.stage.value}" if row.stage else row.phase.value
+            for command in TransitionTable.commands(WorkflowPhase(phase), WorkflowStage(stage))
+            if (row := TransitionTable.get(WorkflowPhase(phase), WorkflowStage(stage), command))
+        }
+        assert after in reachable
+    assert positions[-1] == "complete"
+
+
+def test_4_gates_run_after_creation(tmp_path: Path) -> None:
+    """The file exists when its approver is asked."""
+    seen: list[str] = []
+    session = SessionFixture(
+        tmp_path, providers={"default": "claude"}, approval={"default_approver": "looking"}
+    )
+
+    class Looking(ApprovalProvider):
+        def evaluate(self, *, files: Mapping[str, str | None], **_stage: Any) -> ApprovalResult:
+            path, text = next(iter(files.items()))
+            assert session.text(path) == text
+            seen.append(path)
+            return APPROVED
+
+    ApprovalProviderFactory.register("looking", Looking)
+    session.start(claude=agent("a plan", "waves", review("PASS")))
+
+    assert seen == [
+        f"iteration-1/{name}-{stage}.md"
+        for name in ("planning", "generation", "review")
+        for stage in ("prompt", "response")
+    ]
+
+
+def test_5_the_context_isolates_the_data_of_a_profile(tmp_path: Path) -> None:
+    """A field of a profile never becomes a field of the state, even under the same name."""
+
+    class Greedy(ProbeProfile):
+        schema: ClassVar = {
+            name: {"type": "string", "default": f"own {name}"}
+            for name in ("phase", "status", "plan_hash", "subject")
+        }
+
+    session = SessionFixture(tmp_path, Greedy)
+
+    state = session.start()
+
+    assert state.context == {name: f"own {name}" for name in Greedy.schema}
+    assert (state.phase, state.status, state.plan_hash) == ("plan", "in_progress", None)
+    assert set(state.model_dump()) <= set(WorkflowState.model_fields)
+
+
+def test_6_iterations_are_1_based(tmp_path: Path) -> None:
+    """The first folder is `iteration-1`, and a failed review starts the next one."""
+    session = SessionFixture(tmp_path, max_iterations=2, **AUTOMATIC)
+
+    state = session.start(
+        claude=agent("a plan", "waves", review("FAIL", 1), "foam", review("FAIL", 1))
+    )
+
+    assert state.current_iteration == 2
+    assert sorted({path.split("/")[0] for path in session.files if "/" in path}) == [
+        "iteration-1",
+        "iteration-2",
+    ]
+    assert {path for path in session.files if path.startswith("iteration-2")} == {
+        "iteration-2/revision-prompt.md",
+        "iteration-2/revision-response.md",
+        "iteration-2/code/poem.txt",
+        "iteration-2/review-prompt.md",
+        "iteration-2/review-response.md",
+    }

@@ -1,0 +1,84 @@
+from typing import Any
+
+import pytest
+
+from signoff.core.context import StepContext
+from signoff.profiles import FsAbility, WorkflowPhase
+from signoff.profiles.prompts import complete_prompt, retry_prompt
+from signoff.profiles.session import SessionState
+
+ALL = "S={{STANDARDS}} P={{PLAN}} C={{CODE}} R={{REVIEW}} F={{FEEDBACK}}"
+
+
+def session_state(iteration: int = 1, **state: Any) -> SessionState:
+    context = StepContext(
+        "revise.prompt",
+        workflow_params={"standards_bundle": "the rules\n"},
+        step_state={
+            "plan": "the plan\n",
+            "code": {"b.py": "b = 2\n", "a.py": "a = 1\n"},
+            "review": "the review\n",
+            **state,
+        },
+        iteration=iteration,
+    )
+    return SessionState(context)
+
+
+def test_the_variables_hold_texts_for_a_provider_without_files() -> None:
+    """A chat window sees nothing else."""
+    prompt = complete_prompt(ALL, session_state(), WorkflowPhase.REVISE, "be brief")
+
+    assert prompt.startswith("S=the rules P=the plan C=")
+    assert prompt.endswith("R=the review F=be brief\n")
+    assert "a = 1" in prompt
+    assert "b = 2" in prompt
+
+
+@pytest.mark.parametrize("ability", [FsAbility.LOCAL_READ, FsAbility.LOCAL_WRITE])
+@pytest.mark.parametrize(
+    ("phase", "folder"), [(WorkflowPhase.REVISE, 2), (WorkflowPhase.REVIEW, 3)]
+)
+def test_the_variables_hold_paths_for_a_provider_with_files(
+    ability: FsAbility, phase: WorkflowPhase, folder: int
+) -> None:
+    """A revision is about the code and the review of the iteration before."""
+    prompt = complete_prompt(ALL, session_state(3, fs_ability=ability.value), phase, "be brief")
+
+    assert "`standards-bundle.md`" in prompt
+    assert "`plan.md`" in prompt
+    assert f"`iteration-{folder}/code/`" in prompt
+    assert f"`iteration-{folder}/review-response.md`" in prompt
+    assert "F=be brief" in prompt
+    assert "the plan" not in prompt
+
+
+def test_values_are_never_rendered_again() -> None:
+    """A plan that mentions a variable is not a template."""
+    state = session_state(plan="use {{CODE}} and {{REVIEW}}")
+
+    assert complete_prompt("{{PLAN}}", state, WorkflowPhase.GENERATE) == (
+        "use {{CODE}} and {{REVIEW}}\n"
+    )
+
+
+def test_a_provider_without_files_gets_no_instructions_about_them() -> None:
+    """The prompt of a profile says itself how to answer."""
+    assert complete_prompt("Plan it.\n\n", session_state(), WorkflowPhase.PLAN) == "Plan it.\n"
+
+
+def test_a_retry_has_the_prompt_the_answer_and_the_reason() -> None:
+    """In this order: the end of a long prompt is read best."""
+    prompt = retry_prompt("Plan it.\n", "a ``` plan", "too short\n")
+
+    assert prompt.startswith("Plan it.\n\n---\n\n")
+    assert prompt.index("a ``` plan") < prompt.index("too short")
+    assert prompt.endswith("too short\n")
+
+
+def test_a_retry_works_without_an_answer_and_without_a_reason() -> None:
+    """A human may reject with nothing but a blank."""
+    prompt = retry_prompt("Plan it.", "", " ")
+
+    assert "previous answer" not in prompt
+    assert prompt.endswith("No reason was given.\n")

@@ -1,0 +1,128 @@
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.profiles import (
+    AIProvider,
+    AIProviderResult,
+    ApprovalProvider,
+    ApprovalResult,
+    WorkflowPhase,
+    WorkflowStage,
+)
+from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent, by_hand, files_in
+from signoff.runtime.ports import Call
+from tests.unit.profiles.session_fixture import rejected
+
+CALL = Call("run", EffectId("provider#1"))
+
+
+class Provider(AIProvider):
+    """Returns what a test wants, and remembers what it was called with."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
+        self.thread: threading.Thread | None = None
+
+    def validate(self) -> None:
+        """Is always ready."""
+
+    def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
+        self.calls.append((prompt, context))
+        self.thread = threading.current_thread()
+        return self.result  # type: ignore[no-any-return]
+
+
+class Approver(ApprovalProvider):
+    """Returns what a test wants, and remembers what it was called with."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        self.calls: list[dict[str, Any]] = []
+
+    def evaluate(self, **stage: Any) -> ApprovalResult:
+        self.calls.append(stage)
+        return self.result  # type: ignore[no-any-return]
+
+
+def ask(agent: ProviderAgent | ApproverAgent, **about: Any) -> Reply:
+    return asyncio.run(agent.ask(AgentRequest("a prompt", about=about), CALL))
+
+
+def test_a_provider_gets_the_prompt_and_the_context() -> None:
+    """The engine's own values win over a profile's field of the same name."""
+    provider = Provider(AIProviderResult(response="an answer"))
+
+    reply = ask(ProviderAgent("own", provider), role="planner", context={"role": "x", "a": 1})
+
+    assert reply.text == "an answer"
+    assert provider.calls == [("a prompt", {"role": "planner", "a": 1})]
+    assert (files_in(reply), by_hand(reply)) == ({}, False)
+
+
+def test_a_provider_may_block() -> None:
+    """Other runs continue meanwhile."""
+    provider = Provider(AIProviderResult(response="an answer"))
+
+    ask(ProviderAgent("own", provider))
+
+    assert provider.thread is not threading.main_thread()
+
+
+def test_files_come_with_the_reply() -> None:
+    """They are recorded with it, so that a replay has them too."""
+    result = AIProviderResult(files={"a.txt": "a", "b.txt": None})
+
+    reply = ask(ProviderAgent("own", Provider(result)))
+    replayed = Reply.from_json(reply.to_json())
+
+    assert reply.text == ""
+    assert files_in(replayed) == {"a.txt": "a", "b.txt": None}
+    assert not by_hand(replayed)
+
+
+def test_none_leaves_the_response_to_a_human() -> None:
+    """Also after a replay."""
+    reply = ask(ProviderAgent("own", Provider(None)))
+
+    assert by_hand(Reply.from_json(reply.to_json()))
+
+
+@pytest.mark.parametrize("result", ["text", {"response": "x"}, 0])
+def test_any_other_result_of_a_provider_is_a_type_error(result: Any) -> None:
+    """It names the provider."""
+    with pytest.raises(TypeError, match="AI provider 'own' must return an AIProviderResult"):
+        ask(ProviderAgent("own", Provider(result)))
+
+
+def test_an_approver_gets_the_stage_and_its_files() -> None:
+    """As its interface promises: enums, not strings."""
+    approver = Approver(rejected("vague", "better"))
+    about = {"phase": "plan", "stage": "prompt", "files": {"a": None}, "context": {"b": 1}}
+
+    reply = ask(ApproverAgent("own", approver), **about)
+
+    assert ApprovalResult.model_validate_json(reply.text) == approver.result
+    assert approver.calls == [
+        {
+            "phase": WorkflowPhase.PLAN,
+            "stage": WorkflowStage.PROMPT,
+            "files": {"a": None},
+            "context": {"b": 1},
+        }
+    ]
+    assert approver.calls[0]["phase"] is WorkflowPhase.PLAN
+
+
+@pytest.mark.parametrize("result", [None, True, "approved"])
+def test_any_other_result_of_an_approver_is_a_type_error(result: Any) -> None:
+    """None is what a forgotten return gives, and must not approve."""
+    about = {"phase": "plan", "stage": "prompt", "files": {}, "context": {}}
+
+    with pytest.raises(TypeError, match="approval provider 'own' must return an ApprovalResult"):
+        ask(ApproverAgent("own", Approver(result)), **about)

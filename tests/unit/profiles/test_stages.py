@@ -1,0 +1,269 @@
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.errors import InvalidAnswer
+from signoff.profiles import AIProviderResult
+from tests.unit.profiles.session_fixture import (
+    PENDING,
+    ProbeProfile,
+    SessionFixture,
+    agent,
+    register_approver,
+    register_provider,
+    review,
+)
+
+SKIP = {"default_approver": "skip"}
+
+
+class AllVariables(ProbeProfile):
+    """Uses every variable of the engine."""
+
+    def generate_revision_prompt(self, context: Mapping[str, Any]) -> str:
+        return "S: {{STANDARDS}}\nP: {{PLAN}}\nC: {{CODE}}\nR: {{REVIEW}}\nF: {{FEEDBACK}}"
+
+
+def test_an_edited_prompt_is_what_the_provider_gets(tmp_path: Path) -> None:
+    """Edits made before the approval count, and stay in the file."""
+    planner = agent("a plan")
+    session = SessionFixture(tmp_path, providers={"planner": "claude"})
+    session.start(claude=planner)
+
+    session.approve("Plan the sea in three lines.\n")
+
+    assert planner.prompts == ["Plan the sea in three lines.\n"]
+    assert session.text("iteration-1/planning-prompt.md") == "Plan the sea in three lines.\n"
+    assert session.text("iteration-1/planning-response.md") == "a plan"
+
+
+def test_a_provider_that_returns_none_leaves_the_response_to_a_human(tmp_path: Path) -> None:
+    """It is how a manual provider of a project's own works."""
+    calls: list[Mapping[str, Any]] = []
+
+    def generate(_prompt: str, context: Mapping[str, Any]) -> None:
+        calls.append(context)
+
+    register_provider("desk", generate)
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"planner": "desk"})
+
+    session.start()
+
+    assert session.step == "plan.response"
+    assert "iteration-1/planning-response.md" not in session.files
+    with pytest.raises(InvalidAnswer, match=r"planning-response\.md is missing"):
+        session.approve()
+    session.approve("a plan\n")
+    assert session.step == "generate.response"
+    assert [(call["role"], call["phase"], call["subject"]) for call in calls] == [
+        ("planner", "plan", "the sea")
+    ]
+
+
+def test_a_response_of_such_a_human_is_judged_by_the_approver(tmp_path: Path) -> None:
+    """Whoever wrote it, the stage's approver decides about it, also after a rejection."""
+    calls = register_approver("probe-approver", PENDING)
+    register_provider("desk", lambda _prompt, _context: None)
+    approval = {**SKIP, "stages": {"plan.response": "probe-approver"}}
+    session = SessionFixture(tmp_path, approval=approval, providers={"planner": "desk"})
+    session.start()
+
+    session.approve("a plan\n")
+    session.reject("longer")
+    session.approve("a longer plan\n")
+
+    judged = [next(iter(call["files"].values())) for call in calls]
+    assert judged == ["a plan\n", "a longer plan\n"]
+    assert session.step == "plan.response"
+    session.approve()
+    assert session.text("plan.md") == "a longer plan\n"
+
+
+@pytest.mark.parametrize("result", ["a text", {"response": "x"}], ids=["str", "dict"])
+def test_a_provider_that_returns_something_else_is_a_type_error_that_names_it(
+    tmp_path: Path, result: Any
+) -> None:
+    """Version 1 of providers returned strings."""
+    register_provider("odd", lambda _prompt, _context: result)
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"planner": "odd"})
+
+    state = session.start()
+
+    assert (session.status, state.status, state.phase) == (Status.FAILED, "error", "error")
+    assert "TypeError" in (state.last_error or "")
+    assert "'odd'" in (state.last_error or "")
+
+
+def test_a_provider_that_raises_stops_the_session_which_can_be_resumed(tmp_path: Path) -> None:
+    """The error is stored, and the stage is tried again once its cause is gone."""
+    working: list[bool] = []
+
+    def generate(_prompt: str, _context: Mapping[str, Any]) -> AIProviderResult:
+        if not working:
+            raise OSError("connection refused")
+        return AIProviderResult(response="a plan")
+
+    register_provider("flaky", generate)
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"planner": "flaky"})
+    state = session.start()
+    assert (session.status, state.status) == (Status.FAILED, "error")
+    assert "connection refused" in (state.last_error or "")
+    assert (state.pending_approval, state.plan_hash) == (False, None)
+
+    working.append(True)
+    state = session.resume()
+
+    assert (session.step, state.last_error, state.status) == (
+        "generate.response",
+        None,
+        "in_progress",
+    )
+    assert session.text("plan.md") == "a plan"
+
+
+def test_a_profile_that_fails_later_stops_the_session_which_can_be_resumed(tmp_path: Path) -> None:
+    """Nothing of the phases before is lost."""
+    broken: list[bool] = [True]
+
+    class Fragile(ProbeProfile):
+        def generate_generation_prompt(self, context: Mapping[str, Any]) -> str:
+            if broken:
+                raise KeyError("columns")
+            return "Write it."
+
+    session = SessionFixture(tmp_path, Fragile, approval=SKIP)
+    session.start()
+
+    state = session.approve("a plan\n")
+
+    assert (session.status, state.status) == (Status.FAILED, "error")
+    assert "Fragile.generate_generation_prompt" in (state.last_error or "")
+    broken.clear()
+    session.resume()
+    assert session.step == "generate.response"
+    assert session.text("iteration-1/generation-prompt.md") == "Write it.\n"
+
+
+def test_every_engine_variable_is_filled_in(tmp_path: Path) -> None:
+    """A reviser needs all of it; what the review says is the review of the iteration before."""
+    approval = {**SKIP, "stages": {"revise.prompt": "manual"}}
+    session = SessionFixture(
+        tmp_path, AllVariables, approval=approval, providers={"default": "claude"}
+    )
+
+    session.start(claude=agent("a plan", "waves", review("FAIL", 1)))
+
+    text = session.text("iteration-2/revision-prompt.md")
+    assert "{{" not in text
+    assert "P: a plan\n" in text
+    assert "waves" in text
+    assert "My findings." in text
+
+
+@pytest.mark.parametrize("ability", ["local-read", "local-write", "write-only", "none"])
+def test_fs_ability_decides_about_texts_or_paths_and_the_last_lines(
+    tmp_path: Path, ability: str
+) -> None:
+    """A model that reads files should not be sent them, one that cannot must be."""
+    approval = {**SKIP, "stages": {"review.response": "manual", "revise.prompt": "manual"}}
+    session = SessionFixture(
+        tmp_path, AllVariables, approval=approval, providers={"default": "claude"}
+    )
+    session.start(claude=agent("a plan", "waves", review("FAIL", 1)))
+
+    session.approve(fs_ability=ability)
+
+    text = session.text("iteration-2/revision-prompt.md")
+    reads = ability.startswith("local-")
+    assert ("`plan.md`" in text) == ("`standards-bundle.md`" in text) == reads
+    assert ("`iteration-1/code/`" in text) == reads
+    assert ("`iteration-1/review-response.md`" in text) == reads
+    assert ("waves" in text) != reads
+    last = text.strip().rsplit("\n\n", 1)[-1]
+    assert ("iteration-2/revision-response.md" in last) == (ability == "local-write")
+    assert ("`revision-response.md`" in last) == (ability == "write-only")
+    # It holds for the rest of the session.
+    assert session.stored["fs_ability"] == ability
+
+
+def test_prompts_are_hashed_if_the_settings_or_the_user_want_it(tmp_path: Path) -> None:
+    """The hash is that of the approved prompt, with its edits."""
+    session = SessionFixture(tmp_path, hash_prompts=True)
+    session.start()
+    state = session.approve("Plan it.\n")
+    expected = {"iteration-1/planning-prompt.md": hashlib.sha256(b"Plan it.\n").hexdigest()}
+    assert state.prompt_hashes == expected
+    session.approve("a plan\n")
+
+    state = session.approve(hash_prompts=False)
+
+    assert state.prompt_hashes == expected
+    assert session.stored["hash_prompts"] is False
+
+
+def test_the_user_turns_hashing_on(tmp_path: Path) -> None:
+    """From the prompt on that is approved with it."""
+    session = SessionFixture(tmp_path)
+    session.start()
+
+    state = session.approve(hash_prompts=True)
+
+    assert list(state.prompt_hashes) == ["iteration-1/planning-prompt.md"]
+
+
+def test_two_terminals_cannot_approve_one_gate_twice(tmp_path: Path) -> None:
+    """The second approval must not count for the next gate, which nobody has seen."""
+    session = SessionFixture(tmp_path)
+    session.start()
+    session.record(True)
+
+    with pytest.raises(InvalidAnswer, match="no longer open"):
+        session.fixture.answer(True, number=1)
+
+    session.resume()
+    assert session.step == "plan.response"
+    with pytest.raises(InvalidAnswer, match="no longer open"):
+        session.fixture.answer(True, number=1)
+
+
+def test_the_last_response_of_an_agent_is_shown_to_it_after_every_rejection(
+    tmp_path: Path,
+) -> None:
+    """Not the first one, which it has replaced."""
+    planner = agent("plan 1", "plan 2", "plan 3")
+    approval = {"stages": {"plan.prompt": "skip"}}
+    session = SessionFixture(tmp_path, approval=approval, providers={"planner": "claude"})
+    session.start(claude=planner)
+
+    session.reject("first")
+    session.reject("second")
+
+    assert "plan 2" in planner.prompts[2]
+    assert "plan 1" not in planner.prompts[2]
+    assert "second" in planner.prompts[2]
+    assert "first" not in planner.prompts[2]
+
+
+def test_history_lists_the_phases_in_order(tmp_path: Path) -> None:
+    """Times are those at which a phase was entered."""
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"default": "claude"})
+
+    state = session.start(
+        claude=agent("a plan", "waves", review("FAIL", 1), "foam", review("PASS"))
+    )
+
+    assert [each.phase for each in state.phase_history] == [
+        "plan",
+        "generate",
+        "review",
+        "revise",
+        "review",
+        "complete",
+    ]
+    times = [each.timestamp for each in state.phase_history]
+    assert times == sorted(times)
+    assert state.phase_history[-1].status == "success"

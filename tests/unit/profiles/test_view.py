@@ -1,0 +1,129 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
+from signoff.profiles import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.view import position, workflow_state
+from tests.unit.profiles.session_fixture import SessionFixture, review
+
+GATE = {"about": {"title": "plan response", "phase": "plan", "stage": "response"}}
+
+
+def run_state(**fields: Any) -> RunState:
+    return RunState(workflow="poem", seed="abc", status=Status.WAITING, **fields)
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_every_status_of_a_run_has_a_position(status: Status) -> None:
+    """A new status must not break `state.json`."""
+    phase, stage, shown = position(status, "review.response")
+
+    ended = stage is None
+    assert ended == (
+        phase in (WorkflowPhase.COMPLETE, WorkflowPhase.ERROR, WorkflowPhase.CANCELLED)
+    )
+    assert (shown is WorkflowStatus.IN_PROGRESS) == (
+        status in (Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED)
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (Status.COMPLETED, (WorkflowPhase.COMPLETE, None, WorkflowStatus.SUCCESS)),
+        (Status.CANCELLED, (WorkflowPhase.CANCELLED, None, WorkflowStatus.CANCELLED)),
+        (Status.FAILED, (WorkflowPhase.ERROR, None, WorkflowStatus.ERROR)),
+        (
+            Status.LIMIT,
+            (WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, WorkflowStatus.FAILED),
+        ),
+    ],
+)
+def test_the_ends_of_a_session(
+    status: Status, expected: tuple[WorkflowPhase, WorkflowStage | None, WorkflowStatus]
+) -> None:
+    """At the iteration limit a session stays where it was."""
+    assert position(status, "review.response") == expected
+
+
+def test_a_run_without_a_step_has_not_begun() -> None:
+    """Between the start of a run and its first step."""
+    assert position(Status.RUNNING, None) == (WorkflowPhase.INIT, None, WorkflowStatus.IN_PROGRESS)
+
+
+def test_a_pending_request_says_why_the_session_waits() -> None:
+    """The state of the run is that of the last stage that ended."""
+    run = run_state(step="plan.response", state={"note": {"last_error": "old"}})
+    form = {"about": {**GATE["about"], "approval_feedback": "new", "retry_count": 2}}
+
+    state = workflow_state(run, {}, [form])
+
+    assert (state.approval_feedback, state.retry_count, state.last_error) == ("new", 2, None)
+    assert state.pending_approval
+
+
+def test_a_request_of_the_engine_hides_no_note() -> None:
+    """For example a question about a call that a crash interrupted."""
+    run = run_state(step="plan.response", state={"note": {"last_error": "bad path"}})
+
+    state = workflow_state(run, {}, [{"kind": "choice"}])
+
+    assert (state.last_error, state.pending_approval) == ("bad path", True)
+
+
+@pytest.mark.parametrize(
+    ("step", "action"),
+    [
+        ("plan.prompt", "call_ai"),
+        ("plan.response", "create_prompt"),
+        ("review.response", "check_verdict"),
+    ],
+)
+def test_the_pending_action_is_what_an_approval_leads_to(step: str, action: str) -> None:
+    """As the transition table says."""
+    assert workflow_state(run_state(step=step), {}, [GATE]).pending_action == action
+    assert workflow_state(run_state(step=step), {}, []).pending_action is None
+
+
+def test_the_parameters_are_the_context_except_for_the_standards() -> None:
+    """The bundle has a file of its own; the state holds its hash."""
+    run = run_state(step="plan.prompt", params={"subject": "sea", "standards_bundle": "rules"})
+
+    state = workflow_state(run, {"profile": "poem", "providers": {"planner": "manual"}}, [])
+
+    assert state.context == {"subject": "sea"}
+    assert len(set(state.standards_hash)) > 1
+    assert (state.profile, state.ai_providers) == ("poem", {"planner": "manual"})
+    assert workflow_state(run_state(step="plan.prompt"), {}, []).standards_hash == "0" * 64
+
+
+def test_a_failed_session_shows_the_reason(tmp_path: Path) -> None:
+    """What the run reports is what its user looks for."""
+    run = RunState(status=Status.FAILED, step="plan.response", reason="no network")
+
+    state = workflow_state(run, {}, [])
+
+    assert (state.status, state.last_error) == (WorkflowStatus.ERROR, "no network")
+    assert state.phase_history[-1].phase is WorkflowPhase.ERROR
+
+
+def test_a_finished_session_has_everything(tmp_path: Path) -> None:
+    """The whole way, as `status --json` shows it at the end."""
+    session = SessionFixture(tmp_path, approval={"default_approver": "skip"})
+    session.start()
+    session.approve("a plan")
+    session.approve("waves")
+
+    state = session.approve(review("PASS"))
+
+    assert (state.phase, state.stage, state.status) == ("complete", None, "success")
+    assert (state.plan_approved, state.review_approved) == (True, True)
+    assert len(state.plan_hash or "") == len(state.review_hash or "") == 64
+    assert [each.path for each in state.artifacts] == ["iteration-1/code/poem.txt"]
+    assert (state.pending_approval, state.pending_action, state.last_error) == (False, None, None)
+    assert state.created_at is not None
+    assert state.updated_at is not None
+    assert state.created_at <= state.updated_at
