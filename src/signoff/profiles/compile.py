@@ -284,7 +284,15 @@ class _Preparation:
         config = standards_config(profile, context)
         if not config:
             return ""
-        key = self.provider or str(config.get("provider", DEFAULT_STANDARDS))
+        key = standards_key(config, self.provider)
         provider = StandardsProviderFactory.create(key, config, folder=self.root)
         provider.validate()
         return provider.create_bundle(context)
+
+
+def standards_key(config: Mapping[str, Any], chosen: str | None) -> str:
+    """Returns the provider of standards: the one of the settings, of the profile, or the default.
+
+    `config` comes from the profile, `chosen` from the settings.
+    """
+    return chosen or str(config.get("provider", DEFAULT_STANDARDS))
