@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.options import CliCommand, limit_settings, open_here, pairs, progress_options
+from signoff.cli.options import (
+    CliCommand,
+    declared_options,
+    limit_settings,
+    open_here,
+    pairs,
+    progress_options,
+)
 from signoff.cli.output import DisplayOptions
 from signoff.errors import UsageError
 from signoff.profiles.commands.project import (
@@ -20,6 +27,7 @@ from signoff.profiles.commands.project import (
     project_dir_option,
     session_argument,
 )
+from signoff.profiles.notation import NOTATION
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 
@@ -50,12 +58,8 @@ def _context_values(
 @click.option("-c", "--context", "params", multiple=True, metavar="KEY=VALUE",
               callback=_context_values,
               help="A value of the profile's context. Repeatable.")  # fmt: skip
-@click.option("--planner", metavar="AGENT", help="The provider of the plan.")
-@click.option("--generator", metavar="AGENT", help="The provider of the code.")
-@click.option("--reviewer", metavar="AGENT", help="The provider of reviews.")
-@click.option("--reviser", metavar="AGENT", help="The provider of revisions.")
 @click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
-@click.option("--task-id", metavar="ID", help="The id of a task elsewhere, which is recorded.")
+@declared_options([each for each in NOTATION.options if each.name != "dev"])
 @click.option("--dev", is_flag=False, flag_value=CURRENT_USER, metavar="[NAME]",
               help="The developer, recorded; without a name, the logged-in user.")  # fmt: skip
 @project_dir_option
@@ -64,10 +68,10 @@ def init(
     name: str,
     params: dict[str, str],
     run_name: str | None,
+    options: dict[str, Any],
     dev: str | None,
     limits: dict[str, str],
     display: DisplayOptions,
-    **options: str | None,
 ) -> int:
     """Start a session and drive it to its first gate.
 
