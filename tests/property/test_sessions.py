@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from signoff.core.outcome import Status
 from signoff.profiles import TransitionTable, WorkflowPhase, WorkflowStage
+from tests.unit.profiles.conftest import own_registries  # noqa: F401  # used by itself
 from tests.unit.profiles.session_fixture import SessionFixture, review
 
 MOST = 2

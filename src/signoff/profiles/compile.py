@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from signoff.core.args import Param
 from signoff.core.digest import text_digest
@@ -14,6 +14,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.documents.regular_files import read_regular
+from signoff.error_text import describe_error
 from signoff.errors import ConfigError, InvalidWorkflow, Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
@@ -23,11 +24,12 @@ from signoff.profiles.discovery import find_profile, load_profiles
 from signoff.profiles.factories import (
     AIProviderFactory,
     ApprovalProviderFactory,
+    ProfileRegistry,
     StandardsProviderFactory,
 )
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.profile_calls import create_prompt, standards_config
+from signoff.profiles.profile_calls import create_profile, create_prompt, standards_config
 from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent
 from signoff.profiles.session import (
     MANUAL,
@@ -42,6 +44,8 @@ from signoff.profiles.settings import ProfilesSection, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
 from signoff.runtime.ports import Agent
+
+T = TypeVar("T")
 
 DEFAULT_STANDARDS = "scoped-layer-fs"
 """The provider of standards for profiles that name none."""
@@ -63,7 +67,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     """Returns the workflow of a profile's sessions."""
     profile_class = find_profile(name, context)
     section = ProfilesSection.of(context.settings)
-    session = _session(name, profile_class(), section, context)
+    session = _session(name, create_profile(profile_class), section, context)
+    agents = _agents(session)
     schema = profile_class.get_metadata().get("context_schema", {})
     return Workflow(
         name,
@@ -74,8 +79,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         notation="profiles",
         source=_source(session, profile_class, section, context),
         inputs=_inputs(name, schema, context),
-        prepare=_Preparation(session, schema, section.standards_provider, context.root),
-        agents=_agents(session),
+        prepare=_Preparation(session, agents, schema, section.standards_provider, context.root),
+        agents=agents,
     )
 
 
@@ -110,7 +115,13 @@ def _session(
         for rule in rules.values()
         if rule.approver not in (MANUAL, SKIP) and rule.approver in approving
     }
-    return Session(name, profile, providers, rules, by_hand, approvers, section.hash_prompts)
+    abilities = {
+        key: AIProviderFactory.get_class(key).fs_ability
+        for key in set(providers.values()).intersection(AIProviderFactory.registered())
+    }
+    return Session(
+        name, profile, providers, rules, by_hand, approvers, section.hash_prompts, abilities
+    )
 
 
 def _rules(
@@ -208,12 +219,21 @@ def _agents(session: Session) -> dict[str, Agent]:
     """Returns the registered providers and approvers that a session uses, as agents."""
     used = {*session.providers.values(), *(rule.approver for rule in session.rules.values())}
     agents: dict[str, Agent] = {
-        key: ProviderAgent(key, AIProviderFactory.create(key))
+        key: ProviderAgent(key, _created(AIProviderFactory, key))
         for key in sorted(used.intersection(AIProviderFactory.registered()))
     }
     for key, agent in session.approvers.items():
-        agents[agent] = ApproverAgent(key, ApprovalProviderFactory.create(key))
+        agents[agent] = ApproverAgent(key, _created(ApprovalProviderFactory, key))
     return agents
+
+
+def _created(factory: type[ProfileRegistry[T]], key: str) -> T:
+    try:
+        return factory.create(key)
+    except Exception as error:
+        # It is code of the user's, which may raise anything.
+        what = f"{factory.kind} {key!r} cannot be created: {describe_error(error)}"
+        raise ConfigError(what) from error
 
 
 def _source(
@@ -264,6 +284,7 @@ class _Preparation:
     """Reads what a session needs from outside, once, before it starts."""
 
     session: Session
+    agents: Mapping[str, Agent]
     schema: Mapping[str, Any]
     provider: str | None
     """The provider of standards that the settings name."""
@@ -272,7 +293,7 @@ class _Preparation:
     def __call__(self, context: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the files that the context names, and the standards."""
         profile = self.session.profile
-        for agent in _agents(self.session).values():
+        for agent in self.agents.values():
             if isinstance(agent, ProviderAgent):
                 agent.provider.validate()
         texts = read_context_files(self.schema, context, self.root)

@@ -14,6 +14,7 @@ from signoff.profiles.judge import judge_prompt, read_approval
 from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
+from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import (
     MANUAL,
     SKIP,
@@ -128,11 +129,19 @@ class StageGate:
             if not answer.approved:
                 return TurnedDown(answer.text)
             passed = Passed(answer.content or "", answer)
-            row = TransitionTable.get(self.phase, self.stage, passed.command)
-            if row is not None and passed.command in _APPROVALS:
+            problem = self._problem(passed.command, answer.extras.get("fs_ability"))
+            if not problem:
                 return passed
-            where = f"the {self.phase.value} {self.stage.value}"
-            note = replace(note, last_error=f"{passed.command} is not possible at {where}")
+            note = replace(note, last_error=problem)
+
+    def _problem(self, command: str, fs_ability: str | None) -> str:
+        """Returns why an approval cannot be used, whatever surface sent it; empty if it can."""
+        row = TransitionTable.get(self.phase, self.stage, command)
+        if row is None or command not in _APPROVALS:
+            return f"{command} is not possible at the {self.phase.value} {self.stage.value}"
+        if fs_ability is not None and fs_ability not in tuple(FsAbility):
+            return f"unknown fs_ability {fs_ability!r} (valid: {', '.join(FsAbility)})"
+        return ""
 
     async def _ask_human(self, note: Note, question: str) -> Answer:
         about = {

@@ -18,6 +18,11 @@ class ProfileError(AuthorError):
     """A profile raised, returned a wrong value, or tried to do I/O."""
 
 
+def create_profile(profile_class: type[WorkflowProfile]) -> WorkflowProfile:
+    """Returns a new profile; its constructor does no I/O either."""
+    return _call_by(f"{profile_class.__name__}()", profile_class)  # type: ignore[no-any-return]
+
+
 def create_prompt(
     profile: WorkflowProfile, phase: WorkflowPhase, context: Mapping[str, Any], feedback: str = ""
 ) -> str:
@@ -51,7 +56,10 @@ def standards_config(profile: WorkflowProfile, context: Mapping[str, Any]) -> Ma
 
 
 def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
-    call: Callable[..., Any] = getattr(profile, method)
+    return _call_by(_name(profile, method), getattr(profile, method), *args)
+
+
+def _call_by(name: str, call: Callable[..., Any], *args: Any) -> Any:
     try:
         return call_without_io(call, *args)
     except InvalidParams:
@@ -59,7 +67,7 @@ def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
         raise
     except (Exception, SystemExit) as error:
         # The profile's own code may raise anything.
-        raise ProfileError(f"{_name(profile, method)} failed: {describe_error(error)}") from error
+        raise ProfileError(f"{name} failed: {describe_error(error)}") from error
 
 
 def _name(profile: WorkflowProfile, method: str) -> str:

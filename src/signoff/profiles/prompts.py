@@ -18,10 +18,13 @@ _READS_FILES = frozenset({FsAbility.LOCAL_WRITE, FsAbility.LOCAL_READ})
 
 
 def complete_prompt(
-    draft: str, state: SessionState, phase: WorkflowPhase, feedback: str = ""
+    draft: str,
+    state: SessionState,
+    phase: WorkflowPhase,
+    feedback: str = "",
+    ability: FsAbility = FsAbility.NONE,
 ) -> str:
-    """Returns a profile's prompt as the provider gets it."""
-    ability = FsAbility(state.fs_ability)
+    """Returns a profile's prompt as a provider with that ability gets it."""
     iteration = state.ctx.iteration
     values = (
         _paths(phase, iteration, feedback)

@@ -35,8 +35,8 @@ class AIProvider(ABC):
 
     description: ClassVar[str] = ""
     """One line for listings."""
-    fs_ability: ClassVar[FsAbility] = FsAbility.LOCAL_WRITE
-    """What it can do with files, unless the settings or the user say otherwise."""
+    fs_ability: ClassVar[FsAbility] = FsAbility.NONE
+    """What it can do with files, unless the user says otherwise."""
 
     @abstractmethod
     def validate(self) -> None:

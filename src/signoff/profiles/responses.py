@@ -140,11 +140,6 @@ class ResponseUse:
         found = list(result.write_plan.writes if result.write_plan is not None else ())
         if self.files and not (self.edited and found):
             found = [WriteOp(path=p, content=await self._text(p, t)) for p, t in self.files.items()]
-        notes = {}
-        for op in found if self.phase is WorkflowPhase.REVISE else ():
-            if op.path == session_files.REVISION_ISSUES:
-                notes[session_files.revision_issues_path(self.ctx.iteration)] = op.content
-        found = [op for op in found if not notes or op.path != session_files.REVISION_ISSUES]
         try:
             files = check_writes(found)
             # Files that the revision keeps must not clash with new ones either.
@@ -152,6 +147,12 @@ class ResponseUse:
             check_writes([*found, *kept])
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
+        notes = {}
+        if self.phase is WorkflowPhase.REVISE and session_files.REVISION_ISSUES in files:
+            path = session_files.revision_issues_path(self.ctx.iteration)
+            notes[path] = files.pop(session_files.REVISION_ISSUES)
+        if not files:
+            raise UnusableResponse(f"the response contains only {session_files.REVISION_ISSUES}")
         return {**code, **files}, notes
 
     async def _text(self, path: str, text: str | None) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.profile import WorkflowProfile
+from signoff.profiles.providers import FsAbility
 
 STANDARDS_PARAM = "standards_bundle"
 """The parameter of a run with the standards, which are read once, before it starts."""
@@ -51,11 +53,17 @@ class Session:
     approvers: Mapping[str, str]
     """The agent behind each registered approver, by the approver's key."""
     hash_prompts: bool = False
+    fs_abilities: Mapping[str, FsAbility] = field(default_factory=dict)
+    """What registered providers can do with files, by the agent's name."""
 
     def provider(self, phase: WorkflowPhase) -> str | None:
         """Returns the agent that responds in a phase; None if a human does."""
         name = self.providers[ROLES[phase]]
         return None if name in self.by_hand else name
+
+    def fs_ability(self, phase: WorkflowPhase) -> FsAbility:
+        """Returns what the provider of a phase can do with files, unless the user says else."""
+        return self.fs_abilities.get(self.providers[ROLES[phase]], FsAbility.NONE)
 
 
 @light_dataclass(frozen=True)
@@ -154,9 +162,10 @@ class SessionState:
         return str(self.ctx.step_state.get("feedback", ""))
 
     @property
-    def fs_ability(self) -> str:
-        """What the provider can do with files."""
-        return str(self.ctx.step_state.get("fs_ability", "none"))
+    def fs_ability(self) -> str | None:
+        """What the user says that providers can do with files."""
+        ability: str | None = self.ctx.step_state.get("fs_ability")
+        return ability
 
 
 def step_id(phase: WorkflowPhase, stage: WorkflowStage) -> str:

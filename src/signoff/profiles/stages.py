@@ -24,6 +24,7 @@ from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.profile_calls import create_prompt
 from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.provider_agents import by_hand, files_in
+from signoff.profiles.providers import FsAbility
 from signoff.profiles.responses import ResponseUse, UnusableResponse, provided_text
 from signoff.profiles.session import MANUAL, ROLES, Note, Session, SessionState
 
@@ -85,7 +86,8 @@ class PromptStage:
     async def _create(self, feedback: str) -> str:
         state = SessionState(self.ctx)
         draft = create_prompt(self.session.profile, self.phase, state.context, feedback)
-        text = complete_prompt(draft, state, self.phase, feedback)
+        ability = fs_ability(self.session, self.phase, state)
+        text = complete_prompt(draft, state, self.phase, feedback, ability)
         # The key identifies the file. If a template changes while the session waits here, the
         # prompt that was written counts, so it is read back.
         await self.ctx.write(self._path, ProductPrompt(text))
@@ -188,9 +190,18 @@ class ResponseStage:
             return None
         self.files = files_in(reply)
         texts = {path: text for path, text in self.files.items() if text is not None}
-        self.text = reply.text or format_code_files(texts)
-        await self.ctx.write(self._path, self.text)
-        return self.text
+        text = await self._own_file() or reply.text or format_code_files(texts)
+        await self.ctx.write(self._path, text)
+        self.text = text
+        return text
+
+    async def _own_file(self) -> str:
+        """Returns the response file if the provider was asked to write it itself, and did."""
+        if fs_ability(self.session, self.phase, self._state) is not FsAbility.LOCAL_WRITE:
+            return ""
+        found = await self.ctx.read(self._path, missing_ok=True)
+        # On a retry, what is there may be the response that was rejected.
+        return found.text if found is not None and found.text != self.text else ""
 
     def _back(self, note: Note) -> Result:
         """Leads back to this stage."""
@@ -242,6 +253,11 @@ class ResponseStage:
     @property
     def _path(self) -> str:
         return session_files.stage_path(self.phase, WorkflowStage.RESPONSE, self.ctx.iteration)
+
+
+def fs_ability(session: Session, phase: WorkflowPhase, state: SessionState) -> FsAbility:
+    """Returns what the provider of a phase can do with files."""
+    return FsAbility(state.fs_ability or session.fs_ability(phase))
 
 
 def chosen_options(answer: Answer | None) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from signoff.profiles import (
     ApprovalProvider,
     ApprovalProviderFactory,
     ApprovalResult,
+    FsAbility,
     ProcessingResult,
     ProfileFactory,
     WorkflowProfile,
@@ -116,11 +117,15 @@ def register_approver(key: str, *results: Any) -> list[dict[str, Any]]:
 
 
 def register_provider(
-    key: str, generate: Callable[[str, Mapping[str, Any]], AIProviderResult | None]
+    key: str,
+    generate: Callable[[str, Mapping[str, Any]], AIProviderResult | None],
+    ability: FsAbility = FsAbility.NONE,
 ) -> None:
     """Registers a provider that responds with what a function returns."""
 
     class Scripted(AIProvider):
+        fs_ability = ability
+
         def validate(self) -> None:
             """Is always ready."""
 

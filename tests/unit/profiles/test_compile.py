@@ -18,6 +18,7 @@ from signoff.profiles import (
     WorkflowPhase,
 )
 from signoff.profiles.compile import resolve
+from signoff.profiles.profile_calls import ProfileError
 from signoff.profiles.session import step_id
 from signoff.profiles.transitions import SessionCommand
 from tests.unit.profiles.session_fixture import (
@@ -333,3 +334,51 @@ def test_a_changed_setting_is_another_definition(tmp_path: Path) -> None:
     assert session.workflow.digest != first
     session.settings = {}
     assert session.workflow.digest == first
+
+
+def test_a_profile_that_cannot_be_created_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """Its constructor is the author's code, and does no I/O either."""
+
+    class Opening(ProbeProfile):
+        def __init__(self) -> None:
+            self.text = (tmp_path / "templates.md").read_text()
+
+    with pytest.raises(ProfileError, match=r"Opening\(\) failed: .*profiles do no I/O"):
+        _ = SessionFixture(tmp_path, Opening).workflow
+
+
+def test_a_provider_that_cannot_be_created_is_an_error_that_names_it(tmp_path: Path) -> None:
+    """A missing key often shows there."""
+
+    class Keyless(NotReady):
+        def __init__(self) -> None:
+            raise KeyError("API_KEY")
+
+    AIProviderFactory.register("keyless", Keyless)
+
+    with pytest.raises(ConfigError, match=r"AI provider 'keyless' cannot be created: .*API_KEY"):
+        _ = SessionFixture(tmp_path, providers={"planner": "keyless"}).workflow
+
+
+def test_the_provider_that_is_validated_is_the_one_that_responds(tmp_path: Path) -> None:
+    """It may log in there."""
+
+    class LogsIn(AIProvider):
+        ready = False
+
+        def validate(self) -> None:
+            self.ready = True
+
+        def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
+            return AIProviderResult(response=f"ready: {self.ready}")
+
+    AIProviderFactory.register("logs-in", LogsIn)
+    session = SessionFixture(
+        tmp_path,
+        providers={"planner": "logs-in"},
+        approval={"stages": {"plan.prompt": "skip"}},
+    )
+
+    session.start()
+
+    assert session.text("iteration-1/planning-response.md") == "ready: True"

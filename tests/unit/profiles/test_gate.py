@@ -382,3 +382,16 @@ def test_a_command_that_the_table_does_not_allow_leaves_the_session_waiting(
     assert state.last_error == f"{command} is not possible at the plan prompt"
     state = session.approve()
     assert (session.step, state.last_error) == ("plan.response", None)
+
+
+def test_an_unknown_fs_ability_leaves_the_session_waiting(tmp_path: Path) -> None:
+    """Stored, it would break every prompt that follows."""
+    session = SessionFixture(tmp_path)
+    session.start()
+
+    state = session.approve(fs_ability="telepathy")
+
+    assert session.step == "plan.prompt"
+    assert "'telepathy'" in (state.last_error or "")
+    assert "local-read" in (state.last_error or "")
+    assert "fs_ability" not in session.stored

@@ -43,7 +43,7 @@ def test_the_variables_hold_paths_for_a_provider_with_files(
     ability: FsAbility, phase: WorkflowPhase, folder: int
 ) -> None:
     """A revision is about the code and the review of the iteration before."""
-    prompt = complete_prompt(ALL, session_state(3, fs_ability=ability.value), phase, "be brief")
+    prompt = complete_prompt(ALL, session_state(3), phase, "be brief", ability)
 
     assert "`standards-bundle.md`" in prompt
     assert "`plan.md`" in prompt

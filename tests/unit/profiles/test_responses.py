@@ -472,6 +472,31 @@ def test_a_revision_keeps_the_files_it_leaves_out(tmp_path: Path) -> None:
     assert {each.phase for each in state.artifacts if each.iteration == 2} == {"revise"}
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        [("revision-issues.md", "all accepted")],
+        [("a.txt", "a"), ("revision-issues.md", "1"), ("revision-issues.md", "2")],
+    ],
+    ids=["no code", "twice"],
+)
+def test_the_notes_of_a_reviser_are_no_code(tmp_path: Path, files: list[tuple[str, str]]) -> None:
+    """They count as a file when names are compared, and as none when code is expected."""
+
+    class Notes(ProbeProfile):
+        def process_revision_response(self, content: str) -> ProcessingResult:
+            return writes(*files)
+
+    session = automatic(tmp_path, Notes)
+
+    state = session.start(claude=agent("a plan", "waves", review("FAIL", 1), "revised"))
+
+    assert session.step == "revise.response"
+    assert "revision-issues.md" in (state.last_error or "")
+    assert "iteration-2/revision-issues.md" not in session.files
+    assert not (session.folder / "iteration-2/code").exists()
+
+
 def test_the_gate_of_a_revision_reads_the_notes_of_the_reviser(tmp_path: Path) -> None:
     """Whether a finding was rejected for a good reason is part of the question."""
     calls = register_approver("probe-approver", PENDING)

@@ -47,7 +47,7 @@ def test_the_state_of_a_new_session_is_empty() -> None:
     texts = (state.standards, state.prompt, state.plan, state.review, state.response)
     assert texts == ("",) * 5
     assert (state.code, state.artifacts, state.provided_files) == ({}, [], {})
-    assert (state.note, state.feedback, state.fs_ability) == (None, "", "none")
+    assert (state.note, state.feedback, state.fs_ability) == (None, "", None)
 
 
 def test_the_context_has_no_standards() -> None:

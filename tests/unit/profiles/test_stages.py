@@ -7,7 +7,7 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.errors import InvalidAnswer
-from signoff.profiles import AIProviderResult
+from signoff.profiles import AIProviderResult, FsAbility
 from tests.unit.profiles.session_fixture import (
     PENDING,
     ProbeProfile,
@@ -39,6 +39,30 @@ def test_an_edited_prompt_is_what_the_provider_gets(tmp_path: Path) -> None:
     assert planner.prompts == ["Plan the sea in three lines.\n"]
     assert session.text("iteration-1/planning-prompt.md") == "Plan the sea in three lines.\n"
     assert session.text("iteration-1/planning-response.md") == "a plan"
+
+
+def test_a_resume_without_a_decision_keeps_what_the_user_edited(tmp_path: Path) -> None:
+    """The file is written once; a replay must not write it again."""
+    session = SessionFixture(tmp_path)
+    session.start()
+    session.write("iteration-1/planning-prompt.md", "Plan it, briefly.\n")
+
+    session.resume()
+
+    assert session.text("iteration-1/planning-prompt.md") == "Plan it, briefly.\n"
+    session.approve()
+    assert session.stored["prompt"] == "Plan it, briefly.\n"
+
+
+def test_half_a_character_in_a_response_stops_nothing(tmp_path: Path) -> None:
+    """A model may cut a surrogate pair in two."""
+    session = SessionFixture(tmp_path, approval=SKIP, providers={"default": "claude"})
+
+    state = session.start(claude=agent("a \ud800 plan", "waves", review("PASS")))
+
+    assert state.status == "success"
+    data = (session.folder / "plan.md").read_bytes()
+    assert state.plan_hash == hashlib.sha256(data).hexdigest()
 
 
 def test_a_provider_that_returns_none_leaves_the_response_to_a_human(tmp_path: Path) -> None:
@@ -267,3 +291,42 @@ def test_history_lists_the_phases_in_order(tmp_path: Path) -> None:
     times = [each.timestamp for each in state.phase_history]
     assert times == sorted(times)
     assert state.phase_history[-1].status == "success"
+
+
+def test_a_registered_provider_declares_what_it_can_do_with_files(tmp_path: Path) -> None:
+    """Other phases have other providers; what the user says holds for all."""
+    result = AIProviderResult(response="waves")
+    register_provider("reader", lambda _prompt, _context: result, FsAbility.LOCAL_READ)
+    session = SessionFixture(tmp_path, providers={"generator": "reader"})
+    session.start()
+    session.approve()
+    session.approve("a plan\n")
+    assert "`plan.md`" in session.text("iteration-1/generation-prompt.md")
+    session.approve()
+    session.approve(fs_ability="write-only")
+
+    prompt = session.text("iteration-1/review-prompt.md")
+
+    assert "waves" in prompt
+    assert "`review-response.md`" in prompt
+
+
+def test_a_provider_that_writes_the_response_itself_is_not_overwritten(tmp_path: Path) -> None:
+    """Its reply only says that it is done."""
+    session = SessionFixture(tmp_path, providers={"planner": "writer"})
+
+    def write(prompt: str, _context: Mapping[str, Any]) -> AIProviderResult:
+        text = "a better plan\n" if "more" in prompt else "a plan\n"
+        if "silence" not in prompt:
+            session.write("iteration-1/planning-response.md", text)
+        return AIProviderResult(response="I have written it.")
+
+    register_provider("writer", write, FsAbility.LOCAL_WRITE)
+    session.start()
+
+    session.approve()
+    assert session.text("iteration-1/planning-response.md") == "a plan\n"
+    session.reject("more")
+    assert session.text("iteration-1/planning-response.md") == "a better plan\n"
+    session.reject("silence")
+    assert session.text("iteration-1/planning-response.md") == "I have written it."
