@@ -12,13 +12,13 @@ from signoff.errors import Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.session import MANUAL, ROLES
+from signoff.profiles.session import MANUAL, ROLES, step_id
 from signoff.profiles.transitions import TransitionTable
 
 SECTION = "profiles"
 
 STAGES = tuple(
-    f"{phase}.{stage}"
+    step_id(phase, stage)
     for phase in WorkflowPhase
     for stage in WorkflowStage
     if TransitionTable.commands(phase, stage)
