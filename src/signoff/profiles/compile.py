@@ -127,7 +127,7 @@ def _session(
 def _rules(
     section: ProfilesSection, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
-    own = section.stage(phase.value, stage.value)
+    own = section.stage(step_id(phase, stage))
     criteria = ""
     if own.criteria_file:
         path = context.root / own.criteria_file

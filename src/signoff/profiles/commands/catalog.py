@@ -63,7 +63,7 @@ def show(name: str, out: Output) -> None:
     metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
     schema = metadata.get("context_schema") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
-    approvers = {stage: section.stage(*stage.split(".")).approver for stage in STAGES}
+    approvers = {stage: section.stage(stage).approver for stage in STAGES}
     if out.as_json:
         out.json(
             {
