@@ -38,9 +38,10 @@ from signoff.profiles.session import (
     STANDARDS_PARAM,
     Session,
     StageRules,
+    position_of,
     step_id,
 )
-from signoff.profiles.settings import ProfilesSection, agent_name
+from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
 from signoff.runtime.ports import Agent
@@ -93,7 +94,7 @@ def _session(
     }
     rules = {
         step_id(phase, stage): _rules(section, phase, stage, context)
-        for phase, stage in _positions()
+        for phase, stage in map(position_of, STAGES)
     }
     used = {*providers.values(), *(rule.approver for rule in rules.values())}
     if not used <= {
@@ -157,17 +158,6 @@ def _refuse_unknown(
         raise InvalidWorkflow(name, problems)
 
 
-def _positions() -> list[tuple[WorkflowPhase, WorkflowStage]]:
-    """Returns every position of the table that is a stage, in the order of a session."""
-    reached = {(row.phase, row.stage) for row in TransitionTable.rows.values()}
-    return [
-        (phase, stage)
-        for phase in WorkflowPhase
-        for stage in WorkflowStage
-        if (phase, stage) in reached
-    ]
-
-
 def _entry_point() -> str:
     first = TransitionTable.get(WorkflowPhase.INIT, None, SessionCommand.INIT)
     if first is None or first.stage is None:
@@ -176,7 +166,7 @@ def _entry_point() -> str:
 
 
 def _steps(session: Session, max_iterations: int) -> Iterator[StepDef]:
-    for phase, stage in _positions():
+    for phase, stage in map(position_of, STAGES):
         yield StepDef(
             step_id(phase, stage),
             title=f"{phase.value.capitalize()}: {stage.value}",

@@ -23,7 +23,7 @@ STAGES = tuple(
     for stage in WorkflowStage
     if TransitionTable.commands(phase, stage)
 )
-"""The stages that have an approver."""
+"""The stages of a session in their order; each has an approver."""
 
 _PROVIDER = "the name of an agent or a registered provider"
 _APPROVER = "manual, skip, or the name of an agent or a registered approver"
