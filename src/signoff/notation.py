@@ -187,9 +187,9 @@ class Notation:
     resolve: str = ""
     """`(name, CompileContext) -> Workflow`, for targets of its scheme."""
     names: str = ""
-    """`(CompileContext) -> Mapping[str, str]`: the names of its scheme, each with a description on
-    one line, so that a name can be run without the scheme. Called for every name that a user
-    gives, so it must be quick and compile nothing."""
+    """`(CompileContext) -> Iterable[str]`: the names of its scheme, so that a name can be run
+    without the scheme. Called for every name that a user gives, so it must be quick and compile
+    nothing."""
     options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
     layout: str = ""

@@ -69,10 +69,10 @@ def record_answer(project: Project, number: int, answer: AnswerInput) -> InboxIt
     _check_in_time(item, form, at)
     _check_digest(item, answer.digest)
     value = check_answer(form, answer.value, answer.text)
-    read = {"failed": True} if answer.failed else _read_value(item, form, value, answer.extras)
+    details = {"failed": True} if answer.failed else _details(item, form, value, answer.extras)
     if value is True:
-        read |= _read_file(project, item, form)
-    stored = project.secrets.hide_in({"value": value, "text": answer.text, **read})
+        details |= _read_file(project, item, form)
+    stored = project.secrets.hide_in({"value": value, "text": answer.text, **details})
     by = answer.by or current_user()
     return project.store.answer(number, json.dumps(stored), by, at, item.digest)
 
@@ -181,7 +181,7 @@ def _option(form: dict[str, Any], verb: str, number: int) -> str:
     )
 
 
-def _read_value(
+def _details(
     item: InboxItem, form: dict[str, Any], value: Any, extras: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Returns what is stored along with a value: the parsed value of a response, and extras.

@@ -23,7 +23,7 @@ from signoff.cli.views import PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError
-from signoff.runtime.observers import JsonlObserver
+from signoff.runtime.observers import EventsFile, JsonlObserver
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
@@ -46,8 +46,7 @@ def drive(
     def resume_work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
         return resume(project, name, observers=observers, warn=display.out.warn)
 
-    with events_file(display.events) as files:
-        watchers = [*files, *display.observers]
+    with events_file(display.events, display.open_events) as watchers:
         name, timelines = _drive_once(display.out, work, watchers, workflow, history or {})
         while name is not None and display.may_ask and _ask_pending(project, name, display.out):
             name, timelines = _drive_once(display.out, resume_work, watchers, workflow, timelines)
@@ -105,19 +104,21 @@ def choose_view(
 
 
 @contextmanager
-def events_file(path: Path | None) -> Iterator[list[Observer]]:
+def events_file(
+    path: Path | None, open_file: Callable[[Path], EventsFile] | None = None
+) -> Iterator[list[Observer]]:
     """Gives the observer that writes the file of `--events`, or none without that option."""
     if path is None:
         yield []
         return
     try:
-        jsonl = JsonlObserver(path)
+        file = (open_file or JsonlObserver)(path)
     except OSError as error:
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
     try:
-        yield [jsonl]
+        yield [file]
     finally:
-        jsonl.close()
+        file.close()
 
 
 def finish(report: RunDetails, out: Output) -> int:

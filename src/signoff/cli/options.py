@@ -115,7 +115,13 @@ def notation_options(command_name: str) -> Callable[[Callable[..., Any]], Callab
     """Adds the options that notations define for a command; passes those in use as `options`."""
     from signoff import plugins
 
-    declared = plugins.options_of(command_name)
+    return declared_options(plugins.options_of(command_name))
+
+
+def declared_options(
+    declared: Sequence[NotationOption],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds options of a notation to a command; passes those in use as `options`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)

@@ -20,7 +20,7 @@ from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.runtime.ports import Observer
+    from signoff.runtime.observers import EventsFile
 
 LAST_WIDTH = 8
 """The minimum width of a table's last column."""
@@ -116,8 +116,8 @@ class DisplayOptions:
     no_input: bool = False
     events: Path | None = None
     """The file that all events are appended to."""
-    observers: Sequence[Observer] = ()
-    """What else watches the run."""
+    open_events: Callable[[Path], EventsFile] | None = None
+    """Opens that file for other events than those of the engine."""
     report: Callable[[Project, str], int] | None = None
     """Prints how the run of a name stopped, and returns the exit code; None for the usual way."""
 

@@ -73,7 +73,8 @@ class Workflow:
     """Parameters that handlers read from their context, besides those that they declare. None
     accepts any name."""
     required: frozenset[str]
-    """Those of them without which no run gets past its first step."""
+    """Those of them without which no run gets past its first step. Unlike a `Param`, this is not
+    part of the digest, so runs of earlier versions can be resumed."""
     input_params: Mapping[str, Param]
     """Those of them that are declared as data: converted and checked like those of handlers."""
     prepare: Prepare | None

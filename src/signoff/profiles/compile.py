@@ -38,9 +38,10 @@ from signoff.profiles.session import (
     STANDARDS_PARAM,
     Session,
     StageRules,
+    position_of,
     step_id,
 )
-from signoff.profiles.settings import ProfilesSection, agent_name
+from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
 from signoff.runtime.ports import Agent
@@ -93,7 +94,7 @@ def _session(
     }
     rules = {
         step_id(phase, stage): _rules(section, phase, stage, context)
-        for phase, stage in _positions()
+        for phase, stage in map(position_of, STAGES)
     }
     used = {*providers.values(), *(rule.approver for rule in rules.values())}
     if not used <= {
@@ -127,7 +128,7 @@ def _session(
 def _rules(
     section: ProfilesSection, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
-    own = section.stage(phase.value, stage.value)
+    own = section.stage(step_id(phase, stage))
     criteria = ""
     if own.criteria_file:
         path = context.root / own.criteria_file
@@ -157,17 +158,6 @@ def _refuse_unknown(
         raise InvalidWorkflow(name, problems)
 
 
-def _positions() -> list[tuple[WorkflowPhase, WorkflowStage]]:
-    """Returns every position of the table that is a stage, in the order of a session."""
-    reached = {(row.phase, row.stage) for row in TransitionTable.rows.values()}
-    return [
-        (phase, stage)
-        for phase in WorkflowPhase
-        for stage in WorkflowStage
-        if (phase, stage) in reached
-    ]
-
-
 def _entry_point() -> str:
     first = TransitionTable.get(WorkflowPhase.INIT, None, SessionCommand.INIT)
     if first is None or first.stage is None:
@@ -176,7 +166,7 @@ def _entry_point() -> str:
 
 
 def _steps(session: Session, max_iterations: int) -> Iterator[StepDef]:
-    for phase, stage in _positions():
+    for phase, stage in map(position_of, STAGES):
         yield StepDef(
             step_id(phase, stage),
             title=f"{phase.value.capitalize()}: {stage.value}",
@@ -305,7 +295,15 @@ class _Preparation:
         config = standards_config(profile, context)
         if not config:
             return ""
-        key = self.provider or str(config.get("provider", DEFAULT_STANDARDS))
+        key = standards_key(config, self.provider)
         provider = StandardsProviderFactory.create(key, config, folder=self.root)
         provider.validate()
         return provider.create_bundle(context)
+
+
+def standards_key(config: Mapping[str, Any], chosen: str | None) -> str:
+    """Returns the provider of standards: the one of the settings, of the profile, or the default.
+
+    `config` comes from the profile, `chosen` from the settings.
+    """
+    return chosen or str(config.get("provider", DEFAULT_STANDARDS))

@@ -51,13 +51,9 @@ class ProfileEntry:
     """Why it cannot be used."""
 
 
-def profile_names(context: CompileContext) -> Mapping[str, str]:
-    """Returns the names of all profiles, each with its description or its origin."""
-    return {
-        each.name: each.description or each.origin
-        for each in all_profiles(context)
-        if each.problem is None
-    }
+def profile_names(context: CompileContext) -> list[str]:
+    """Returns the names of all profiles that can be used."""
+    return [each.name for each in all_profiles(context) if each.problem is None]
 
 
 def find_profile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from signoff.core import events as ev
@@ -17,6 +18,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import position_of
 from signoff.profiles.session_files import stage_path
+from signoff.runtime.observers import EventsFile
 from signoff.runtime.ports import Notice, Recorded
 
 _RESTING = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
@@ -166,3 +168,15 @@ class SessionEvents:
             kind, run, at, position.iteration, phase, stage if staged else None, **more
         )
         self._callback(event)
+
+
+class SessionEventsFile(EventsFile):
+    """Appends the events of sessions to a file, one JSON object per line."""
+
+    def __init__(self, path: Path, positions: Mapping[str, SessionPosition]) -> None:
+        super().__init__(path)
+        self._events = SessionEvents(lambda event: self.write([event.to_json()]), positions)
+
+    def notice(self, notice: Notice) -> None:
+        """Writes the events in a notice."""
+        self._events.notice(notice)

@@ -11,8 +11,8 @@ def _role(name: str, phase: str) -> NotationOption:
     )
 
 
-# The options are those of one command of the group below. They are declared here because they are
-# stored with a session, so that it can be resumed; `commands=()` keeps them off `signoff run`.
+# The options are those of `signoff profile init`. They are stored with a session, so that it can be
+# resumed; `commands=()` keeps them off `signoff run`.
 NOTATION = Notation(
     name="profiles",
     label="profile",
@@ -21,11 +21,17 @@ NOTATION = Notation(
     names="signoff.profiles.discovery:profile_names",
     suffixes=(),
     options=(
-        _role("planner", "plans"),
-        _role("generator", "code"),
+        _role("planner", "the plan"),
+        _role("generator", "the code"),
         _role("reviewer", "reviews"),
         _role("reviser", "revisions"),
-        NotationOption("task_id", "--task-id", "The id of a task elsewhere.", commands=()),
+        NotationOption(
+            "task_id",
+            "--task-id",
+            "The id of a task elsewhere, which is recorded.",
+            metavar="ID",
+            commands=(),
+        ),
         NotationOption("dev", "--dev", "The developer.", OptionKind.TEXT, "NAME", commands=()),
     ),
     settings=SettingsSection(

@@ -12,18 +12,18 @@ from signoff.errors import Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.session import MANUAL, ROLES
+from signoff.profiles.session import MANUAL, ROLES, step_id
 from signoff.profiles.transitions import TransitionTable
 
 SECTION = "profiles"
 
 STAGES = tuple(
-    f"{phase}.{stage}"
+    step_id(phase, stage)
     for phase in WorkflowPhase
     for stage in WorkflowStage
     if TransitionTable.commands(phase, stage)
 )
-"""The stages that have an approver."""
+"""The stages of a session in their order; each has an approver."""
 
 _PROVIDER = "the name of an agent or a registered provider"
 _APPROVER = "manual, skip, or the name of an agent or a registered approver"
@@ -63,6 +63,10 @@ class StageSection(Section):
     criteria_file: str | None = Field(None, min_length=1, description="the path of a file")
 
 
+def _field_name(stage: str) -> str:
+    return stage.replace(".", "_")
+
+
 def _stage_from_name(raw: Any) -> Any:
     return {"approver": raw} if isinstance(raw, str) else raw
 
@@ -73,7 +77,7 @@ _StageField = Annotated[
 _STAGE = "an approver, as in `skip`, or {approver, max_retries, allow_rewrite, criteria_file}"
 
 _STAGE_FIELDS: dict[str, Any] = {
-    name.replace(".", "_"): (
+    _field_name(name): (
         _StageField,
         Field(default_factory=StageSection, alias=name, description=_STAGE),
     )
@@ -126,9 +130,9 @@ class ProfilesSection(Section):
         providers = self.providers
         return agent_name(getattr(providers, role) or providers.default or MANUAL)
 
-    def stage(self, phase: str, stage: str) -> StageSettings:
-        """Returns how a stage is approved."""
-        own: StageSection = getattr(self.approval.stages, f"{phase}_{stage}")
+    def stage(self, name: str) -> StageSettings:
+        """Returns how a stage such as `plan.prompt` is approved."""
+        own = self._own_stage(name)
         defaults = {
             "approver": self.approval.default_approver,
             "max_retries": self.approval.default_max_retries,
@@ -149,9 +153,13 @@ class ProfilesSection(Section):
         where = f"{SECTION}.approval"
         yield from _unknown(f"{where}.default_approver", "approver", default, approvers)
         for stage in STAGES:
-            name = getattr(self.approval.stages, stage.replace(".", "_")).approver
+            name = self._own_stage(stage).approver
             if name is not None:
                 yield from _unknown(f"{where}.stages.{stage}", "approver", name, approvers)
+
+    def _own_stage(self, name: str) -> StageSection:
+        section: StageSection = getattr(self.approval.stages, _field_name(name))
+        return section
 
 
 def agent_name(name: str) -> str:

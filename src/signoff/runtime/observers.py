@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -50,28 +51,8 @@ class LoggingObserver:
                 self._narrators.pop(run, None)
 
 
-class JsonlObserver:
-    """Appends everything that happens to a file, one JSON object per line."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = JsonLinesFile(path)
-
-    def notice(self, notice: Notice) -> None:
-        """Writes one notice."""
-        match notice:
-            case Recorded(run=run, events=events):
-                self._file.write([{"run": run, **ev.to_json(event)} for event in events])
-            case Progress() | Retrying():
-                kind = type(notice).__name__.lower()
-                self._file.write([{"run": notice.run, "e": kind, **asdict(notice)}])
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-
-
-class JsonLinesFile:
-    """A file that observers append to.
+class EventsFile(ABC):
+    """An observer that appends to a file, one JSON object per line.
 
     A new file is readable by its owner only, because prompts and replies are in it. If it can no
     longer be written, one warning is logged and the run continues without it.
@@ -80,6 +61,10 @@ class JsonLinesFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: TextIO | None = open(path, "a", encoding="utf-8", opener=create_private)  # noqa: SIM115  # Path.open takes no opener; `close` closes it
+
+    @abstractmethod
+    def notice(self, notice: Notice) -> None:
+        """Writes what a notice says."""
 
     def write(self, values: Iterable[Any]) -> None:
         """Writes one line per value and flushes, so that other programs can follow the file."""
@@ -111,3 +96,16 @@ class JsonLinesFile:
             self._path,
             error.strerror or error,
         )
+
+
+class JsonlObserver(EventsFile):
+    """Appends everything that happens to a file, one JSON object per line."""
+
+    def notice(self, notice: Notice) -> None:
+        """Writes one notice."""
+        match notice:
+            case Recorded(run=run, events=events):
+                self.write([{"run": run, **ev.to_json(event)} for event in events])
+            case Progress() | Retrying():
+                kind = type(notice).__name__.lower()
+                self.write([{"run": notice.run, "e": kind, **asdict(notice)}])

@@ -46,7 +46,7 @@ def resolve(name, context):
     return workflow(name, context.options.get("color") or f"at home: {context.home is not None}")
 
 def names(context):
-    return {"bear": "A bear.", "ball": "A ball."}
+    return ["bear", "ball"]
 
 NOTATION = Notation(
     name="toy",

@@ -64,8 +64,15 @@ def test_shipped_profiles_are_listed_without_loading_them(
     names = profile_names(context)
 
     assert {"jpa-mt", "python-module"} <= set(names)
-    assert all(names[name] == discovery.DESCRIPTIONS[name] for name in ProfileFactory.built_in)
     assert "signoff.profiles.library.jpa_mt.profile" not in sys.modules
+
+
+def test_shipped_profiles_are_listed_with_their_own_descriptions(context: CompileContext) -> None:
+    """They are written down twice, because listing a profile must not load it."""
+    listed = {each.name: each.description for each in all_profiles(context)}
+
+    for name in ProfileFactory.built_in:
+        assert listed[name] == find_profile(name, context).get_metadata()["description"]
 
 
 def test_files_and_packages_of_the_project_are_listed_without_importing_them(
@@ -79,14 +86,9 @@ def test_files_and_packages_of_the_project_are_listed_without_importing_them(
     write(context, "helper.py", "X = 1\n")
     before = imported()
 
-    names = profile_names(context)
+    listed = [(each.name, each.description) for each in local(context)]
 
-    assert {name: names[name] for name in ("one", "two")} == {
-        "one": "greets someone",
-        "two": "greets someone",
-    }
-    assert "shared" not in names
-    assert "helper" not in names
+    assert listed == [("one", "greets someone"), ("two", "greets someone")]
     assert imported() == before
 
 
@@ -185,7 +187,7 @@ def test_two_profiles_of_one_name_are_an_error_that_names_both(context: CompileC
 
     assert "one.py" in str(refused.value)
     assert "two.py" in str(refused.value)
-    assert all("twice" in str(each.problem) for each in local(context))
+    assert ["twice" in str(each.problem) for each in local(context)] == [True, True]
 
 
 def test_a_local_profile_cannot_replace_a_shipped_one(context: CompileContext) -> None:
@@ -211,7 +213,8 @@ def test_the_entry_point_must_have_the_name_of_the_metadata(
     assert "'wrong'" in str(refused.value)
     assert "'right'" in str(refused.value)
     assert find_profile("right", context).get_metadata()["name"] == "right"
-    assert profile_names(context)["wrong"] == "installed: installed_module:register"
+    (wrong,) = [each for each in all_profiles(context) if each.name == "wrong"]
+    assert wrong.origin == "installed: installed_module:register"
     sys.modules.pop("installed_module")
 
 
@@ -237,7 +240,9 @@ def test_a_profile_that_the_program_registers_counts_and_wins(context: CompileCo
     ProfileFactory.register("one", one)
 
     assert find_profile("one", context) is one
-    assert profile_names(context)["one"] == "registered by this program"
+    assert [each.origin for each in all_profiles(context) if each.name == "one"] == [
+        "registered by this program"
+    ]
 
 
 def test_a_profile_adds_its_commands_to_a_group(context: CompileContext) -> None:

@@ -33,7 +33,7 @@ def test_without_settings_everything_is_done_by_hand() -> None:
     settings = ProfilesSection.of({})
 
     assert settings.provider_for("planner") == "manual"
-    assert {settings.stage(*name.split(".")) for name in STAGES} == {StageSettings()}
+    assert {settings.stage(name) for name in STAGES} == {StageSettings()}
     assert (settings.max_iterations, settings.hash_prompts) == (5, False)
     assert (settings.dir, settings.standards_provider) == (None, None)
 
@@ -60,8 +60,8 @@ def test_an_explicit_manual_at_a_stage_beats_a_default_skip() -> None:
         approval={"default_approver": "skip", "stages": {"plan.response": "manual"}}
     )
 
-    assert settings.stage("plan", "response").approver == "manual"
-    assert settings.stage("plan", "prompt").approver == "skip"
+    assert settings.stage("plan.response").approver == "manual"
+    assert settings.stage("plan.prompt").approver == "skip"
 
 
 def test_a_stage_overrides_single_defaults() -> None:
@@ -77,8 +77,8 @@ def test_a_stage_overrides_single_defaults() -> None:
         }
     )
 
-    assert settings.stage("plan", "response") == StageSettings("claude", 3, True, "plans.md")
-    assert settings.stage("plan", "prompt") == StageSettings("manual", 0, False)
+    assert settings.stage("plan.response") == StageSettings("claude", 3, True, "plans.md")
+    assert settings.stage("plan.prompt") == StageSettings("manual", 0, False)
 
 
 def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> None:
@@ -121,8 +121,8 @@ def test_the_layers_override_single_values_of_stages(
 
     assert settings.provider_for("reviewer") == "codex"
     assert settings.provider_for("planner") == "manual"
-    assert settings.stage("plan", "response") == StageSettings("skip", 2)
-    assert settings.stage("plan", "prompt") == StageSettings("skip", 0)
+    assert settings.stage("plan.response") == StageSettings("skip", 2)
+    assert settings.stage("plan.prompt") == StageSettings("skip", 0)
     assert settings.max_iterations == 2
 
 

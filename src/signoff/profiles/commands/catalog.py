@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
-from signoff.profiles.commands.project import context_here, project_dir_option
-
-if TYPE_CHECKING:
-    from signoff.app.settings import Settings
-
-if TYPE_CHECKING:
-    pass
+from signoff.profiles.commands.project import context_here, project_dir_option, settings_here
 
 
 @click.command("list", cls=CliCommand)
@@ -71,7 +63,7 @@ def show(name: str, out: Output) -> None:
     metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
     schema = metadata.get("context_schema") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
-    approvers = {stage: section.stage(*stage.split(".")).approver for stage in STAGES}
+    approvers = {stage: section.stage(stage).approver for stage in STAGES}
     if out.as_json:
         out.json(
             {
@@ -147,7 +139,7 @@ def _providers() -> Iterator[dict[str, Any]]:
     )
 
     load_profiles(context_here())
-    for name, agent in known_agents(_settings().agents).items():
+    for name, agent in known_agents(settings_here().agents).items():
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
         yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
@@ -185,7 +177,7 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
     checks: list[ProviderCheck] = []
     load_profiles(context_here())
     if what in ("ai", "all"):
-        checks += check_ai(_settings(), key)
+        checks += check_ai(settings_here(), key)
     if what in ("standards", "all"):
         checks += check_standards(context_here(), key, profile_name)
     if out.as_json:
@@ -194,10 +186,3 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
         rows = [(e.kind, e.name, "ready" if e.ready else "not ready", e.detail) for e in checks]
         out.table(("FOR", "PROVIDER", "STATE", "DETAILS"), rows)
     return exits.OK if all(each.ready for each in checks) else exits.ERROR
-
-
-def _settings() -> Settings:
-    from signoff.app.home import expected_home
-    from signoff.app.settings import load_settings
-
-    return load_settings(expected_home(Path.cwd(), os.environ), os.environ)

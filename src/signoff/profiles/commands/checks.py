@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.app.agents import check_agents, known_agents
 from signoff.errors import SignoffError, UnknownName
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.compile import DEFAULT_STANDARDS
+from signoff.profiles.compile import standards_key
 from signoff.profiles.discovery import all_profiles, find_profile
 from signoff.profiles.factories import AIProviderFactory, StandardsProviderFactory
 from signoff.profiles.profile_calls import standards_config
@@ -78,13 +78,14 @@ def _registered_check(name: str) -> ProviderCheck:
 
 
 def _standards_check(profile_name: str, context: CompileContext) -> ProviderCheck:
-    name = ProfilesSection.of(context.settings).standards_provider or DEFAULT_STANDARDS
+    chosen = ProfilesSection.of(context.settings).standards_provider
+    name = standards_key({}, chosen)
     try:
         profile = find_profile(profile_name, context)
         schema = profile.get_metadata().get("context_schema") or {}
         values = {key: field.get("default") for key, field in schema.items()}
         config = standards_config(profile(), values)
-        name = str(config.get("provider", name))
+        name = standards_key(config, chosen)
         if config:
             StandardsProviderFactory.create(name, config, folder=context.root).validate()
     except SignoffError as error:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.options import CliCommand, limit_settings, open_here, pairs, progress_options
+from signoff.cli.options import (
+    CliCommand,
+    declared_options,
+    limit_settings,
+    open_here,
+    pairs,
+    progress_options,
+)
 from signoff.cli.output import DisplayOptions
 from signoff.errors import UsageError
 from signoff.profiles.commands.project import (
@@ -19,6 +27,7 @@ from signoff.profiles.commands.project import (
     project_dir_option,
     session_argument,
 )
+from signoff.profiles.notation import NOTATION
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 
@@ -49,12 +58,8 @@ def _context_values(
 @click.option("-c", "--context", "params", multiple=True, metavar="KEY=VALUE",
               callback=_context_values,
               help="A value of the profile's context. Repeatable.")  # fmt: skip
-@click.option("--planner", metavar="AGENT", help="The provider of the plan.")
-@click.option("--generator", metavar="AGENT", help="The provider of the code.")
-@click.option("--reviewer", metavar="AGENT", help="The provider of reviews.")
-@click.option("--reviser", metavar="AGENT", help="The provider of revisions.")
 @click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
-@click.option("--task-id", metavar="ID", help="The id of a task elsewhere, which is recorded.")
+@declared_options([each for each in NOTATION.options if each.name != "dev"])
 @click.option("--dev", is_flag=False, flag_value=CURRENT_USER, metavar="[NAME]",
               help="The developer, recorded; without a name, the logged-in user.")  # fmt: skip
 @project_dir_option
@@ -63,10 +68,10 @@ def init(
     name: str,
     params: dict[str, str],
     run_name: str | None,
+    options: dict[str, Any],
     dev: str | None,
     limits: dict[str, str],
     display: DisplayOptions,
-    **options: str | None,
 ) -> int:
     """Start a session and drive it to its first gate.
 
@@ -95,10 +100,10 @@ def init(
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     set_up_logging(planned.settings.log_level)
-    with planned.open(Path.cwd(), os.environ) as project, _shown(display) as shown:
+    with planned.open(Path.cwd(), os.environ) as project:
         return drive(
             project,
-            shown,
+            _session_display(display),
             lambda watchers: start(
                 project,
                 planned.target,
@@ -218,42 +223,24 @@ def _decide(
     # The workflow is needed to continue; if it cannot be found, nothing is decided.
     project.find_again(row)
     decide(project, item.id, AnswerInput(None, text, extras=extras or {}), yes=yes)
-    with _shown(display, view) as shown:
-        return drive_resume(project, shown, project.run(row.name))
+    return drive_resume(project, _session_display(display, view), project.run(row.name))
 
 
-@contextmanager
-def _shown(display: DisplayOptions, view: SessionView | None = None) -> Iterator[DisplayOptions]:
-    """Gives the options with which a session is shown: its own events, and its own report."""
+def _session_display(display: DisplayOptions, view: SessionView | None = None) -> DisplayOptions:
+    """Returns the options with which a session is shown: its own events, and its own report."""
     from signoff.cli import exits
     from signoff.profiles.commands.session_view import print_session, view_session
+    from signoff.profiles.events import SessionEventsFile, SessionPosition
 
     def report(project: Project, name: str) -> int:
         now = view_session(project, project.run(name))
-        print_session(now, display.out)
+        # A reader that closed the pipe (`| head`) does not change how the session stopped.
+        with suppress(BrokenPipeError):
+            print_session(now, display.out)
         return exits.exit_code(now.row.status)
 
-    with _events_file(display.events, view) as observers:
-        yield replace(display, events=None, observers=observers, report=report)
-
-
-@contextmanager
-def _events_file(path: Path | None, view: SessionView | None) -> Iterator[list[Any]]:
-    """Gives the observer that writes the file of `--events`, or none without that option."""
-    if path is None:
-        yield []
-        return
-    from signoff.profiles.events import SessionEvents, SessionPosition
-    from signoff.runtime.observers import JsonLinesFile
-
-    try:
-        file = JsonLinesFile(path)
-    except OSError as error:
-        raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
     positions = {}
     if view is not None and view.row.step is not None:
         positions[view.row.name] = SessionPosition(view.row.step, view.row.iteration)
-    try:
-        yield [SessionEvents(lambda event: file.write([event.to_json()]), positions)]
-    finally:
-        file.close()
+    open_events = partial(SessionEventsFile, positions=positions)
+    return replace(display, open_events=open_events, report=report)

@@ -15,6 +15,7 @@ from signoff.remedies import ShowRun
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
+    from signoff.app.settings import Settings
     from signoff.notation import CompileContext
     from signoff.runtime.store_port import RunRow
 
@@ -49,12 +50,19 @@ def session_argument(command: F) -> F:
 def context_here() -> CompileContext:
     """Returns what finding profiles in the project around the current folder needs: no agents."""
     from signoff.app.home import expected_home
-    from signoff.app.settings import load_settings
     from signoff.notation import CompileContext
 
     home = expected_home(Path.cwd(), os.environ)
-    sections = load_settings(home, os.environ).sections
+    sections = settings_here().sections
     return CompileContext(root=home.root, home=home.path, settings=sections, agents={})
+
+
+def settings_here() -> Settings:
+    """Returns the settings of the project around the current folder."""
+    from signoff.app.home import expected_home
+    from signoff.app.settings import load_settings
+
+    return load_settings(expected_home(Path.cwd(), os.environ), os.environ)
 
 
 def find_session(project: Project, name: str | None) -> RunRow:
