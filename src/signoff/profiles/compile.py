@@ -38,7 +38,7 @@ from signoff.profiles.session import (
     StageRules,
     step_id,
 )
-from signoff.profiles.settings import ProfilesSection, agent_name
+from signoff.profiles.settings import ProfileSettings, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
 from signoff.runtime.ports import Agent
@@ -62,7 +62,7 @@ is always `iterate`."""
 def resolve(name: str, context: CompileContext) -> Workflow:
     """Returns the workflow of a profile's sessions."""
     profile_class = find_profile(name, context)
-    section = ProfilesSection.of(context.settings)
+    section = ProfileSettings.of(context.settings)
     session = _session(name, profile_class(), section, context)
     schema = profile_class.get_metadata().get("context_schema", {})
     return Workflow(
@@ -80,7 +80,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
 
 
 def _session(
-    name: str, profile: WorkflowProfile, section: ProfilesSection, context: CompileContext
+    name: str, profile: WorkflowProfile, section: ProfileSettings, context: CompileContext
 ) -> Session:
     providers = {
         role: agent_name(str(context.options.get(role) or section.provider_for(role)))
@@ -114,7 +114,7 @@ def _session(
 
 
 def _rules(
-    section: ProfilesSection, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
+    section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
     own = section.stage(phase.value, stage.value)
     criteria = ""
@@ -129,7 +129,7 @@ def _rules(
 
 
 def _refuse_unknown(
-    name: str, section: ProfilesSection, providers: Mapping[str, str], context: CompileContext
+    name: str, section: ProfileSettings, providers: Mapping[str, str], context: CompileContext
 ) -> None:
     """Raises `InvalidWorkflow` for providers and approvers that do not exist."""
     if context.agent_names is None:
@@ -207,7 +207,7 @@ def _agents(session: Session) -> dict[str, Agent]:
 def _source(
     session: Session,
     profile_class: type[WorkflowProfile],
-    section: ProfilesSection,
+    section: ProfileSettings,
     context: CompileContext,
 ) -> dict[str, Any]:
     """Returns what the sessions depend on, as data."""
