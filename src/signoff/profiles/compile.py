@@ -41,7 +41,7 @@ from signoff.profiles.session import (
     position_of,
     step_id,
 )
-from signoff.profiles.settings import STAGES, ProfilesSection, agent_name
+from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
 from signoff.runtime.ports import Agent
@@ -67,7 +67,7 @@ is always `iterate`."""
 def resolve(name: str, context: CompileContext) -> Workflow:
     """Returns the workflow of a profile's sessions."""
     profile_class = find_profile(name, context)
-    section = ProfilesSection.of(context.settings)
+    section = ProfileSettings.of(context.settings)
     session = _session(name, create_profile(profile_class), section, context)
     agents = _agents(session)
     schema = profile_class.get_metadata().get("context_schema", {})
@@ -86,7 +86,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
 
 
 def _session(
-    name: str, profile: WorkflowProfile, section: ProfilesSection, context: CompileContext
+    name: str, profile: WorkflowProfile, section: ProfileSettings, context: CompileContext
 ) -> Session:
     providers = {
         role: agent_name(str(context.options.get(role) or section.provider_for(role)))
@@ -126,7 +126,7 @@ def _session(
 
 
 def _rules(
-    section: ProfilesSection, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
+    section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
     own = section.stage(step_id(phase, stage))
     criteria = ""
@@ -141,7 +141,7 @@ def _rules(
 
 
 def _refuse_unknown(
-    name: str, section: ProfilesSection, providers: Mapping[str, str], context: CompileContext
+    name: str, section: ProfileSettings, providers: Mapping[str, str], context: CompileContext
 ) -> None:
     """Raises `InvalidWorkflow` for providers and approvers that do not exist."""
     if context.agent_names is None:
@@ -229,7 +229,7 @@ def _created(factory: type[ProfileRegistry[T]], key: str) -> T:
 def _source(
     session: Session,
     profile_class: type[WorkflowProfile],
-    section: ProfilesSection,
+    section: ProfileSettings,
     context: CompileContext,
 ) -> dict[str, Any]:
     """Returns what the sessions depend on, as data."""

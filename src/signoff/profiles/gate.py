@@ -41,6 +41,11 @@ _APPROVALS = frozenset(
     {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
 )
 
+# Without validation, which pydantic would first have to compile: half of all steps by hand need no
+# other model.
+_PENDING = ApprovalResult.model_construct(decision=ApprovalDecision.PENDING)
+_APPROVED = ApprovalResult.model_construct(decision=ApprovalDecision.APPROVED)
+
 
 class _ApproverFailed(Exception):  # noqa: N818  # never leaves this module
     """The approver did not decide; it is asked again when a human has looked."""
@@ -167,9 +172,9 @@ class StageGate:
         """Returns the approver's decision about the file; raises `_ApproverFailed`."""
         approver = self.rules.approver
         if approver == MANUAL:
-            return ApprovalResult(decision=ApprovalDecision.PENDING)
+            return _PENDING
         if approver == SKIP:
-            return ApprovalResult(decision=ApprovalDecision.APPROVED)
+            return _APPROVED
         files = {self.path: text, **await self.material()}
         try:
             if approver in self.session.approvers:

@@ -8,8 +8,6 @@ from signoff.core.effects import ProductPrompt
 from signoff.profiles.code_files import fenced
 from signoff.profiles.model import ApprovalDecision, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.review.decision import read_decision
-from signoff.review.own_words import Material
 
 LONGEST_FILE = 50_000
 """Characters of one file that an approver gets."""
@@ -88,6 +86,10 @@ def read_approval(
     reply: str, files: Mapping[str, str | None], *, allow_rewrite: bool = False
 ) -> ApprovalResult:
     """Returns the decision in the reply to that prompt."""
+    # Imported here because most sessions have no AI approver, and every step by hand loads this.
+    from signoff.review.decision import read_decision
+    from signoff.review.own_words import Material
+
     material = Material(*(text for text in files.values() if text))
     decision = read_decision(reply, allow_rewrite=allow_rewrite, material=material)
     return ApprovalResult(

@@ -36,7 +36,7 @@ NOTATION = Notation(
     ),
     settings=SettingsSection(
         "profiles",
-        "signoff.profiles.settings:ProfilesSection",
+        "signoff.profiles.settings_section:ProfilesSection",
         "sessions of profiles: providers, approval, max_iterations, hash_prompts, "
         "standards_provider, dir",
         {

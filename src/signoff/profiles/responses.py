@@ -20,7 +20,6 @@ from signoff.profiles.profile_calls import ProfileError, process_response
 from signoff.profiles.review_meta import check_review_meta
 from signoff.profiles.session import Session, SessionState
 from signoff.profiles.transitions import SessionCommand
-from signoff.review.own_words import Material
 
 PASS, FAIL = "PASS", "FAIL"
 """The verdicts of a review."""
@@ -107,6 +106,9 @@ class ResponseUse:
             if verdict not in (PASS, FAIL):
                 raise UnusableResponse(f"the verdict is {own!r}; it must be {PASS} or {FAIL}")
             return verdict
+        # Imported here because of the four phases only a review needs it.
+        from signoff.review.own_words import Material
+
         try:
             meta = check_review_meta(self.passed.text, Material(*state.code.values()))
         except ValueError as error:

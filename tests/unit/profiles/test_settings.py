@@ -6,7 +6,7 @@ import pytest
 from signoff.app.home import Home, init_home
 from signoff.app.settings import load_settings, user_file
 from signoff.errors import ConfigError
-from signoff.profiles.settings import STAGES, ProfilesSection, StageSettings
+from signoff.profiles.settings import STAGES, ProfileSettings, StageSettings
 
 
 @pytest.fixture
@@ -20,17 +20,17 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {"XDG_CONFIG_HOME": str(tmp_path / "user")}
 
 
-def section(home: Home, environment: dict[str, str]) -> ProfilesSection:
-    return ProfilesSection.of(load_settings(home, environment).sections)
+def section(home: Home, environment: dict[str, str]) -> ProfileSettings:
+    return ProfileSettings.of(load_settings(home, environment).sections)
 
 
-def from_values(**values: Any) -> ProfilesSection:
-    return ProfilesSection.of({"profiles": values})
+def from_values(**values: Any) -> ProfileSettings:
+    return ProfileSettings.of({"profiles": values})
 
 
 def test_without_settings_everything_is_done_by_hand() -> None:
     """A user with nothing but a chat window needs no settings."""
-    settings = ProfilesSection.of({})
+    settings = ProfileSettings.of({})
 
     assert settings.provider_for("planner") == "manual"
     assert {settings.stage(name) for name in STAGES} == {StageSettings()}

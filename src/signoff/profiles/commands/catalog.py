@@ -56,11 +56,11 @@ def show(name: str, out: Output) -> None:
     """
     from signoff.profiles.discovery import find_profile
     from signoff.profiles.session import ROLES
-    from signoff.profiles.settings import STAGES, ProfilesSection
+    from signoff.profiles.settings import STAGES, ProfileSettings
 
     context = context_here()
     profile = find_profile(name, context)
-    metadata, section = profile.get_metadata(), ProfilesSection.of(context.settings)
+    metadata, section = profile.get_metadata(), ProfileSettings.of(context.settings)
     schema = metadata.get("context_schema") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
     approvers = {stage: section.stage(stage).approver for stage in STAGES}

@@ -14,7 +14,7 @@ from signoff.profiles.discovery import all_profiles, find_profile
 from signoff.profiles.factories import AIProviderFactory, StandardsProviderFactory
 from signoff.profiles.profile_calls import standards_config
 from signoff.profiles.session import ROLES
-from signoff.profiles.settings import ProfilesSection, agent_name
+from signoff.profiles.settings import ProfileSettings, agent_name
 
 if TYPE_CHECKING:
     from signoff.app.settings import Settings
@@ -41,7 +41,7 @@ def check_ai(settings: Settings, key: str | None) -> Iterator[ProviderCheck]:
     agents = known_agents(settings.agents)
     if key is not None and agent_name(key) not in (*registered, *agents):
         raise UnknownName("provider", key, [*registered, *agents])
-    section = ProfilesSection.of(settings.sections)
+    section = ProfileSettings.of(settings.sections)
     used = {section.provider_for(role) for role in ROLES.values()} | {*settings.agents, *registered}
     names = used if key is None else {agent_name(key)}
     health = check_agents(settings.agents) if names - set(registered) else {}
@@ -78,7 +78,7 @@ def _registered_check(name: str) -> ProviderCheck:
 
 
 def _standards_check(profile_name: str, context: CompileContext) -> ProviderCheck:
-    chosen = ProfilesSection.of(context.settings).standards_provider
+    chosen = ProfileSettings.of(context.settings).standards_provider
     name = standards_key({}, chosen)
     try:
         profile = find_profile(profile_name, context)
