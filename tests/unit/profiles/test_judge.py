@@ -58,7 +58,7 @@ def test_long_files_are_cut_and_say_so() -> None:
 
     assert "a" * LONGEST_FILE in prompt
     assert "a" * (LONGEST_FILE + 1) not in prompt
-    assert "[cut here: 1,234 characters more]" in prompt
+    assert "[cut here: 1,234 more characters]" in prompt
 
 
 def test_all_files_together_have_a_limit_too() -> None:
@@ -70,7 +70,7 @@ def test_all_files_together_have_a_limit_too() -> None:
     shown = sum(prompt.count(letter * 1000) * 1000 for letter in "abcdef")
     assert shown == LONGEST_MATERIAL
     assert "a" * LONGEST_FILE in prompt
-    assert "[cut here: 50,000 characters more]" in prompt
+    assert "[cut here: 50,000 more characters]" in prompt
 
 
 @pytest.mark.parametrize(
