@@ -59,7 +59,7 @@ def workflow_state(
         retry_count=note.retry_count,
         created_at=_time(run.started_at),
         updated_at=_time(run.updated_at),
-        phase_history=_history(run, phase, status),
+        phase_history=_history(run, phase, stage, status),
     )
 
 
@@ -97,11 +97,14 @@ def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, 
     return {**source.get("metadata", {}), **own}
 
 
-def _history(run: RunState, phase: WorkflowPhase, status: WorkflowStatus) -> list[PhaseTransition]:
+def _history(
+    run: RunState, phase: WorkflowPhase, stage: WorkflowStage | None, status: WorkflowStatus
+) -> list[PhaseTransition]:
     entries = [PhaseTransition(**entry) for entry in run.state.get("phase_history", ())]
-    if status is not WorkflowStatus.IN_PROGRESS:
-        ended = datetime.fromtimestamp(run.updated_at, UTC)
-        entries.append(PhaseTransition(phase=phase, status=status, timestamp=ended))
+    # A phase is stored when its prompt is approved; before that, and at the end, the run tells.
+    if status is not WorkflowStatus.IN_PROGRESS or stage is WorkflowStage.PROMPT:
+        changed = datetime.fromtimestamp(run.updated_at, UTC)
+        entries.append(PhaseTransition(phase=phase, status=status, timestamp=changed))
     return entries
 
 

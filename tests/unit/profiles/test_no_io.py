@@ -114,6 +114,24 @@ def test_a_profile_may_import_modules(folder: Path, monkeypatch: pytest.MonkeyPa
     assert importlib.import_module("lazy_package.second").VALUE == 2
 
 
+def test_a_call_during_an_import_is_no_import(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script may run a session while it is imported."""
+    (folder / "running_script.py").write_text(
+        "from signoff.profiles.no_io import call_without_io\n"
+        "try:\n"
+        "    call_without_io(open, __file__)\n"
+        "except PermissionError as error:\n"
+        "    REFUSED = str(error)\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+
+    found = importlib.import_module("running_script")
+
+    assert "profiles do no I/O" in found.REFUSED
+
+
 def test_installed_packages_are_found_during_and_after_a_call(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

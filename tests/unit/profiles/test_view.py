@@ -100,6 +100,20 @@ def test_the_parameters_are_the_context_except_for_the_standards() -> None:
     assert workflow_state(run_state(step="plan.prompt"), {}, []).standards_hash == "0" * 64
 
 
+@pytest.mark.parametrize("step", ["generate.prompt", "generate.response"])
+def test_the_history_ends_with_the_current_phase(step: str) -> None:
+    """Also while its prompt waits to be approved."""
+    entered = ["plan"] if step.endswith("prompt") else ["plan", "generate"]
+    history = [
+        {"phase": phase, "status": "in_progress", "timestamp": "2026-01-02T03:04:05+00:00"}
+        for phase in entered
+    ]
+
+    state = workflow_state(run_state(step=step, state={"phase_history": history}), {}, [])
+
+    assert [each.phase for each in state.phase_history] == ["plan", "generate"]
+
+
 def test_a_failed_session_shows_the_reason(tmp_path: Path) -> None:
     """What the run reports is what its user looks for."""
     run = RunState(status=Status.FAILED, step="plan.response", reason="no network")
