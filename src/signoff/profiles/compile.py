@@ -221,7 +221,7 @@ def _created(factory: type[ProfileRegistry[T]], key: str) -> T:
     try:
         return factory.create(key)
     except Exception as error:
-        # It is code of the user's, which may raise anything.
+        # The user's own code may raise anything.
         what = f"{factory.kind} {key!r} cannot be created: {describe_error(error)}"
         raise ConfigError(what) from error
 

@@ -161,7 +161,7 @@ class StageGate:
         return await self.ctx.wait(request, key="decide")
 
     async def _rewritten(self, result: ApprovalResult) -> bool:
-        """Replaces a rejected prompt by what the approver suggests, where that is allowed."""
+        """Replaces a rejected prompt with what the approver suggests, where that is allowed."""
         suggestion = result.suggested_content
         if self.stage is WorkflowStage.RESPONSE or not self.rules.allow_rewrite or not suggestion:
             return False

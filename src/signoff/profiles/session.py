@@ -62,7 +62,7 @@ class Session:
         return None if name in self.by_hand else name
 
     def fs_ability(self, phase: WorkflowPhase) -> FsAbility:
-        """Returns what the provider of a phase can do with files, unless the user says else."""
+        """Returns what the provider of a phase declares that it can do with files."""
         return self.fs_abilities.get(self.providers[ROLES[phase]], FsAbility.NONE)
 
 
