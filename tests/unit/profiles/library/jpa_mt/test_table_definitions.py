@@ -23,7 +23,7 @@ from signoff.profiles.library.jpa_mt.table_definitions import TableDefinition, f
         ("create table t (a int) alter table t add b int, add constraint c check (b)", "t", "a b"),
         ("alter table t rename column a to b; create table t (a int);", "t", "a b"),
         ("create table t (a int); alter table t owner to b; alter table u add c int", "t", "a"),
-        ("create function f() returns table (x int) $$create table u$$; create table t (a)", "t", "a"),
+        ("create function f() returns table (x) $$create table u$$; create table t (a)", "t", "a"),
         ("grant create on schema s to u; create index on t (b); create table t (a int)", "t", "a"),
         ("create table t (a int", "t", "a"),
     ],
