@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from signoff.errors import UnknownName
 from signoff.profiles.code_files import fenced
+from signoff.profiles.library.jpa_mt.table_definitions import find_tables
 from signoff.profiles.template_profile import TemplateProfile
 
 HERE = Path(__file__).parent
@@ -24,7 +26,7 @@ STANDARDS: Mapping[str, Any] = {
     "root": str(HERE / "standards"),
     "scopes": {
         DOMAIN: {"prefixes": ["JAVA", "MTE", "ENT"]},
-        REPOSITORY: {"prefixes": ["JAVA", "MTR", "REPO"]},
+        REPOSITORY: {"prefixes": ["JAVA", "MTR", "REPO", "TEST"]},
         FULL: {},
     },
 }
@@ -45,7 +47,7 @@ CONTEXT_SCHEMA: Mapping[str, Mapping[str, Any]] = {
         "type": "path",
         "required": True,
         "exists": True,
-        "description": "SQL file with the definition of the table, and of those it refers to",
+        "description": "SQL file that defines the table, and the tables and types it refers to",
     },
     "package": {
         "type": "string",
@@ -97,12 +99,15 @@ class JpaMtProfile(TemplateProfile):
         }
 
     def context_problems(self, context: Mapping[str, Any]) -> Mapping[str, str]:
-        """Returns the names that Java or SQL would not accept."""
-        return {
+        """Returns the names that Java or SQL would not accept, or the definition does not have."""
+        problems = {
             name: f"{context[name]!r:.80} is not {meaning}"
             for name, (form, meaning) in _FORMS.items()
             if not form.fullmatch(context[name])
         }
+        if problems.keys() & {"table", "tenant_column"}:
+            return problems
+        return {**problems, **_definition_problems(context)}
 
     def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what the templates need to know about the table and the code."""
@@ -113,11 +118,32 @@ class JpaMtProfile(TemplateProfile):
             "DDL": fenced(context["ddl_text"], "sql").rstrip("\n"),
             "PACKAGE": package,
             "FOLDER": f"src/main/java/{package.replace('.', '/')}",
+            "TEST_FOLDER": f"src/test/java/{package.replace('.', '/')}",
             "TENANT_COLUMN": context["tenant_column"],
             "JAVA_VERSION": context["java_version"],
             "DOMAIN": scope in (DOMAIN, FULL),
             "REPOSITORY": scope in (REPOSITORY, FULL),
         }
+
+
+def _definition_problems(context: Mapping[str, Any]) -> dict[str, str]:
+    if "ddl_text" not in context:
+        return {"ddl": f"{context['ddl']!s:.80} is a folder, not an SQL file"}
+    name, column = context["table"], context["tenant_column"]
+    tables = find_tables(context["ddl_text"])
+    if not tables:
+        return {"ddl": f"found no CREATE TABLE in {context['ddl']!s:.80}"}
+    exact = [table for table in tables if table.name.lower() == name.lower()]
+    found = exact or [table for table in tables if table.matches(name)]
+    if not found:
+        return {"table": str(UnknownName("table", name, [table.name for table in tables]))}
+    names = sorted({table.name for table in found})
+    if len(names) > 1:
+        return {"table": f"{name!r} may be {' or '.join(names[:5])}; add the schema"}
+    if not any(table.may_have(column) for table in found):
+        columns = [column for table in found for column in table.columns]
+        return {"tenant_column": str(UnknownName(f"column of {names[0]}", column, columns))}
+    return {}
 
 
 def register(cli_group: Any) -> type[JpaMtProfile]:  # noqa: ARG001  # it adds no command

@@ -1,0 +1,93 @@
+import pytest
+
+from signoff.profiles.library.jpa_mt.table_definitions import TableDefinition, find_tables
+
+
+@pytest.mark.parametrize(
+    ("sql", "name", "columns"),
+    [
+        ("create table t (a int, b text)", "t", "a b"),
+        ("CREATE TABLE IF NOT EXISTS shop.T (A INT);", "shop.T", "A"),
+        ("create unlogged table t (a numeric(12, 2) check (a in (1, 2)), b int)", "t", "a b"),
+        ('create table "shop"."t" ("a" int, "odd name" int)', "shop.t", "a"),
+        ("create table `shop`.`t` (`a` int, key ix (a), fulltext index f (a))", "shop.t", "a"),
+        ("CREATE TABLE [dbo].[t] ([a] int, [b] int)\nGO", "dbo.t", "a b"),
+        ("create table t (a int, -- not b, c int\n /* d int, */ e text[], f int[3])", "t", "a e f"),
+        ("create table t (a text default 'x, y int)', b text default 'it''s')", "t", "a b"),
+        ("create table t (a int generated always as identity, b int)", "t", "a b"),
+        ("create table t (a text check (a like 'x%'), unique (a), primary key (a))", "t", "a"),
+        ("create table t (a int, constraint c foreign key (a) references u (b))", "t", "a"),
+        ("create table t (a int) partition by list (a)", "t", "a"),
+        ("create or replace view t (a, b) as select c, d from u", "t", "a b"),
+        ("create table t (a int); alter table only x.t add column if not exists b int", "t", "a b"),
+        ("create table t (a int) alter table t add b int, add constraint c check (b)", "t", "a b"),
+        ("alter table t rename column a to b; create table t (a int);", "t", "a b"),
+        ("create table t (a int); alter table t owner to b; alter table u add c int", "t", "a"),
+        ("create function f() returns table (x) $$create table u$$; create table t (a)", "t", "a"),
+        ("grant create on schema s to u; create index on t (b); create table t (a int)", "t", "a"),
+        ("create table t (a int", "t", "a"),
+    ],
+)  # fmt: skip
+def test_it_reads_the_dialects_of_common_databases(sql: str, name: str, columns: str) -> None:
+    """A definition that a database accepts must not be refused."""
+    assert find_tables(sql) == [TableDefinition(name, tuple(columns.split()), complete=True)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create table t as select * from u",
+        "create table t (like u including all, a int)",
+        "create table t like u",
+        "create table t (select 1)",
+        "create table t (a int) inherits (u)",
+        "create table t partition of u for values in (1)",
+        "create materialized view t as select * from u",
+    ],
+)
+def test_columns_from_elsewhere_are_not_known(sql: str) -> None:
+    """Such a table may well have the column that is asked for."""
+    (table,) = find_tables(sql)
+
+    assert table.name == "t"
+    assert table.may_have("tenant_id")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "-- create table t (a int)", "'create table t (a int)'", "create", "drop table t"]
+)
+def test_a_text_without_a_definition_has_no_table(text: str) -> None:
+    """A table in a comment is not defined."""
+    assert find_tables(text) == []
+
+
+@pytest.mark.parametrize("part", ["create table ", "(", "'", '"', "$a$ $", "/* ", "[a", ".", "`x"])
+def test_any_text_can_be_read(part: str) -> None:
+    """A file that is not SQL leads to a message, not to a crash or a long wait."""
+    for table in find_tables("create table t (" + part * 20_000):
+        assert len(table.name) < 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "same"),
+    [
+        ("products", "PRODUCTS", True),
+        ("shop.products", "products", True),
+        ("products", "shop.products", True),
+        ("db.shop.products", "shop.products", True),
+        ("shop.products", "stock.products", False),
+        ("products", "product", False),
+        ("products", "products.shop", False),
+    ],
+)
+def test_either_name_may_leave_out_the_schema(name: str, other: str, same: bool) -> None:
+    """A schema is often set for the session that runs the file."""
+    assert TableDefinition(name, (), complete=True).matches(other) is same
+
+
+def test_columns_are_compared_without_case() -> None:
+    """SQL names have no case unless they are quoted."""
+    table = TableDefinition("t", ("Tenant_ID",), complete=True)
+
+    assert table.may_have("tenant_id")
+    assert not table.may_have("tenant")
