@@ -142,6 +142,51 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     assert {name: flow_project.read(name) for name in kept} == kept
 
 
+def test_remaining_work_is_that_of_the_version_in_the_file(flow_project: FlowProject) -> None:
+    """The last round made it worse: its findings are not those of the version to use."""
+    prepare(
+        flow_project,
+        f"convergence: {{plateau: 1, action: stop}}\n{STEPS}",
+        critic_finds("clear", issue(evidence="sea"), issue(evidence="is"), contains=FINAL),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 13, done.err
+    assert flow_project.read("final/artifact.md") == DRAFT
+    assert flow_project.read("final/artifact_latest.md") == FINAL
+    assert "final/artifact_unreviewed.md" not in flow_project.names
+    status = flow_project.read("final/status.md")
+    worse = "reviewed and found worse (open: 2 HIGH)"
+    assert f"`artifact_latest.md` is the latest version, which was {worse}." in status
+    _, _, work = status.partition("## Remaining work")
+    assert [line for line in work.splitlines() if "quote" in line] == ["  quote: wide"]
+    shown = flow_project.call("show", "one").out
+    for out in (done.out, shown):
+        assert f"latest version, {worse}: .signoff/runs/one/final/artifact_latest.md" in out
+    assert "open findings of the best version (iteration 1): 1\n" in shown
+    assert "open findings of the latest review: 2\n" in shown
+    result = result_of(flow_project)
+    assert (result["open"], result["latest_open"]) == ({"HIGH": 1}, {"HIGH": 2})
+    assert result["latest"].endswith("final/artifact_latest.md")
+    assert result["unreviewed"] is None
+
+
+def test_a_newer_version_is_named_wherever_the_result_is(flow_project: FlowProject) -> None:
+    """Otherwise only users who open status.md learn that the last fix was not reviewed."""
+    prepare(flow_project)
+
+    done = flow_project.run("--limit", "calls=3")
+
+    assert done.code == 12, done.err
+    newer = "latest version, not reviewed: .signoff/runs/one/final/artifact_unreviewed.md"
+    assert newer in done.out
+    assert newer in flow_project.call("show", "one").out
+    result = result_of(flow_project)
+    assert result["latest"] == result["unreviewed"]
+    assert result["unreviewed"].endswith("final/artifact_unreviewed.md")
+
+
 def test_a_draft_that_nobody_reviewed_is_marked(flow_project: FlowProject) -> None:
     """The budget was reached before the first review: the draft is all there is."""
     prepare(flow_project)

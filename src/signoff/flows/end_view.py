@@ -17,7 +17,7 @@ from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimi
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS
 from signoff.flows.state import STATUS, FlowState, critiques_in, read
-from signoff.flows.steps.updates import best_version, shortened
+from signoff.flows.steps.updates import best_version, findings_of, shortened
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
 from signoff.review.policy import for_judge
@@ -50,10 +50,11 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     return _unapproved(state, view, output)
 
 
-def _unreviewed_name(output: _OutputFiles) -> str:
-    """Returns the name of the last refinement, if it was not reviewed any more."""
+def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
+    """Returns the name of the latest version, where `output.filename` is an earlier one."""
     stem, dot, suffix = output.filename.rpartition(".")
-    return f"{stem}_unreviewed.{suffix}" if dot else f"{suffix}_unreviewed"
+    what = "latest" if reviewed else "unreviewed"
+    return f"{stem}_{what}.{suffix}" if dot else f"{suffix}_{what}"
 
 
 def _asks_for_rounds(state: RunState) -> bool:
@@ -81,18 +82,27 @@ def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
         label="result",
         note="\n".join(note) if warnings else "",
         facts=facts,
-        # An earlier end may have left these.
-        files={f"{output.dir}/{STATUS}": status, f"{output.dir}/{_unreviewed_name(output)}": None},
+        files={f"{output.dir}/{STATUS}": status, **_no_latest(output)},
     )
 
 
+def _no_latest(output: _OutputFiles) -> dict[str, None]:
+    """Removes what an earlier end of the same run may have left."""
+    names = (_latest_name(output, reviewed=reviewed) for reviewed in (True, False))
+    return {f"{output.dir}/{name}": None for name in names}
+
+
 def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
-    names = (output.filename, _unreviewed_name(output), STATUS)
-    path, later, status = (f"{output.dir}/{name}" for name in names)
+    path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     best, critiques = _best(state, view), _unfinished(state)
+    # Runs of earlier releases, which did not store the findings, have the file as unreviewed.
+    latest_reviewed = best is not None and "findings" in best and _was_read(view)
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
+    name = _latest_name(output, reviewed=latest_reviewed)
+    latest = {f"{output.dir}/{name}": newer} if newer is not None else {}
     unread = "not fully reviewed" if critiques else "not reviewed"
+    what = _compared(view, best) if best and latest_reviewed else unread
     lines = ["# Not approved", "", f"{_why(state).rstrip('.')}.", ""]
     if best:
         version = f"(iteration {best['iteration']}; open: {_format_score(best['score'])})"
@@ -102,24 +112,28 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
         note = f"not approved: latest draft, {unread}"
         lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
-        lines.append(f"`{_unreviewed_name(output)}` is the latest version, which was {unread}.")
-    if findings := view.ledger.open():
+        lines.append(f"`{name}` is the latest version, which was {what}.")
+    if findings := findings_of(best, view.ledger):
         lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
-    lines += _unfinished_section(state, critiques, output.filename if newer is None else names[1])
+    lines += _unfinished_section(state, critiques, output.filename if newer is None else name)
     facts = {
         "reviewed": best is not None,
         "iteration": best["iteration"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
         "unfinished": [critique.to_json() for critique in critiques],
     }
+    if newer is not None and latest_reviewed:
+        facts["latest_open"] = _open_counts(_score(view.ledger.open()))
     return EndView(
         path,
         approved=False,
         label="best so far" if best else "latest draft",
         note="\n".join([note, *_unfinished_note(state, critiques)]),
-        unreviewed=later if newer is not None else "",
+        latest=next(iter(latest), ""),
+        latest_label=f"latest version, {what}",
+        latest_reviewed=latest_reviewed,
         facts=facts,
-        files={path: text, later: newer, status: _status_text(lines, view)},
+        files={path: text, **_no_latest(output), **latest, status: _status_text(lines, view)},
         guide=status,
     )
 
@@ -130,11 +144,23 @@ def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
     The steps rank a version when it is judged. A run may end before that, with critiques that
     were paid for.
     """
-    last = view.raw.get("read") or {}
-    reviewed = any(view.critiques_by_step.values()) and last.get("artifact") == view.artifact
-    best = best_version(view, state.iteration) if reviewed else view.best
+    best = best_version(view, state.iteration) if _was_read(view) else view.best
     # A judge without any critique ranks a version, too.
     return best if best and best.get("read_against", 1) else None
+
+
+def _was_read(view: FlowState) -> bool:
+    """Tells whether critics have read the latest version."""
+    last = view.raw.get("read") or {}
+    return any(view.critiques_by_step.values()) and last.get("artifact") == view.artifact
+
+
+def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
+    """Says why a version that was reviewed is not the best one."""
+    score = _score(view.ledger.open())
+    worse = score > list(best["score"])
+    how = "and found worse" if worse else "against fewer constraints"
+    return f"reviewed {how} (open: {_format_score(score)})"
 
 
 def _why(state: RunState) -> str:

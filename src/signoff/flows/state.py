@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
 from signoff.light_dataclass import light_dataclass
-from signoff.review.adjudication import Adjudication
+from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger, version_digest
 
@@ -52,6 +52,11 @@ class FlowState:
         """The last verdict, while it is about this artifact."""
         verdict = self.raw.get("last_adjudication")
         return Adjudication.from_json(verdict) if verdict else None
+
+    @property
+    def approved(self) -> bool:
+        """Whether the last verdict approved this artifact."""
+        return bool((self.raw.get("last_adjudication") or {}).get("status") == Verdict.APPROVED)
 
     @property
     def reviewed(self) -> bool:

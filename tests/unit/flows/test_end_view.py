@@ -145,6 +145,7 @@ async def test_an_approval_with_warnings_shows_them_with_the_result() -> None:
     assert view.note == "approved with 1 warning:\n  clear-001: changed, not read again"
     assert view.facts["warnings"] == ["clear-001: changed, not read again"]
     assert view.files == {
+        "final/artifact_latest.md": None,
         "final/artifact_unreviewed.md": None,
         "final/status.md": (
             "# Approved\n\n`artifact.md` was approved in iteration 3.\n\n"
