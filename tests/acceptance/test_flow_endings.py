@@ -28,6 +28,8 @@ STEPS = (
     "  - {step: refine, loop_to: review}\n"
 )
 ASKS_A_HUMAN = f"convergence: {{plateau: 1, action: escalate}}\n{STEPS}"
+ESCALATES = f"default_behavior: {{high: escalate}}\n{STEPS}"
+START = "signoff run flow.yaml"
 RESUME = "signoff resume one"
 RAISE = f"{RESUME} --limit calls=NUMBER"
 FIXED_LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
@@ -111,9 +113,9 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
         (budget, 12, "the run's limit of 4 calls is reached.", [RAISE]),
         (failure, 1, "failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
         (iteration_limit, 11, "2 iterations without approval.", [f"{RESUME} --adopt"]),
-        (no_convergence, 13, "not converging (plateau): ", []),
-        (human_stop, 14, "stopped by ", []),
-        (cancellation, 15, "cancelled: by the user.", []),
+        (no_convergence, 13, "not converging (plateau): ", [START]),
+        (human_stop, 14, "stopped by ", [START]),
+        (cancellation, 15, "cancelled: by the user.", [START]),
         (fixed_loop_budget, 12, "the run's limit of 5 calls is reached.", [RAISE]),
     ],
 )
@@ -246,13 +248,53 @@ def test_a_file_that_the_user_edited_is_kept(flow_project: FlowProject) -> None:
 
 def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
     """It has not ended, and its draft is in the folder of its iteration."""
-    prepare(flow_project, ASKS_A_HUMAN)
+    prepare(flow_project, ESCALATES)
 
     done = flow_project.run()
 
     assert done.code == 10, done.err
     assert not (flow_project.run_dir / "final").exists()
     assert flow_project.call("show", "one", "--json").json["result"] is None
+
+
+def test_the_question_whether_to_continue_shows_the_best_version(
+    flow_project: FlowProject,
+) -> None:
+    """The human who decides about more rounds has to see what they would start from."""
+    prepare(flow_project, ASKS_A_HUMAN)
+
+    done = flow_project.run()
+
+    assert done.code == 10, done.err
+    assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
+    status = flow_project.read("final/status.md")
+    assert status.startswith("# Not approved\n\nnot converging: you decide whether it continues.")
+    assert "  quote: wide\n" in status
+    assert result_of(flow_project)["open"] == {"HIGH": 1}
+
+
+def test_a_run_that_continues_no_longer_looks_ended(flow_project: FlowProject) -> None:
+    """The limit was raised: status.md must not report it while the run waits for an answer."""
+    prepare(flow_project, ESCALATES)
+    stopped = flow_project.run("--limit", "calls=1")
+    left = {name for name in flow_project.names if name.startswith("final/")}
+
+    waiting = flow_project.call("resume", "one", "--limit", "calls=9")
+
+    assert (stopped.code, waiting.code) == (12, 10), waiting.err
+    assert left == {"final/artifact.md", "final/status.md"}
+    assert not [name for name in flow_project.names if name.startswith("final/")]
+
+
+@pytest.mark.parametrize("end", [no_convergence, human_stop, cancellation])
+def test_a_run_that_cannot_be_resumed_says_so(flow_project: FlowProject, end: Any) -> None:
+    """`resume --adopt` after a changed rule would otherwise just print the old result."""
+    done = end(flow_project)
+
+    resumed = flow_project.call("resume", "one", "--adopt")
+
+    assert resumed.code == done.code
+    assert "this run has ended; start a new one: signoff run flow.yaml" in resumed.out
 
 
 def test_a_quiet_run_still_says_where_its_result_is(flow_project: FlowProject) -> None:

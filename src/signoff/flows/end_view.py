@@ -16,7 +16,7 @@ from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS
-from signoff.flows.state import STATUS, FlowState, critiques_in, read
+from signoff.flows.state import NOT_CONVERGING, STATUS, FlowState, critiques_in, read
 from signoff.flows.steps.updates import best_version, findings_of, shortened
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
@@ -59,8 +59,13 @@ def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
 
 def _asks_for_rounds(state: RunState) -> bool:
     """Tells whether a human decides about more rounds; for that, the best version is needed."""
-    pending = state.pending
-    return state.status is Status.WAITING and pending is not None and pending.way == ROUNDS
+    if state.status is not Status.WAITING:
+        return False
+    if state.pending is not None:
+        return state.pending.way == ROUNDS
+    # The judge asks before its step ends, so the question is one of its effects.
+    effects = state.effects.get("", {})
+    return any(i.startswith(NOT_CONVERGING) and not each.done for i, each in effects.items())
 
 
 def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
@@ -171,6 +176,8 @@ def _why(state: RunState) -> str:
             how, why = f"stopped by {by or 'a human'}", text
         case AnswerPending() if state.pending is not None:
             return state.pending.problem
+        case AnswerPending():
+            return "not converging: you decide whether it continues"
         case reason:
             failed = state.status is Status.FAILED
             words = state.status.value.replace("_", " ")

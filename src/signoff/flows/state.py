@@ -27,6 +27,9 @@ LONGEST_QUESTION = 2_000
 STATUS = "status.md"
 """The file next to the artifact that explains why it was not approved."""
 
+NOT_CONVERGING = "not_converging"
+"""The id of the question whether to continue a run that does not converge, and its trigger."""
+
 UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
 """The note on a verdict without critiques. It is stored, and recognized by this text."""
 
