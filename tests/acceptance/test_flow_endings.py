@@ -137,7 +137,9 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     assert (result["path"], result["approved"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
     version = f"best reviewed version (iteration {result['iteration']}; open: 1 HIGH)"
-    assert f"not approved: {version}" in flow_project.call("show", "one").out
+    shown = flow_project.call("show", "one").out
+    assert f"not approved: {version}" in shown
+    assert "  details: .signoff/runs/one/final/status.md\n" in shown
     kept = {name: flow_project.read(name) for name in flow_project.names if "final/" in name}
     shutil.rmtree(flow_project.run_dir)
     flow_project.call("show", "one")
@@ -295,6 +297,39 @@ def test_a_run_that_cannot_be_resumed_says_so(flow_project: FlowProject, end: An
 
     assert resumed.code == done.code
     assert "this run has ended; start a new one: signoff run flow.yaml" in resumed.out
+
+
+def test_open_findings_of_an_approved_run_can_be_read(flow_project: FlowProject) -> None:
+    """There is no status.md, so `show` has what is needed to fix them by hand."""
+    found = issue("MEDIUM", "wide", finding="Vague.", suggested_fix="Say how wide.", location="end")
+    missing = issue("MEDIUM", "OMISSION", finding="No color.")
+    prepare(flow_project, STEPS, critic_finds("clear", found, missing))
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    shown = flow_project.call("show", "one").out
+    assert "      quote: wide\n      at: end\n      suggested fix: Say how wide.\n" in shown
+    assert "quote: none, something is missing\n" in shown
+
+
+def test_a_run_is_cancelled_once(flow_project: FlowProject) -> None:
+    """The second time there was nothing to cancel, and an ended run is named in words."""
+    done = no_convergence(flow_project)
+    refused = flow_project.call("cancel", "one")
+    flow_project.call(
+        "run", "flow.yaml", "--goal", "goal.yaml", "--name", "two", "--limit", "calls=1"
+    )
+
+    cancelled = [flow_project.call("cancel", "two") for _ in range(2)]
+
+    assert (done.code, refused.code) == (13, 2)
+    assert "run 'one' has already ended: not converging" in refused.err
+    assert [each.out.partition("\n")[0] for each in cancelled] == [
+        "cancelled  two",
+        "already cancelled  two",
+    ]
+    assert [each.code for each in cancelled] == [0, 0]
 
 
 def test_a_quiet_run_still_says_where_its_result_is(flow_project: FlowProject) -> None:

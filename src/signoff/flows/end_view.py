@@ -15,7 +15,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
-from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS
+from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
 from signoff.flows.state import NOT_CONVERGING, STATUS, FlowState, critiques_in, read
 from signoff.flows.steps.updates import best_version, findings_of, shortened
 from signoff.review.critique import Critique, CritiqueIssue
@@ -207,9 +207,8 @@ def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> s
     """Returns a claim for a list, with what is needed to fix it by hand."""
     # It repeats text of models, which must not be able to add headings to this file.
     line = f"- [{claim.severity}] {name}: {shortened(claim.finding, LONGEST)}"
-    details = {"quote": quote, "at": claim.location, "suggested fix": fix}
-    shown = [f"  {name}: {shortened(text, LONGEST)}" for name, text in details.items() if text]
-    return "\n".join([line, *shown])
+    details = claim_details(quote, claim.location, fix, LONGEST)
+    return "\n".join([line, *(f"  {each}" for each in details)])
 
 
 def _unfinished(state: RunState) -> list[Critique]:

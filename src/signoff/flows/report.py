@@ -78,10 +78,19 @@ def _finding_lines(title: str, findings: list[Finding]) -> list[str]:
     return [*lines, f"  ... and {left} more"] if left > 0 else lines
 
 
+def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str]:
+    """Returns what is needed to fix something by hand: the passage and the suggested fix."""
+    details = {"quote": quote, "at": location, "suggested fix": fix}
+    return [f"{name}: {shortened(text, longest)}" for name, text in details.items() if text]
+
+
 def _finding_line(finding: Finding) -> str:
     text = shortened(finding.finding, LONGEST_FINDING)
     doubt = " (unverified)" if finding.unverified else ""
-    return f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
+    quote = "none, something is missing" if finding.omission else finding.quote
+    details = claim_details(quote, finding.location, finding.suggested_fix, LONGEST_FINDING)
+    line = f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
+    return "\n".join([line, *(f"    {each}" for each in details)])
 
 
 def _warning_lines(warnings: list[Mapping[str, Any]]) -> list[str]:
