@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from signoff.core.effects import EffectKind
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
-from signoff.flows.state import NOT_CONVERGING, STATUS, FlowState, critiques_in, read
+from signoff.flows.state import NOT_CONVERGING, STATUS, VERIFY, FlowState, critiques_in, read
 from signoff.flows.steps.updates import best_version, findings_of, shortened
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
@@ -126,6 +127,7 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
         "iteration": best["iteration"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
         "unfinished": [critique.to_json() for critique in critiques],
+        "unchecked": _unchecked(state),
     }
     if newer is not None and latest_reviewed:
         facts["latest_open"] = _open_counts(_score(view.ledger.open()))
@@ -133,7 +135,7 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
         path,
         approved=False,
         label="best so far" if best else "latest draft",
-        note="\n".join([note, *_unfinished_note(state, critiques)]),
+        note="\n".join([note, *_unfinished_note(state, critiques), *_unchecked_note(state)]),
         latest=next(iter(latest), ""),
         latest_label=f"latest version, {what}",
         latest_reviewed=latest_reviewed,
@@ -246,6 +248,28 @@ def _unfinished_note(state: RunState, critiques: Sequence[Critique]) -> Iterator
         yield f"  [{issue.severity}] {issue.id} {critique.constraint_id}: {text}"
     if len(issues) > MOST_FINDINGS:
         yield f"  ... and {len(issues) - MOST_FINDINGS} more, in {STATUS}"
+
+
+def _unchecked(state: RunState) -> list[dict[str, str]]:
+    """Returns who had answered in a review that the end of the run has cut off before its checks.
+
+    Such an answer may have to be sent back, or its findings confirmed. Its text is in a file.
+    """
+    answered = {
+        (identity.removeprefix(f"{scope}/").partition("#")[0], record.agent): None
+        for scope, effects in state.effects.items()
+        if scope and scope not in state.items
+        for identity, record in effects.items()
+        if record.kind is EffectKind.ASK and record.done and record.error is None
+    }
+    return [{"constraint_id": i, "reviewer": agent} for i, agent in answered if i != VERIFY]
+
+
+def _unchecked_note(state: RunState) -> Iterator[str]:
+    if answers := _unchecked(state):
+        who = ", ".join(f"{each['constraint_id']} by {each['reviewer']}" for each in answers)
+        where = f"iterations/{state.iteration}/critiques"
+        yield f"step {state.step!r} had answers that were not checked yet: {who} (in {where})"
 
 
 def _score(findings: Sequence[Finding]) -> list[int]:

@@ -30,6 +30,9 @@ STATUS = "status.md"
 NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
 
+VERIFY = "verify"
+"""The key under which an agent is asked to confirm a finding."""
+
 UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
 """The note on a verdict without critiques. It is stored, and recognized by this text."""
 

@@ -88,7 +88,10 @@ def test_a_version_judged_without_any_critique_is_not_reviewed() -> None:
     view = view_of(Status.LIMIT, artifact="Two.", best=unread)
 
     assert view is not None
-    assert view.facts == {"reviewed": False, "iteration": None, "open": None, "unfinished": []}
+    assert view.facts == {"reviewed": False, "iteration": None, "open": None} | {
+        "unfinished": [],
+        "unchecked": [],
+    }
 
 
 def test_the_files_are_named_after_the_flows_output() -> None:
