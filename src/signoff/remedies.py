@@ -60,6 +60,11 @@ class ResumeDue(Remedy):
 class StartRun(Remedy):
     """Start a run."""
 
+    again: bool = False
+    """Whether it replaces a run that has ended and cannot be resumed."""
+    target: str = ""
+    """The workflow; empty where the user chooses."""
+
 
 class CancelRun(Remedy):
     """Cancel the run."""

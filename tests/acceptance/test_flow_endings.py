@@ -28,6 +28,8 @@ STEPS = (
     "  - {step: refine, loop_to: review}\n"
 )
 ASKS_A_HUMAN = f"convergence: {{plateau: 1, action: escalate}}\n{STEPS}"
+ESCALATES = f"default_behavior: {{high: escalate}}\n{STEPS}"
+START = "signoff run flow.yaml"
 RESUME = "signoff resume one"
 RAISE = f"{RESUME} --limit calls=NUMBER"
 FIXED_LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
@@ -111,9 +113,9 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
         (budget, 12, "the run's limit of 4 calls is reached.", [RAISE]),
         (failure, 1, "failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
         (iteration_limit, 11, "2 iterations without approval.", [f"{RESUME} --adopt"]),
-        (no_convergence, 13, "not converging (plateau): ", []),
-        (human_stop, 14, "stopped by ", []),
-        (cancellation, 15, "cancelled: by the user.", []),
+        (no_convergence, 13, "not converging (plateau): ", [START]),
+        (human_stop, 14, "stopped by ", [START]),
+        (cancellation, 15, "cancelled: by the user.", [START]),
         (fixed_loop_budget, 12, "the run's limit of 5 calls is reached.", [RAISE]),
     ],
 )
@@ -135,11 +137,58 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     assert (result["path"], result["approved"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
     version = f"best reviewed version (iteration {result['iteration']}; open: 1 HIGH)"
-    assert f"not approved: {version}" in flow_project.call("show", "one").out
+    shown = flow_project.call("show", "one").out
+    assert f"not approved: {version}" in shown
+    assert "  details: .signoff/runs/one/final/status.md\n" in shown
     kept = {name: flow_project.read(name) for name in flow_project.names if "final/" in name}
     shutil.rmtree(flow_project.run_dir)
     flow_project.call("show", "one")
     assert {name: flow_project.read(name) for name in kept} == kept
+
+
+def test_remaining_work_is_that_of_the_version_in_the_file(flow_project: FlowProject) -> None:
+    """The last round made it worse: its findings are not those of the version to use."""
+    prepare(
+        flow_project,
+        f"convergence: {{plateau: 1, action: stop}}\n{STEPS}",
+        critic_finds("clear", issue(evidence="sea"), issue(evidence="is"), contains=FINAL),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 13, done.err
+    assert flow_project.read("final/artifact.md") == DRAFT
+    assert flow_project.read("final/artifact_latest.md") == FINAL
+    assert "final/artifact_unreviewed.md" not in flow_project.names
+    status = flow_project.read("final/status.md")
+    worse = "reviewed and found worse (open: 2 HIGH)"
+    assert f"`artifact_latest.md` is the latest version, which was {worse}." in status
+    _, _, work = status.partition("## Remaining work")
+    assert [line for line in work.splitlines() if "quote" in line] == ["  quote: wide"]
+    shown = flow_project.call("show", "one").out
+    for out in (done.out, shown):
+        assert f"latest version, {worse}: .signoff/runs/one/final/artifact_latest.md" in out
+    assert "open findings of the best version (iteration 1): 1\n" in shown
+    assert "open findings of the latest review: 2\n" in shown
+    result = result_of(flow_project)
+    assert (result["open"], result["latest_open"]) == ({"HIGH": 1}, {"HIGH": 2})
+    assert result["latest"].endswith("final/artifact_latest.md")
+    assert result["unreviewed"] is None
+
+
+def test_a_newer_version_is_named_wherever_the_result_is(flow_project: FlowProject) -> None:
+    """Otherwise only users who open status.md learn that the last fix was not reviewed."""
+    prepare(flow_project)
+
+    done = flow_project.run("--limit", "calls=3")
+
+    assert done.code == 12, done.err
+    newer = "latest version, not reviewed: .signoff/runs/one/final/artifact_unreviewed.md"
+    assert newer in done.out
+    assert newer in flow_project.call("show", "one").out
+    result = result_of(flow_project)
+    assert result["latest"] == result["unreviewed"]
+    assert result["unreviewed"].endswith("final/artifact_unreviewed.md")
 
 
 def test_a_draft_that_nobody_reviewed_is_marked(flow_project: FlowProject) -> None:
@@ -201,13 +250,86 @@ def test_a_file_that_the_user_edited_is_kept(flow_project: FlowProject) -> None:
 
 def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
     """It has not ended, and its draft is in the folder of its iteration."""
-    prepare(flow_project, ASKS_A_HUMAN)
+    prepare(flow_project, ESCALATES)
 
     done = flow_project.run()
 
     assert done.code == 10, done.err
     assert not (flow_project.run_dir / "final").exists()
     assert flow_project.call("show", "one", "--json").json["result"] is None
+
+
+def test_the_question_whether_to_continue_shows_the_best_version(
+    flow_project: FlowProject,
+) -> None:
+    """The human who decides about more rounds has to see what they would start from."""
+    prepare(flow_project, ASKS_A_HUMAN)
+
+    done = flow_project.run()
+
+    assert done.code == 10, done.err
+    assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
+    status = flow_project.read("final/status.md")
+    assert status.startswith("# Not approved\n\nnot converging: you decide whether it continues.")
+    assert "  quote: wide\n" in status
+    assert result_of(flow_project)["open"] == {"HIGH": 1}
+
+
+def test_a_run_that_continues_no_longer_looks_ended(flow_project: FlowProject) -> None:
+    """The limit was raised: status.md must not report it while the run waits for an answer."""
+    prepare(flow_project, ESCALATES)
+    stopped = flow_project.run("--limit", "calls=1")
+    left = {name for name in flow_project.names if name.startswith("final/")}
+
+    waiting = flow_project.call("resume", "one", "--limit", "calls=9")
+
+    assert (stopped.code, waiting.code) == (12, 10), waiting.err
+    assert left == {"final/artifact.md", "final/status.md"}
+    assert not [name for name in flow_project.names if name.startswith("final/")]
+
+
+@pytest.mark.parametrize("end", [no_convergence, human_stop, cancellation])
+def test_a_run_that_cannot_be_resumed_says_so(flow_project: FlowProject, end: Any) -> None:
+    """`resume --adopt` after a changed rule would otherwise just print the old result."""
+    done = end(flow_project)
+
+    resumed = flow_project.call("resume", "one", "--adopt")
+
+    assert resumed.code == done.code
+    assert "this run has ended; start a new one: signoff run flow.yaml" in resumed.out
+
+
+def test_open_findings_of_an_approved_run_can_be_read(flow_project: FlowProject) -> None:
+    """There is no status.md, so `show` has what is needed to fix them by hand."""
+    found = issue("MEDIUM", "wide", finding="Vague.", suggested_fix="Say how wide.", location="end")
+    missing = issue("MEDIUM", "OMISSION", finding="No color.")
+    prepare(flow_project, STEPS, critic_finds("clear", found, missing))
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    shown = flow_project.call("show", "one").out
+    assert "      quote: wide\n      at: end\n      suggested fix: Say how wide.\n" in shown
+    assert "quote: none, something is missing\n" in shown
+
+
+def test_a_run_is_cancelled_once(flow_project: FlowProject) -> None:
+    """The second time there was nothing to cancel, and an ended run is named in words."""
+    done = no_convergence(flow_project)
+    refused = flow_project.call("cancel", "one")
+    flow_project.call(
+        "run", "flow.yaml", "--goal", "goal.yaml", "--name", "two", "--limit", "calls=1"
+    )
+
+    cancelled = [flow_project.call("cancel", "two") for _ in range(2)]
+
+    assert (done.code, refused.code) == (13, 2)
+    assert "run 'one' has already ended: not converging" in refused.err
+    assert [each.out.partition("\n")[0] for each in cancelled] == [
+        "cancelled  two",
+        "already cancelled  two",
+    ]
+    assert [each.code for each in cancelled] == [0, 0]
 
 
 def test_a_quiet_run_still_says_where_its_result_is(flow_project: FlowProject) -> None:
@@ -255,3 +377,20 @@ def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) 
     assert resumed.code == 0, resumed.err
     assert "unfinished" not in result_of(flow_project)
     assert "final/status.md" not in flow_project.names
+
+
+def test_an_answer_that_waits_for_its_confirmation_is_not_hidden(
+    flow_project: FlowProject,
+) -> None:
+    """It was paid for, and the file with it says what the critic has found."""
+    prepare(flow_project, f"verify: {{agent: codex}}\n{STEPS}")
+
+    done = flow_project.run("--limit", "calls=2")
+
+    assert done.code == 12, done.err
+    answers = "step 'review' had answers that were not checked yet: clear by claude"
+    assert f"{answers} (in iterations/1/critiques)" in done.out
+    assert "iterations/1/critiques/reply_clear_claude.txt" in flow_project.names
+    result = result_of(flow_project)
+    assert result["unchecked"] == [{"constraint_id": "clear", "reviewer": "claude"}]
+    assert result["unfinished"] == []

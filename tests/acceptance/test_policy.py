@@ -132,3 +132,31 @@ def test_explain_without_a_finding_lists_them_all(finished_run: FlowProject) -> 
     (misspelt,) = [line for line in lines if "Misspelt." in line]
     assert misspelt.split()[:4] == [finding(finished_run, "Misspelt."), "HIGH", "fixed", "clear"]
     assert "new in 1, fixed in 2" in misspelt
+
+
+def test_explain_shows_that_a_refuted_finding_blocks_nothing(flow_project: FlowProject) -> None:
+    """Its severity would block, but the agent that confirms findings refuted it."""
+    flow_project.write_flow(f"{FLOW}verify: {{agent: codex}}\n")
+    flow_project.constraints("clear")
+    found = issue(
+        finding="Wrong.", rule_id="clear-rule", location="line 1", suggested_fix="Cut it."
+    )
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", found),
+        {"step": "verify", "text": '{"reason": "It is right.", "confirmed": false}'},
+        judge_decides("APPROVED"),
+    )
+    done = flow_project.run()
+    assert done.code == 0, done.err
+
+    plain = flow_project.call("policy", "explain", "one", "clear-001")
+    report = flow_project.call("policy", "explain", "one", "clear-001", "--json").json
+
+    lines = {line[:10].strip(): line[12:] for line in plain.out.splitlines()}
+    assert lines["rule"] == "clear-rule"
+    assert lines["location"] == "line 1"
+    assert lines["fix"] == "Cut it."
+    assert lines["status"] == "ignored: not confirmed by codex: It is right."
+    assert lines["behavior"].endswith("; not applied, it is ignored")
+    assert (lines["blocks"], report["blocks_approval"]) == ("no", False)

@@ -202,3 +202,20 @@ def test_the_plot_of_a_story_is_approved_before_its_style_and_reviewed_again_aft
     ]  # fmt: skip
     assert steps[-1] == "final_judge"
     assert steps.count("story_judge") == 3
+
+
+def test_the_accuracy_critic_gets_the_material_once_and_that_of_the_runs_goal(
+    begin: Set, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With another goal file, a copy of the sample's material would be the wrong one."""
+    begin("docs", [])
+    Path("mine.yaml").write_text("goal: A page.\nsource: {inline: Kettles boil.}\n")
+    capsys.readouterr()
+
+    code = main(["prompts", "docs", "--goal", "mine.yaml", "--json"])
+
+    prompts = [each["prompt"] for each in json.loads(capsys.readouterr().out)]
+    (critic,) = (each for each in prompts if "Review the artifact against accuracy now" in each)
+    assert code == 0
+    assert critic.count("Kettles boil.") == 1
+    assert "prints a greeting" not in critic

@@ -1,5 +1,7 @@
 """`signoff prompts`: what is sent, and templates of one's own."""
 
+import re
+
 import pytest
 
 from tests.acceptance.flow_project import (
@@ -143,7 +145,11 @@ def test_a_flow_or_a_run_has_to_be_named(project: FlowProject) -> None:
     both = project.call("prompts", "flow.yaml", "fix", "--run", "one")
     wrong = project.call("prompts", "flow.yaml", "judges")
     round_of_nothing = project.call("prompts", "flow.yaml", "--round", "1")
+    project.run()
+    later = project.call("prompts", "--run", "one", "--round", "9")
 
+    assert later.code == 2
+    assert re.search(r"run 'one' has \d rounds?, so there is no round 9", later.err)
     assert [each.code for each in (nothing, both, wrong, round_of_nothing)] == [2, 2, 2, 2]
     assert "name a flow" in nothing.err
     assert "name a flow, a run (--run, with --round)" in round_of_nothing.err

@@ -36,17 +36,14 @@ def next_command(remedy: fix.Remedy, run: str = "") -> str:
 
 
 def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...]:
-    """Returns remedies with the file in which to raise the iteration limit, if there is one.
+    """Returns remedies with the workflow to start, and the file that sets the iteration limit.
 
     A workflow in Python may set the limit at any edge that closes a loop, so only the files of a
     notation can be named.
     """
-    if not target.endswith(YAML_SUFFIXES):
-        return tuple(found)
-    return tuple(
-        each.replaced(file=target) if isinstance(each, fix.RaiseIterations) else each
-        for each in found
-    )
+    file = target if target.endswith(YAML_SUFFIXES) else ""
+    names = {fix.RaiseIterations: {"file": file}, fix.StartRun: {"target": target}}
+    return tuple(each.replaced(**names.get(type(each), {})) for each in found)
 
 
 def format_option(option: fix.PassOption) -> str:
@@ -78,6 +75,11 @@ def _resume(remedy: fix.Resume, run: str) -> str:
     return f"to continue it, run: {command}"
 
 
+def _start(remedy: fix.StartRun, _run: str) -> str:
+    what = "this run has ended; start a new one" if remedy.again else "start one"
+    return f"{what}: signoff run {remedy.target or 'TARGET'}"
+
+
 def _resume_due(remedy: fix.ResumeDue, _run: str) -> str:
     if remedy.after is None:
         return "resume all due runs: signoff resume --due"
@@ -101,7 +103,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.RaiseIterations: _raise_iterations,
     fix.Resume: _resume,
     fix.ResumeDue: _resume_due,
-    fix.StartRun: lambda _, __: "start one: signoff run TARGET",
+    fix.StartRun: _start,
     fix.CancelRun: lambda _, run: f"stop it: signoff cancel {run}",
     fix.ShowRun: lambda _, run: f"details: signoff show {run}",
     fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",

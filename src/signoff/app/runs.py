@@ -40,7 +40,8 @@ async def cancel(project: Project, name: str | None = None, why: str = "") -> tu
     """Cancels a run, whichever process drives it; returns its name and final status."""
     row = project.run(name)
     if row.status in FINAL and row.status is not Status.CANCELLED:
-        raise UsageError(f"run {row.name!r} has already ended: {row.status.value}")
+        how = row.status.value.replace("_", " ")
+        raise UsageError(f"run {row.name!r} has already ended: {how}")
     async with project.engine() as engine:
         return row.name, await engine.cancel(row.name, why or "by the user")
 

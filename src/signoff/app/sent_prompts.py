@@ -13,7 +13,8 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
-from signoff.errors import UnknownName
+from signoff.errors import UnknownName, UsageError
+from signoff.runtime.amounts import count
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,9 @@ def sent_prompts(
     kinds = {each["id"]: str(each.get("phase") or each["id"]) for each in steps}
     if step is not None and step not in kinds:
         raise UnknownName("step", step, kinds)
+    if number is not None and number > row.iteration:
+        rounds = count(row.iteration, "round")
+        raise UsageError(f"run {row.name!r} has {rounds}, so there is no round {number}")
     sent = list(_sent(kinds, (event for _, event in events_of(project, row))))
     latest = {each.step: each.round for each in sent}
     return [

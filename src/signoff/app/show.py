@@ -73,8 +73,9 @@ class RunDetails:
         end = self.end
         if end is None:
             return None
-        unreviewed = str(self.folder / end.unreviewed) if end.unreviewed else None
-        files = {"path": str(self.folder / end.path), "unreviewed": unreviewed}
+        latest = str(self.folder / end.latest) if end.latest else None
+        unreviewed = None if end.latest_reviewed else latest
+        files = {"path": str(self.folder / end.path), "latest": latest, "unreviewed": unreviewed}
         return {**files, "approved": end.approved, **end.facts}
 
     def to_json(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from signoff.remedies import (
     ResumeDue,
     Scope,
     ShowInbox,
+    StartRun,
     WatchRun,
 )
 from signoff.tagged_json import Tagged
@@ -239,7 +240,9 @@ def remedies(  # noqa: C901  # one case for each status
             return (*(found.remedies if found else ()), Resume(run), Resume(run, adopt=True))
         case Status.INTERRUPTED:
             return (Resume(run),)
-        case Status.COMPLETED | Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:
+        case Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:
+            return (StartRun(again=True),)
+        case Status.COMPLETED:
             return ()
         case _:
             assert_never(status)

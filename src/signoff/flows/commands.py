@@ -188,13 +188,26 @@ def _history(finding: Finding) -> str:
 
 
 def _print_explanation(explanation: Explanation, out: Output) -> None:
+    from signoff.review.finding import FindingStatus
+
     finding, resolved = explanation.finding, explanation.resolved
     out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
-    if not finding.omission:
-        out.line(f"  quote     {finding.quote}{'  (not found)' if finding.unverified else ''}")
-    out.line(f"  history   {_history(finding)}")
-    out.line(f"  behavior  {resolved.behavior.value}, set by {resolved.level.value}")
-    out.line(f"  blocks    {'yes' if explanation.blocks else 'no'}")
+    unverified = "  (not found)" if finding.unverified else ""
+    ignored = finding.status is FindingStatus.IGNORED
+    unused = "; not applied, it is ignored" if ignored else ""
+    details = {
+        "rule": finding.rule,
+        "quote": "something is missing" if finding.omission else f"{finding.quote}{unverified}",
+        "location": finding.location,
+        "fix": finding.suggested_fix,
+        "status": f"{finding.status.value}{finding.reason and f': {finding.reason}'}",
+        "history": _history(finding),
+        "behavior": f"{resolved.behavior.value}, set by {resolved.level.value}{unused}",
+        "blocks": "yes" if explanation.blocks else "no",
+    }
+    for name, text in details.items():
+        if text:
+            out.line(f"  {name:<8}  {one_line(text)}")
     if decision := explanation.decision:
         why = decision.get("rationale") or decision.get("guidance") or ""
         out.line(f"  judge     {decision['status']}{f': {why}' if why else ''}")

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from signoff.core.effects import EffectKind
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
-from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS
-from signoff.flows.state import STATUS, FlowState, critiques_in, read
-from signoff.flows.steps.updates import best_version, shortened
+from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
+from signoff.flows.state import NOT_CONVERGING, STATUS, VERIFY, FlowState, critiques_in, read
+from signoff.flows.steps.updates import best_version, findings_of, shortened
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
 from signoff.review.policy import for_judge
@@ -50,16 +51,22 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     return _unapproved(state, view, output)
 
 
-def _unreviewed_name(output: _OutputFiles) -> str:
-    """Returns the name of the last refinement, if it was not reviewed any more."""
+def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
+    """Returns the name of the latest version, where `output.filename` is an earlier one."""
     stem, dot, suffix = output.filename.rpartition(".")
-    return f"{stem}_unreviewed.{suffix}" if dot else f"{suffix}_unreviewed"
+    what = "latest" if reviewed else "unreviewed"
+    return f"{stem}_{what}.{suffix}" if dot else f"{suffix}_{what}"
 
 
 def _asks_for_rounds(state: RunState) -> bool:
     """Tells whether a human decides about more rounds; for that, the best version is needed."""
-    pending = state.pending
-    return state.status is Status.WAITING and pending is not None and pending.way == ROUNDS
+    if state.status is not Status.WAITING:
+        return False
+    if state.pending is not None:
+        return state.pending.way == ROUNDS
+    # The judge asks before its step ends, so the question is one of its effects.
+    effects = state.effects.get("", {})
+    return any(i.startswith(NOT_CONVERGING) and not each.done for i, each in effects.items())
 
 
 def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
@@ -81,18 +88,27 @@ def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
         label="result",
         note="\n".join(note) if warnings else "",
         facts=facts,
-        # An earlier end may have left these.
-        files={f"{output.dir}/{STATUS}": status, f"{output.dir}/{_unreviewed_name(output)}": None},
+        files={f"{output.dir}/{STATUS}": status, **_no_latest(output)},
     )
 
 
+def _no_latest(output: _OutputFiles) -> dict[str, None]:
+    """Removes what an earlier end of the same run may have left."""
+    names = (_latest_name(output, reviewed=reviewed) for reviewed in (True, False))
+    return {f"{output.dir}/{name}": None for name in names}
+
+
 def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
-    names = (output.filename, _unreviewed_name(output), STATUS)
-    path, later, status = (f"{output.dir}/{name}" for name in names)
+    path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     best, critiques = _best(state, view), _unfinished(state)
+    # Runs of earlier releases, which did not store the findings, have the file as unreviewed.
+    latest_reviewed = best is not None and "findings" in best and _was_read(view)
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
+    name = _latest_name(output, reviewed=latest_reviewed)
+    latest = {f"{output.dir}/{name}": newer} if newer is not None else {}
     unread = "not fully reviewed" if critiques else "not reviewed"
+    what = _compared(view, best) if best and latest_reviewed else unread
     lines = ["# Not approved", "", f"{_why(state).rstrip('.')}.", ""]
     if best:
         version = f"(iteration {best['iteration']}; open: {_format_score(best['score'])})"
@@ -102,24 +118,29 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
         note = f"not approved: latest draft, {unread}"
         lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
-        lines.append(f"`{_unreviewed_name(output)}` is the latest version, which was {unread}.")
-    if findings := view.ledger.open():
+        lines.append(f"`{name}` is the latest version, which was {what}.")
+    if findings := findings_of(best, view.ledger):
         lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
-    lines += _unfinished_section(state, critiques, output.filename if newer is None else names[1])
+    lines += _unfinished_section(state, critiques, output.filename if newer is None else name)
     facts = {
         "reviewed": best is not None,
         "iteration": best["iteration"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
         "unfinished": [critique.to_json() for critique in critiques],
+        "unchecked": _unchecked(state),
     }
+    if newer is not None and latest_reviewed:
+        facts["latest_open"] = _open_counts(_score(view.ledger.open()))
     return EndView(
         path,
         approved=False,
         label="best so far" if best else "latest draft",
-        note="\n".join([note, *_unfinished_note(state, critiques)]),
-        unreviewed=later if newer is not None else "",
+        note="\n".join([note, *_unfinished_note(state, critiques), *_unchecked_note(state)]),
+        latest=next(iter(latest), ""),
+        latest_label=f"latest version, {what}",
+        latest_reviewed=latest_reviewed,
         facts=facts,
-        files={path: text, later: newer, status: _status_text(lines, view)},
+        files={path: text, **_no_latest(output), **latest, status: _status_text(lines, view)},
         guide=status,
     )
 
@@ -130,11 +151,23 @@ def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
     The steps rank a version when it is judged. A run may end before that, with critiques that
     were paid for.
     """
-    last = view.raw.get("read") or {}
-    reviewed = any(view.critiques_by_step.values()) and last.get("artifact") == view.artifact
-    best = best_version(view, state.iteration) if reviewed else view.best
+    best = best_version(view, state.iteration) if _was_read(view) else view.best
     # A judge without any critique ranks a version, too.
     return best if best and best.get("read_against", 1) else None
+
+
+def _was_read(view: FlowState) -> bool:
+    """Tells whether critics have read the latest version."""
+    last = view.raw.get("read") or {}
+    return any(view.critiques_by_step.values()) and last.get("artifact") == view.artifact
+
+
+def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
+    """Says why a version that was reviewed is not the best one."""
+    score = _score(view.ledger.open())
+    worse = score > list(best["score"])
+    how = "and found worse" if worse else "against fewer constraints"
+    return f"reviewed {how} (open: {_format_score(score)})"
 
 
 def _why(state: RunState) -> str:
@@ -145,6 +178,8 @@ def _why(state: RunState) -> str:
             how, why = f"stopped by {by or 'a human'}", text
         case AnswerPending() if state.pending is not None:
             return state.pending.problem
+        case AnswerPending():
+            return "not converging: you decide whether it continues"
         case reason:
             failed = state.status is Status.FAILED
             words = state.status.value.replace("_", " ")
@@ -174,9 +209,8 @@ def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> s
     """Returns a claim for a list, with what is needed to fix it by hand."""
     # It repeats text of models, which must not be able to add headings to this file.
     line = f"- [{claim.severity}] {name}: {shortened(claim.finding, LONGEST)}"
-    details = {"quote": quote, "at": claim.location, "suggested fix": fix}
-    shown = [f"  {name}: {shortened(text, LONGEST)}" for name, text in details.items() if text]
-    return "\n".join([line, *shown])
+    details = claim_details(quote, claim.location, fix, LONGEST)
+    return "\n".join([line, *(f"  {each}" for each in details)])
 
 
 def _unfinished(state: RunState) -> list[Critique]:
@@ -214,6 +248,28 @@ def _unfinished_note(state: RunState, critiques: Sequence[Critique]) -> Iterator
         yield f"  [{issue.severity}] {issue.id} {critique.constraint_id}: {text}"
     if len(issues) > MOST_FINDINGS:
         yield f"  ... and {len(issues) - MOST_FINDINGS} more, in {STATUS}"
+
+
+def _unchecked(state: RunState) -> list[dict[str, str]]:
+    """Returns who had answered in a review that the end of the run has cut off before its checks.
+
+    Such an answer may have to be sent back, or its findings confirmed. Its text is in a file.
+    """
+    answered = {
+        (identity.removeprefix(f"{scope}/").partition("#")[0], record.agent): None
+        for scope, effects in state.effects.items()
+        if scope and scope not in state.items
+        for identity, record in effects.items()
+        if record.kind is EffectKind.ASK and record.done and record.error is None
+    }
+    return [{"constraint_id": i, "reviewer": agent} for i, agent in answered if i != VERIFY]
+
+
+def _unchecked_note(state: RunState) -> Iterator[str]:
+    if answers := _unchecked(state):
+        who = ", ".join(f"{each['constraint_id']} by {each['reviewer']}" for each in answers)
+        where = f"iterations/{state.iteration}/critiques"
+        yield f"step {state.step!r} had answers that were not checked yet: {who} (in {where})"
 
 
 def _score(findings: Sequence[Finding]) -> list[int]:

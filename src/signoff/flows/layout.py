@@ -14,7 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
-from signoff.flows.state import critiques_in
+from signoff.flows.state import VERIFY, critiques_in
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
@@ -134,7 +134,7 @@ def _call_file(what: str, call: AgentCall) -> str:
         # Every confirmation has the same key; its finding says more than its ordinal.
         key, ordinal = f"{key}_{call.subject}", ""
     # Critics are asked under the id of their constraint.
-    by_judge = call.phase == "adjudicate" and key not in ("verdict", "verify")
+    by_judge = call.phase == "adjudicate" and key not in ("verdict", VERIFY)
     critique = call.phase == "critique" or by_judge
     folder = f"iterations/{call.iteration}{'/critiques' if critique else ''}"
     parts = [what, file_name_part(key if critique else call.phase), file_name_part(call.agent)]

@@ -20,7 +20,7 @@ from signoff.flows.replay import replay as recompute
 from signoff.flows.serialize import config_from_json
 from signoff.review.behaviors import ResolvedBehavior
 from signoff.review.constraint import Constraint
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
 
 SHORTEST_PREFIX = 4
@@ -96,7 +96,8 @@ def explain(run: ReviewedRun, name: str) -> Explanation:
         run=run.name,
         finding=finding,
         resolved=run.config.behavior(constraint, finding.severity),
-        blocks=finding.severity in run.config.adjudication.block_on,
+        blocks=finding.status is FindingStatus.OPEN
+        and finding.severity in run.config.adjudication.block_on,
         decision=_decision(run.history, finding.id),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from signoff.flows.state import UNREVIEWED, FlowState
-from signoff.flows.steps.updates import shortened
+from signoff.flows.steps.updates import findings_of, shortened
 from signoff.light_dataclass import light_dataclass
 from signoff.review.findings import Finding
 from signoff.review.plot import draw_plot
@@ -46,7 +46,7 @@ def report(state: Mapping[str, Any]) -> FlowReport:
     several = len(rounds) > 1
     summary = [*(plot if several else []), *([] if view.reviewed else [UNREVIEWED])]
     details = [] if several else plot
-    details += [*_finding_lines(ledger.open()), *_warning_lines(warnings)]
+    details += [*_open_lines(view), *_warning_lines(warnings)]
     return FlowReport(
         "\n".join(summary),
         "\n".join(details),
@@ -54,18 +54,43 @@ def report(state: Mapping[str, Any]) -> FlowReport:
     )
 
 
-def _finding_lines(findings: list[Finding]) -> list[str]:
+def _open_lines(view: FlowState) -> list[str]:
+    """Returns the open findings of the latest review and, if it was another, of the best one."""
+    latest, best = view.ledger.open(), findings_of(view.best, view.ledger)
+    if (
+        view.best is None
+        or view.approved
+        or [each.id for each in latest] == [each.id for each in best]
+    ):
+        return _finding_lines("open findings", latest)
+    where = f"open findings of the best version (iteration {view.best['iteration']})"
+    return [
+        *_finding_lines(where, best),
+        *_finding_lines("open findings of the latest review", latest),
+    ]
+
+
+def _finding_lines(title: str, findings: list[Finding]) -> list[str]:
     if not findings:
         return []
-    lines = [f"open findings: {len(findings)}", *map(_finding_line, findings[:MOST_FINDINGS])]
+    lines = [f"{title}: {len(findings)}", *map(_finding_line, findings[:MOST_FINDINGS])]
     left = len(findings) - MOST_FINDINGS
     return [*lines, f"  ... and {left} more"] if left > 0 else lines
+
+
+def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str]:
+    """Returns what is needed to fix something by hand: the passage and the suggested fix."""
+    details = {"quote": quote, "at": location, "suggested fix": fix}
+    return [f"{name}: {shortened(text, longest)}" for name, text in details.items() if text]
 
 
 def _finding_line(finding: Finding) -> str:
     text = shortened(finding.finding, LONGEST_FINDING)
     doubt = " (unverified)" if finding.unverified else ""
-    return f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
+    quote = "none, something is missing" if finding.omission else finding.quote
+    details = claim_details(quote, finding.location, finding.suggested_fix, LONGEST_FINDING)
+    line = f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
+    return "\n".join([line, *(f"    {each}" for each in details)])
 
 
 def _warning_lines(warnings: list[Mapping[str, Any]]) -> list[str]:

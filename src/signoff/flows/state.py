@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
 from signoff.light_dataclass import light_dataclass
-from signoff.review.adjudication import Adjudication
+from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger, version_digest
 
@@ -26,6 +26,12 @@ LONGEST_QUESTION = 2_000
 
 STATUS = "status.md"
 """The file next to the artifact that explains why it was not approved."""
+
+NOT_CONVERGING = "not_converging"
+"""The id of the question whether to continue a run that does not converge, and its trigger."""
+
+VERIFY = "verify"
+"""The key under which an agent is asked to confirm a finding."""
 
 UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
 """The note on a verdict without critiques. It is stored, and recognized by this text."""
@@ -52,6 +58,11 @@ class FlowState:
         """The last verdict, while it is about this artifact."""
         verdict = self.raw.get("last_adjudication")
         return Adjudication.from_json(verdict) if verdict else None
+
+    @property
+    def approved(self) -> bool:
+        """Whether the last verdict approved this artifact."""
+        return bool((self.raw.get("last_adjudication") or {}).get("status") == Verdict.APPROVED)
 
     @property
     def reviewed(self) -> bool:

@@ -197,6 +197,16 @@ async def test_files_are_edited_in_the_workspace(script: Write, tmp_path: Path) 
     assert reply.text == "Done."
 
 
+async def test_an_edit_that_changes_nothing_is_an_answer(script: Write, tmp_path: Path) -> None:
+    """A fixer that changes nothing is the workflow's to judge, not an empty answer."""
+    agent = script("version: 1\nrules:\n  - {files: {page.md: Same.}}\n")
+    (tmp_path / "page.md").write_text("Same.")
+
+    reply = await ask(agent, workspace=str(tmp_path), edit=True)
+
+    assert (reply.text, reply.files) == ("Done.", {})
+
+
 @pytest.mark.parametrize(
     ("name", "edit"), [("note.md", False), ("../note.md", True), ("/note.md", True)]
 )

@@ -67,10 +67,17 @@ def test_the_limit_that_was_reached_is_the_one_to_raise(reason: StopReason, comm
     assert hint.endswith(command)
 
 
-@pytest.mark.parametrize("status", [Status.COMPLETED, Status.REJECTED, Status.CANCELLED])
-def test_a_run_that_has_ended_for_good_suggests_nothing(status: Status) -> None:
+def test_a_completed_run_suggests_nothing() -> None:
     """There is nothing left to do with it."""
-    assert list(next_lines(report(status))) == []
+    assert list(next_lines(report(Status.COMPLETED))) == []
+
+
+@pytest.mark.parametrize("status", [Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED])
+def test_a_run_that_cannot_be_resumed_suggests_a_new_one(status: Status) -> None:
+    """Otherwise users try `resume`, which only prints the old result."""
+    (hint,) = next_lines(report(status))
+
+    assert hint == "this run has ended; start a new one: signoff run TARGET"
 
 
 def test_the_reason_of_a_bad_end_stands_in_the_first_line(

@@ -29,7 +29,7 @@ from signoff.core.stop_reason import (
     reason_from_json,
     remedies,
 )
-from signoff.remedies import Login, RaiseLimit, Resume
+from signoff.remedies import Login, RaiseLimit, Resume, StartRun
 
 ERROR = ErrorInfo("AgentAuth", "not logged in", "claude", "opus", remedies=(Login("claude"),))
 
@@ -119,9 +119,11 @@ def test_a_limit_is_raised_where_it_was_set() -> None:
 
 
 @pytest.mark.parametrize("status", sorted(FINAL))
-def test_nothing_brings_on_a_run_that_has_ended(status: Status) -> None:
-    """A suggestion would lead nowhere."""
-    assert remedies("one", status, None) == ()
+def test_only_a_new_run_replaces_one_that_has_ended_without_success(status: Status) -> None:
+    """Resuming it would lead nowhere; a completed one needs nothing."""
+    expected = () if status is Status.COMPLETED else (StartRun(again=True),)
+
+    assert remedies("one", status, None) == expected
 
 
 def test_only_an_error_is_an_error() -> None:

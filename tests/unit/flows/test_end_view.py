@@ -88,7 +88,10 @@ def test_a_version_judged_without_any_critique_is_not_reviewed() -> None:
     view = view_of(Status.LIMIT, artifact="Two.", best=unread)
 
     assert view is not None
-    assert view.facts == {"reviewed": False, "iteration": None, "open": None, "unfinished": []}
+    assert view.facts == {"reviewed": False, "iteration": None, "open": None} | {
+        "unfinished": [],
+        "unchecked": [],
+    }
 
 
 def test_the_files_are_named_after_the_flows_output() -> None:
@@ -145,6 +148,7 @@ async def test_an_approval_with_warnings_shows_them_with_the_result() -> None:
     assert view.note == "approved with 1 warning:\n  clear-001: changed, not read again"
     assert view.facts["warnings"] == ["clear-001: changed, not read again"]
     assert view.files == {
+        "final/artifact_latest.md": None,
         "final/artifact_unreviewed.md": None,
         "final/status.md": (
             "# Approved\n\n`artifact.md` was approved in iteration 3.\n\n"

@@ -30,12 +30,13 @@ def command(run: str | None, why: str, out: Output) -> int:
       signoff cancel first-try --why "wrong input"
     """
     with open_here() as project:
+        again = project.run(run).status is Status.CANCELLED
         name, status = asyncio.run(cancel(project, run, why))
         catch_up(project, name, out.warn)
         report = show(project, name)
     if out.as_json:
         out.json({"run": name, "status": status.value, "result": report.result})
     else:
-        out.line(f"{status.value}  {name}")
+        out.line(f"{'already ' if again else ''}{status.value}  {name}")
         print_end(report, out)
     return exits.OK if status is Status.CANCELLED else exits.ERROR

@@ -22,6 +22,7 @@ from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
 from signoff.flows.state import (
+    NOT_CONVERGING,
     UNREVIEWED,
     FlowState,
     after,
@@ -275,17 +276,17 @@ class AdjudicateHandler(FlowHandler):
     async def _ends_here(
         self, ctx: StepContext, why: str, findings: Sequence[Finding], update: dict[str, Any]
     ) -> bool:
-        asks = "not_converging" in self.flow.config.adjudication.triggers
+        asks = NOT_CONVERGING in self.flow.config.adjudication.triggers
         if self.flow.config.convergence.action == "stop" and not asks:
             return True
         request = Choice(
             ProductPrompt(f"The loop is {why}\nContinue anyway?\n{_format_findings(findings)}"),
             [CONTINUE, STOP],
-            question_id="not_converging",
+            question_id=NOT_CONVERGING,
         )
-        answer = await ctx.wait(request, key="not_converging")
+        answer = await ctx.wait(request, key=NOT_CONVERGING)
         if answer.value == CONTINUE:
-            update |= joined(update, keep_answer(ctx, "not_converging", why, answer))
+            update |= joined(update, keep_answer(ctx, NOT_CONVERGING, why, answer))
             update["pursued"] = []
         return bool(answer.value == STOP)
 

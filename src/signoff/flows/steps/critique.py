@@ -39,7 +39,8 @@ class CritiqueHandler(FlowHandler):
         skipped = reading.skipped(due)
         if skipped:
             reviews = count(len(skipped), "review")
-            ctx.progress(f"{reviews} not repeated: nothing they cited has changed")
+            who = "they" if len(skipped) > 1 else "it"
+            ctx.progress(f"{reviews} not repeated: nothing {who} cited has changed")
         update, critiques = reading.update(ctx, await reading.read(ctx, due))
         if self.flow.config.rereview == "changed":
             names = sorted({item["constraint"] for item in skipped})

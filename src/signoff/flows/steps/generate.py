@@ -21,7 +21,7 @@ from signoff.flows.steps.work_order import (
     carried_out,
     pursued_findings,
 )
-from signoff.flows.warnings import independence_warnings
+from signoff.flows.warnings import independence_warnings, verify_warnings
 from signoff.light_dataclass import light_dataclass
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
@@ -41,7 +41,8 @@ class GenerateHandler(FlowHandler):
         update: dict[str, Any] = {}
         if sources is None:
             sources = await gather(ctx, self.flow)
-            update |= keep_warnings(ctx, independence_warnings(self.flow))
+            found = [*independence_warnings(self.flow), *verify_warnings(self.flow)]
+            update |= keep_warnings(ctx, found)
         gathered = FlowState({**state.raw, "sources": sources})
         prompt = draft_prompt(self.flow, self.step, gathered, ctx.iteration, ctx.feedback)
         reply = await ctx.ask(self.agent, prompt, key="draft", **self.call_options)

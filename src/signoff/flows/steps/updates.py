@@ -17,6 +17,7 @@ from signoff.core.one_line import one_line
 from signoff.core.requests import Answer, Question
 from signoff.flows.state import FlowState
 from signoff.review.critique import Critique
+from signoff.review.finding import Finding
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
@@ -97,7 +98,8 @@ def with_best(ctx: StepContext, state: Mapping[str, Any]) -> dict[str, Any]:
 
 def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     """Returns the reviewed artifact with its findings, or an earlier one that is better."""
-    severities = [finding.severity for finding in view.ledger.open()]
+    findings = view.ledger.open()
+    severities = [finding.severity for finding in findings]
     critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
@@ -105,8 +107,19 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
         "iteration": iteration,
         "score": [severities.count(severity) for severity in Severity],
         "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
+        "findings": [finding.to_json() for finding in findings],
     }
     return view.best if view.best is not None and _rank(view.best) < _rank(new) else new
+
+
+def findings_of(best: Mapping[str, Any] | None, ledger: Ledger) -> list[Finding]:
+    """Returns what is open in the best version; it may be older than what the ledger is about.
+
+    Runs of earlier releases did not store it.
+    """
+    if best is None or "findings" not in best:
+        return ledger.open()
+    return [Finding.from_json(each) for each in best["findings"]]
 
 
 def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:

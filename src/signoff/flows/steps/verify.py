@@ -20,7 +20,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
-from signoff.flows.state import FlowState
+from signoff.flows.state import VERIFY, FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
@@ -100,7 +100,7 @@ class Verifier:
     ) -> Confirmation:
         read = partial(parse_confirmation, material=Material(prompt))
         try:
-            checked = await ctx.ask(self.config.agent, prompt, key="verify", read=read, about=about)
+            checked = await ctx.ask(self.config.agent, prompt, key=VERIFY, read=read, about=about)
         except AgentBadOutput as error:
             return Confirmation(confirmed=True, reason=f"the answer cannot be read: {error}")
         return checked.value or Confirmation(confirmed=True)

@@ -107,8 +107,11 @@ class EndView:
     """What that file is, in a word or two."""
     note: str = ""
     """What the user should know about it, on one or more lines."""
-    unreviewed: str = ""
-    """The file with a newer version that was not reviewed, if there is one."""
+    latest: str = ""
+    """The file with the latest version, if the result is an earlier one."""
+    latest_label: str = ""
+    """What that file is, in a few words."""
+    latest_reviewed: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
     """More for programs."""
     files: Mapping[str, str | None] = field(default_factory=dict)

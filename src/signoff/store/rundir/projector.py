@@ -81,6 +81,8 @@ class Projector:
         self._event_key = ""
         self._last_shown: tuple[str, int, int] | None = None
         """The step, visit and attempt whose work was shown last."""
+        self._end_files: list[str] = []
+        """What the last end of the run has left."""
         self._update = DirectoryUpdate()
 
     @property
@@ -109,6 +111,8 @@ class Projector:
             update.log += [log_line(line.at, line.text) for line in self._narrator.narrate(event)]
             if isinstance(event, ev.RunStopped):
                 self._show_end()
+            elif isinstance(event, ev.RunResumed):
+                self._remove_end()
         self.head = seq
 
     def _append_entry(self, event: ev.Event, entry: dict[str, Any]) -> None:
@@ -155,12 +159,18 @@ class Projector:
         view = self.layout.end(self.state, self.description)
         if view is None:
             return
+        self._end_files = [path for path, text in view.files.items() if text is not None]
         for path, text in view.files.items():
             if text is not None:
                 steps = self._next_steps(self.state) if path == view.guide else ()
                 self._record_write(path, text + _next_section(steps))
             elif path in self.written:
                 self._update.writes[path] = None
+
+    def _remove_end(self) -> None:
+        """Removes what the end has left: a run that continues must not look as if it had ended."""
+        self._update.writes.update(dict.fromkeys(self._end_files))
+        self._end_files = []
 
     def _item_finished(self, event: ev.ItemFinished) -> None:
         """Shows an item at once: its step may be waiting for a human who has to look at it."""
