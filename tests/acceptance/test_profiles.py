@@ -314,6 +314,28 @@ def test_a_verdict_can_be_overruled_only_at_a_review(profile_project: ProfilePro
     assert profile_project.position == ("plan", "prompt", "in_progress", 1)
 
 
+def test_at_the_iteration_limit_the_setting_is_named_and_can_be_raised(
+    profile_project: ProfileProject,
+) -> None:
+    """The verdict of the last review can no longer be overruled; a higher limit is the way."""
+    replies = [
+        *(("plan.response", "a plan"), ("generate.response", CODE), ("revise.response", CODE)),
+        *(("review.response", FAIL), ("review.response", PASS)),
+    ]
+    profile_project.settings(f"{AUTOMATIC}  max_iterations: 1\n", writer=replies)
+    ended = profile_project.init()
+
+    refused = profile_project.profile("approve", "--complete")
+    profile_project.settings(f"{AUTOMATIC}  max_iterations: 2\n", writer=replies)
+    resumed = profile_project.call("resume", "one", "--adopt")
+
+    assert (ended.code, refused.code) == (11, 2)
+    for text in (ended.out, refused.err):
+        assert "profiles.max_iterations" in text
+        assert "signoff resume one --adopt" in text
+    assert resumed.code == 0, resumed.err
+
+
 def test_sessions_are_listed_by_status_and_profile(profile_project: ProfileProject) -> None:
     """Runs of other notations are not sessions, and not the latest session either."""
     profile_project.init()

@@ -22,7 +22,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowStage, WorkflowStatus
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 from signoff.profiles.view import workflow_state
-from signoff.remedies import Remedy, Resume
+from signoff.remedies import RaiseIterations, Remedy, Resume
 from signoff.store.rundir.files import file_path
 
 if TYPE_CHECKING:
@@ -65,7 +65,13 @@ class SessionView:
         """What brings a session on that has no pending requests."""
         if self.answered:
             return (Resume(self.row.name, adopt=self.changed),)
-        return remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
+        found = remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
+        return tuple(
+            each.replaced(setting="profiles.max_iterations", file="the settings")
+            if isinstance(each, RaiseIterations)
+            else each
+            for each in found
+        )
 
     @property
     def position(self) -> str:
