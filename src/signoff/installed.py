@@ -19,3 +19,13 @@ def _search(group: str, _path: tuple[str, ...]) -> Mapping[str, str]:
     from importlib import metadata
 
     return {point.name: point.value for point in metadata.entry_points(group=f"signoff.{group}")}
+
+
+def package_summary(group: str, name: str) -> str:
+    """Returns what the package that registers a name says about itself; empty if nothing."""
+    from importlib import metadata
+
+    for point in metadata.entry_points(group=f"signoff.{group}", name=name):
+        if point.dist is not None and "Summary" in point.dist.metadata:
+            return point.dist.metadata["Summary"]
+    return ""

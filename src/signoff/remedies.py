@@ -33,6 +33,8 @@ class RaiseIterations(Remedy):
     run: str = ""
     file: str = ""
     """The file that sets the limit; empty if it is code."""
+    setting: str = "max_iterations"
+    """What the limit is called there."""
 
 
 class Resume(Remedy):

@@ -65,6 +65,14 @@ def test_the_examples_own_tests_pass(project: InstalledProject) -> None:
     assert "7 passed" in done.stdout, done.stdout + done.stderr
 
 
+def test_the_examples_own_tests_pass_inside_the_repository(environment: Path) -> None:
+    """They must not pick up the options of the repository's own tests."""
+    inside = InstalledProject(environment, EXAMPLE)
+    done = inside.run("python", "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+
+    assert "7 passed" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.fixture
 def commands(project: InstalledProject) -> InstalledProject:
     """A project for the commands of profiles."""
@@ -81,6 +89,7 @@ def test_the_profile_is_listed_run_and_resumed(commands: InstalledProject) -> No
     done = commands.signoff("profile", "approve", "one")
 
     assert "sql-migration" in listed.stdout
+    assert "SQL migrations that can be undone." in listed.stdout
     assert (waiting.returncode, done.returncode) == (10, 0), waiting.stderr + done.stderr
     code = commands.folder / ".signoff/runs/one/iteration-1/code"
     assert sorted(path.name for path in code.iterdir()) == ["down.sql", "up.sql"]

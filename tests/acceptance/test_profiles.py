@@ -314,6 +314,28 @@ def test_a_verdict_can_be_overruled_only_at_a_review(profile_project: ProfilePro
     assert profile_project.position == ("plan", "prompt", "in_progress", 1)
 
 
+def test_at_the_iteration_limit_the_setting_is_named_and_can_be_raised(
+    profile_project: ProfileProject,
+) -> None:
+    """The verdict of the last review can no longer be overruled; a higher limit is the way."""
+    replies = [
+        *(("plan.response", "a plan"), ("generate.response", CODE), ("revise.response", CODE)),
+        *(("review.response", FAIL), ("review.response", PASS)),
+    ]
+    profile_project.settings(f"{AUTOMATIC}  max_iterations: 1\n", writer=replies)
+    ended = profile_project.init()
+
+    refused = profile_project.profile("approve", "--complete")
+    profile_project.settings(f"{AUTOMATIC}  max_iterations: 2\n", writer=replies)
+    resumed = profile_project.call("resume", "one", "--adopt")
+
+    assert (ended.code, refused.code) == (11, 2)
+    for text in (ended.out, refused.err):
+        assert "profiles.max_iterations" in text
+        assert "signoff resume one --adopt" in text
+    assert resumed.code == 0, resumed.err
+
+
 def test_sessions_are_listed_by_status_and_profile(profile_project: ProfileProject) -> None:
     """Runs of other notations are not sessions, and not the latest session either."""
     profile_project.init()
@@ -435,3 +457,49 @@ def test_providers_are_checked_without_calling_them(profile_project: ProfileProj
     checks = {each["name"]: each["ready"] for each in json.loads(missing.out)}
     assert checks["writer"] is False
     assert checks["yaml-rules"] is True
+
+
+SKIP_THE_PLAN = "  approval: {stages: {plan.response: skip}}\n"
+
+
+@pytest.mark.parametrize("decision", [["approve"], ["reject", "-f", "no"]])
+def test_a_decision_that_cannot_be_used_is_not_recorded(
+    profile_project: ProfileProject, decision: list[str]
+) -> None:
+    """A recorded decision cannot be taken back, so a changed setting is reported before it."""
+    profile_project.init()
+    profile_project.settings(SKIP_THE_PLAN)
+
+    refused = profile_project.profile(*decision)
+    pending = json.loads(profile_project.call("inbox", "--json").out)
+    adopted = profile_project.profile(*decision, "--adopt")
+
+    assert refused.code == 2
+    assert "--adopt" in refused.err
+    assert len(pending) == 1
+    assert adopted.code == 10
+
+
+@pytest.mark.parametrize(
+    ("settings", "option"), [("", []), (SKIP_THE_PLAN, ["--adopt"])], ids=["same", "changed"]
+)
+def test_a_recorded_decision_is_used_by_the_next_approve(
+    profile_project: ProfileProject, settings: str, option: list[str]
+) -> None:
+    """`signoff approve` without `--resume`, or a kill after it, must not strand a session."""
+    profile_project.init()
+    profile_project.call("approve", "one")
+    if settings:
+        profile_project.settings(settings)
+
+    shown = profile_project.profile("status")
+    rejected = profile_project.profile("reject", "-f", "no")
+    plain = profile_project.profile("approve") if settings else None
+    continued = profile_project.profile("approve", *option)
+
+    assert " ".join(["signoff resume one", *option]) in shown.out
+    assert rejected.code == 2
+    assert " ".join(["signoff resume one", *option]) in rejected.err
+    assert plain is None or (plain.code, "--adopt" in plain.err) == (2, True)
+    assert continued.code == 10
+    assert profile_project.position == ("plan", "response", "in_progress", 1)

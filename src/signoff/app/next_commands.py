@@ -58,7 +58,7 @@ def _raise_limit(remedy: fix.RaiseLimit, run: str) -> str:
 
 
 def _raise_iterations(remedy: fix.RaiseIterations, run: str) -> str:
-    more = f"raise max_iterations in {remedy.file}" if remedy.file else "allow more iterations"
+    more = f"raise {remedy.setting} in {remedy.file}" if remedy.file else "allow more iterations"
     return f"{more}, then: signoff resume {run} --adopt"
 
 

@@ -22,14 +22,14 @@ from signoff.app.next_commands import error_message
 from signoff.app.project import Project
 from signoff.cli.headline import deadline_lines, file_line
 from signoff.cli.terminal import discard_typed
-from signoff.cli.text import clean, styled, wrapped
+from signoff.cli.text import clean, near, styled, wrapped
 from signoff.core.digest import SHORT
-from signoff.core.requests import AnswerForm, ItemState, describe_default, options_of
+from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, StaleApproval
 from signoff.runtime.store_port import InboxItem
-from signoff.store.rundir.files import HITL
+from signoff.store.rundir.files import HITL, file_path
 from signoff.store.rundir.questions import prompt_name
 
 SHOWN_LINES = 30
@@ -72,6 +72,9 @@ def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
 
 def _ask(project: Project, item: InboxItem, progress: str) -> bool:
     form = form_of(project, item)
+    if form.get("path"):
+        # The recorded path starts in the run's folder; the user is somewhere else.
+        form["path"] = near(file_path(project.folder(item.run), form["path"]))
     _print("")
     _print(f"#{item.id} {item.kind} from step {item.step}{progress}", style="yellow")
     if title_of(form):
@@ -146,10 +149,13 @@ def _decision(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
             return AnswerInput(
                 False, _line("what is wrong (optional)", empty=True), digest=item.digest
             )
+        if reply in _LATER:
+            raise AnswerLater
         if reply in ("v", "view"):
             _show(form, whole=True)
-        elif reply in _LATER:
-            raise AnswerLater
+            _show_file(form)
+        else:
+            _print(f"  unknown answer {clean(reply)!r}; type y, n, v or l", style="red")
 
 
 def _pick(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
@@ -235,6 +241,20 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
             _print(f"  │ … {len(lines) - len(visible)} more lines", style="dim")
     if form.get("path"):
         _print(f"  {file_line(form)}", style="dim")
+
+
+def _show_file(form: dict[str, Any]) -> None:
+    """Shows a file that the approver may edit: the request does not contain its text."""
+    if form.get("edits") != Edits.ACCEPT:
+        return
+    try:
+        text = _read(form["path"])
+    except InvalidAnswer as error:
+        missing = not Path(form["path"]).exists()
+        _print("  it does not exist yet" if missing else f"  {clean(str(error))}", style="yellow")
+        return
+    for line in clean(text).splitlines():
+        _print(f"  │ {line}")
 
 
 def _read(path: str) -> str:

@@ -134,7 +134,19 @@ class ResponseUse:
             ).model_dump(mode="json")
             for path, text in texts.items()
         ]
-        return Outcome.OK, {"code": code, "artifacts": [*state.artifacts, *artifacts]}
+        return Outcome.OK, {
+            "code": code,
+            "artifacts": [*state.artifacts, *artifacts],
+            "revision_notes": await self._notes(notes),
+        }
+
+    async def _notes(self, notes: dict[str, str]) -> str:
+        """Returns the reviser's notes, which may have been written as a file of their own."""
+        if notes or self.phase is not WorkflowPhase.REVISE:
+            return "".join(notes.values())
+        path = session_files.revision_issues_path(self.ctx.iteration)
+        found = await self.ctx.read(path, missing_ok=True)
+        return found.text if found is not None else ""
 
     async def _files(self, code: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Returns the code with the files of the response, and the reviser's notes by path."""

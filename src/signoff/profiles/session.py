@@ -131,6 +131,11 @@ class SessionState:
         return str(self.ctx.step_state.get("review", ""))
 
     @property
+    def revision_notes(self) -> str:
+        """Which issues of the last review the reviser fixed, and which not and why."""
+        return str(self.ctx.step_state.get("revision_notes", ""))
+
+    @property
     def code(self) -> dict[str, str]:
         """The code as it is now: texts by path."""
         return dict(self.ctx.step_state.get("code", {}))

@@ -162,3 +162,39 @@ async def test_who_was_too_slow_is_told_so_once_and_the_run_goes_on(
 
     assert asked == PromptResult(answered=1)
     assert capsys.readouterr().err.count("request #1 is no longer open: answered by ann") == 1
+
+
+async def about_a_file(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    answer = await ctx.wait(Approval("Approve plan.md?", path="plan.md", edits="accept"))
+    return Outcome.OK, {"answer": answer.value}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("the plan\n", "  │ the plan"), (None, "  it does not exist yet")]
+)
+async def test_a_file_is_named_and_shown_as_it_is_now(
+    text: str | None,
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The path can be given to an editor, and an unknown key explains the prompt."""
+    workflow = Workflow("asks", StepDef("only", handler=about_a_file, next={Outcome.OK: None}))
+    home = init_home(tmp_path, {}).home
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("x\nv\nl\n"))
+    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:
+        async with project.engine() as engine:
+            await engine.start(workflow, name="one")
+        file = project.folder("one") / "plan.md"
+        if text is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+
+        ask_all(project, project.store.items("one"))
+
+    lines = capsys.readouterr().err.splitlines()
+    assert f"  file: {file.relative_to(tmp_path)} (you can edit it before you approve)" in lines
+    assert shown in lines
+    assert any("'x'" in line and "y, n, v or l" in line for line in lines)

@@ -82,3 +82,35 @@ def test_a_retry_works_without_an_answer_and_without_a_reason() -> None:
 
     assert "previous answer" not in prompt
     assert prompt.endswith("No reason was given.\n")
+
+
+def test_the_next_reviewer_gets_the_previous_review_and_the_revisers_decisions() -> None:
+    """A finding that the reviser rejected with a reason must not be raised for ever."""
+    state = session_state(2, revision_notes="| 1 | rejected | see ``` the plan |")
+
+    prompt = complete_prompt("Review {{CODE}}", state, WorkflowPhase.REVIEW)
+
+    assert "the review" in prompt
+    assert "| 1 | rejected | see ``` the plan |" in prompt
+    assert prompt.index("a = 1") < prompt.index("the review") < prompt.index("| 1 |")
+
+
+def test_a_reviewer_with_files_gets_their_paths() -> None:
+    """Texts that it can read itself only make the prompt long."""
+    state = session_state(2, revision_notes="| 1 | rejected |")
+
+    prompt = complete_prompt(
+        "Review it.", state, WorkflowPhase.REVIEW, ability=FsAbility.LOCAL_READ
+    )
+
+    assert "`iteration-1/review-response.md`" in prompt
+    assert "`iteration-2/revision-issues.md`" in prompt
+    assert "rejected |" not in prompt
+
+
+@pytest.mark.parametrize(
+    ("phase", "iteration"), [(WorkflowPhase.REVIEW, 1), (WorkflowPhase.REVISE, 2)]
+)
+def test_other_prompts_have_no_previous_review(phase: WorkflowPhase, iteration: int) -> None:
+    """There is none before the first review, and a revision has its own variable for it."""
+    assert complete_prompt("Do it.", session_state(iteration), phase) == "Do it.\n"

@@ -464,6 +464,7 @@ def test_a_revision_keeps_the_files_it_leaves_out(tmp_path: Path) -> None:
     assert session.text("iteration-2/code/a.txt") == "a1"
     assert session.text("iteration-2/code/b.txt") == "b2"
     assert session.text("iteration-2/revision-issues.md") == "accepted: all"
+    assert "accepted: all" in session.text("iteration-2/review-prompt.md")
     assert session.text("iteration-1/code/b.txt") == "b1"
     assert [each.path for each in state.artifacts if each.iteration == 2] == [
         "iteration-2/code/a.txt",
@@ -511,3 +512,15 @@ def test_the_gate_of_a_revision_reads_the_notes_of_the_reviser(tmp_path: Path) -
     files = calls[0]["files"]
     assert files["iteration-2/revision-issues.md"] == "rejected: a matter of taste\n"
     assert files["iteration-1/review-response.md"] == review("FAIL", 1)
+
+
+def test_the_next_reviewer_reads_the_notes_of_a_human_reviser(tmp_path: Path) -> None:
+    """A human saves them as a file next to the response."""
+    providers = {"default": "claude", "reviser": "manual"}
+    session = SessionFixture(tmp_path, approval=SKIP, providers=providers)
+    session.start(claude=agent("a plan", "waves", review("FAIL", 1), review("PASS")))
+    session.write("iteration-2/revision-issues.md", "rejected: a matter of taste\n")
+
+    session.approve("foam\n")
+
+    assert "rejected: a matter of taste" in session.text("iteration-2/review-prompt.md")

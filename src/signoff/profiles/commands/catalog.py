@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -21,9 +22,14 @@ def list_profiles(out: Output) -> None:
     These are shipped with signoff, installed by packages, or in the project's .signoff/profiles/.
     A profile that cannot be used is listed with the reason.
     """
-    from signoff.profiles.discovery import all_profiles
+    from signoff.installed import package_summary
+    from signoff.profiles.discovery import FOLDER, all_profiles
 
-    entries = all_profiles(context_here())
+    entries = [
+        # Only loading an installed profile would show its own description.
+        replace(each, description=each.description or package_summary(FOLDER, each.name))
+        for each in all_profiles(context_here())
+    ]
     if out.as_json:
         out.json(
             [

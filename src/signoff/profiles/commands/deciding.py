@@ -30,14 +30,20 @@ from signoff.profiles.commands.project import (
 from signoff.profiles.notation import NOTATION
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.remedies import PassOption
 
 if TYPE_CHECKING:
+    from signoff.app.answering import AnswerInput
     from signoff.app.project import Project
     from signoff.profiles.commands.session_view import SessionView
     from signoff.runtime.store_port import RunRow
 
 CURRENT_USER = "\N{NULL}"
 """What `--dev` without a name stands for; no user has this name."""
+
+_adopt_option = click.option(
+    "--adopt", is_flag=True, help="Continue with settings or a profile that have changed."
+)
 
 
 def _context_values(
@@ -126,6 +132,7 @@ def init(
               help="What the provider can do with files, from now on.")  # fmt: skip
 @click.option("--hash-prompts/--no-hash-prompts", default=None,
               help="Whether the digests of prompts are recorded, from now on.")  # fmt: skip
+@_adopt_option
 @project_dir_option
 @progress_options
 def approve(
@@ -133,35 +140,49 @@ def approve(
     command: str | None,
     fs_ability: str | None,
     hash_prompts: bool | None,
+    adopt: bool,
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
     """Approve what a session waits for, and continue it.
 
     SESSION is the latest one by default. The file counts as it is now: edit it first if you like.
-    At a response that you write yourself, this hands it in.
+    At a response that you write yourself, this hands it in. A decision that is recorded already
+    is used.
 
     Examples:
       signoff profile approve
       signoff profile approve first-try --revise
     """
+    from signoff.app.answering import AnswerInput
+    from signoff.profiles.commands.session_view import view_session
+
     extras = {"command": command, "fs_ability": fs_ability, "hash_prompts": hash_prompts}
     chosen = {name: value for name, value in extras.items() if value is not None}
     with open_here(limits=limits) as project:
-        row = find_session(project, session)
-        view = _pending(project, row, "approve")
+        view = view_session(project, find_session(project, session))
+        if view.answered and not chosen:
+            _check_definition(project, view.row, adopt=adopt)
+            return _continue(project, display, view, adopt=adopt)
+        _check_pending(view, "approve")
         if command is not None:
             _check_overruling(view, SessionCommand(command))
-        return _decide(project, display, row, view, yes=True, extras=chosen)
+        answer = AnswerInput(None, extras=chosen)
+        return _decide(project, display, view, answer, yes=True, adopt=adopt)
 
 
 @click.command(cls=CliCommand)
 @session_argument
 @click.option("-f", "--feedback", required=True, metavar="TEXT", help="What has to change.")
+@_adopt_option
 @project_dir_option
 @progress_options
 def reject(
-    session: str | None, feedback: str, limits: dict[str, str], display: DisplayOptions
+    session: str | None,
+    feedback: str,
+    adopt: bool,
+    limits: dict[str, str],
+    display: DisplayOptions,
 ) -> int:
     """Reject what a session waits for.
 
@@ -171,26 +192,25 @@ def reject(
     Examples:
       signoff profile reject -f "the plan has no error handling"
     """
+    from signoff.app.answering import AnswerInput
+    from signoff.profiles.commands.session_view import view_session
+
     if not feedback.strip():
         raise UsageError("the feedback is empty; write what has to change: -f TEXT")
     with open_here(limits=limits) as project:
-        row = find_session(project, session)
-        view = _pending(project, row, "reject")
-        return _decide(project, display, row, view, yes=False, text=feedback)
+        view = view_session(project, find_session(project, session))
+        _check_pending(view, "reject")
+        return _decide(project, display, view, AnswerInput(None, feedback), yes=False, adopt=adopt)
 
 
-def _pending(project: Project, row: RunRow, verb: str) -> SessionView:
-    """Returns the session; raises `UsageError` if it does not wait for a decision."""
-    from signoff.core.stop_reason import remedies
-    from signoff.profiles.commands.session_view import view_session
-
-    view = view_session(project, row)
+def _check_pending(view: SessionView, verb: str) -> None:
+    """Raises `UsageError` if a session does not wait for a decision."""
     if view.requests:
-        return view
+        return
     raise UsageError(
-        f"session {row.name!r} has nothing to {verb}: phase {view.state.phase.value}, "
+        f"session {view.row.name!r} has nothing to {verb}: phase {view.state.phase.value}, "
         f"stage {view.state.stage or 'none'}, status {view.state.status.value}",
-        remedy=remedies(row.name, view.row.status, view.stop_reason, view.row.due_at),
+        remedy=view.remedies,
     )
 
 
@@ -208,22 +228,38 @@ def _check_overruling(view: SessionView, command: SessionCommand) -> None:
 def _decide(
     project: Project,
     display: DisplayOptions,
-    row: RunRow,
     view: SessionView,
+    answer: AnswerInput,
     *,
     yes: bool,
-    text: str = "",
-    extras: dict[str, Any] | None = None,
+    adopt: bool,
 ) -> int:
     """Records a decision and continues the session."""
-    from signoff.app.answering import AnswerInput, decide, find_item
+    from signoff.app.answering import decide, find_item
+
+    item = find_item(project, view.row.name)
+    # A decision that cannot be used must not be recorded: it could not be taken back.
+    _check_definition(project, view.row, adopt=adopt)
+    decide(project, item.id, answer, yes=yes)
+    return _continue(project, display, view, adopt=adopt)
+
+
+def _continue(project: Project, display: DisplayOptions, view: SessionView, *, adopt: bool) -> int:
+    """Continues a session with the decision that is recorded."""
     from signoff.cli.driving import drive_resume
 
-    item = find_item(project, row.name)
-    # The workflow is needed to continue; if it cannot be found, nothing is decided.
-    project.find_again(row)
-    decide(project, item.id, AnswerInput(None, text, extras=extras or {}), yes=yes)
-    return drive_resume(project, _session_display(display, view), project.run(row.name))
+    shown = _session_display(display, view)
+    return drive_resume(project, shown, project.run(view.row.name), adopt=adopt)
+
+
+def _check_definition(project: Project, row: RunRow, *, adopt: bool) -> None:
+    """Raises `UsageError` if a session can only be continued with another definition."""
+    if project.find_again(row).workflow.digest != row.definition and not adopt:
+        raise UsageError(
+            f"session {row.name!r} was started with other settings in 'profiles:', or its profile "
+            "has changed since; nothing was recorded. Undo that, or continue with the change",
+            remedy=PassOption("adopt"),
+        )
 
 
 def _session_display(display: DisplayOptions, view: SessionView | None = None) -> DisplayOptions:

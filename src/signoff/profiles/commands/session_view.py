@@ -15,11 +15,14 @@ from signoff.cli import exits
 from signoff.cli.output import Output
 from signoff.cli.text import near
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.core.stop_reason import remedies
+from signoff.errors import SignoffError
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowStage, WorkflowStatus
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 from signoff.profiles.view import workflow_state
+from signoff.remedies import RaiseIterations, Remedy, Resume
 from signoff.store.rundir.files import file_path
 
 if TYPE_CHECKING:
@@ -52,6 +55,23 @@ class SessionView:
     requests: tuple[dict[str, Any], ...]
     folder: Path
     stop_reason: StopReason | None
+    answered: bool = False
+    """Whether a decision is recorded that the session has not used yet."""
+    changed: bool = False
+    """Whether the definition has changed; looked up only where the session can be continued."""
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """What brings a session on that has no pending requests."""
+        if self.answered:
+            return (Resume(self.row.name, adopt=self.changed),)
+        found = remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
+        return tuple(
+            each.replaced(setting="profiles.max_iterations", file="the settings")
+            if isinstance(each, RaiseIterations)
+            else each
+            for each in found
+        )
 
     @property
     def position(self) -> str:
@@ -69,9 +89,7 @@ class SessionView:
     def commands(self) -> list[str]:
         """The commands that come next."""
         if not self.requests:
-            return next_commands(
-                remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
-            )
+            return next_commands(self.remedies)
         if not self.file:
             return [command for each in self.requests for command in each["commands"]]
         approve = f"signoff profile approve {self.row.name}"
@@ -105,7 +123,18 @@ def view_session(project: Project, row: RunRow) -> SessionView:
     source = json.loads(project.store.description(row.id)).get("source") or {}
     state = workflow_state(run, source, [form_of(project, item) for item in items])
     requests = tuple(request_to_json(project, item) for item in items)
-    return SessionView(row, state, requests, project.folder(row.name), run.stop_reason)
+    answered = not items and bool(project.store.items(row.name, state=(ItemState.ANSWERED,)))
+    changed = answered and _has_changed(project, row)
+    folder = project.folder(row.name)
+    return SessionView(row, state, requests, folder, run.stop_reason, answered, changed)
+
+
+def _has_changed(project: Project, row: RunRow) -> bool:
+    try:
+        return project.find_again(row).workflow.digest != row.definition
+    except SignoffError:
+        # The status of a session can be shown without its profile; resuming it reports the error.
+        return False
 
 
 def print_session(view: SessionView, out: Output) -> None:
@@ -135,6 +164,8 @@ def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
     latest = [each for each in state.artifacts if each.iteration == state.current_iteration]
     for artifact in latest:
         yield "generated", near(view.folder / artifact.path)
+    if view.answered:
+        yield "decided", "the decision is recorded; the session has not continued yet"
     if view.file is not None:
         yield "waits for", _what_to_do(view, view.file)
     elif view.folder.is_dir():
