@@ -35,8 +35,7 @@ _REWRITTEN = f"The file has been replaced by that version. {_DECIDE}"
 HAND_IN = "Save the response as {path}, then approve."
 """What a waiting session asks its user."""
 
-# Without validation, which pydantic would first have to compile: half of all steps by hand need no
-# other model.
+# Constructed without validation, for which pydantic would compile the model at every step by hand.
 _PENDING = ApprovalResult.model_construct(decision=ApprovalDecision.PENDING)
 _APPROVED = ApprovalResult.model_construct(decision=ApprovalDecision.APPROVED)
 
