@@ -17,7 +17,7 @@ from benchmarks.table import number, table, times
 
 NOTE = """\
 Best of {rounds}, floor and engine in turn. SQLite in WAL with synchronous=FULL on both sides.
-The run directory is not written in the measured time, except in W1-dir and W9.
+The run directory is not written in the measured time, except in W1-dir, W9 and W11.
 "by round" is the lowest and highest ratio within one round; where these lie far apart, the
 machine was busy and "met" means little: run again with --rounds 9."""
 

@@ -7,8 +7,10 @@ question take turns, and the shortest of each is compared: noise only ever adds.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -61,12 +63,41 @@ def commands(program: str, folder: Path, scale: Scale) -> Figures:
     }
 
 
-def over_bare(command: list[str], folder: Path, scale: Scale) -> float:
-    """Returns the seconds a command takes over `python -c pass`."""
+def session_commands(program: str, folder: Path, scale: Scale) -> Figures:
+    """Measures commands on a session whose plan was written by hand and is to be approved."""
+    context = ["-c", "module=slugs", "-c", "description=Makes slugs."]
+    _start([program, "profile", "init", "python-module", *context, "--name", "session"], folder)
+    approve = [program, "profile", "approve", "session"]
+    _start(approve, folder)
+    home, copy = folder / ".signoff", folder / "copy"
+    plan = home / "runs" / "session" / "iteration-1" / "planning-response.md"
+    plan.write_text("One function, one test.\n", encoding="utf-8")
+    shutil.copytree(home, copy, symlinks=True)
+
+    def restore() -> None:
+        shutil.rmtree(home)
+        shutil.copytree(copy, home, symlinks=True)
+
+    return {
+        "profile_status_s": over_bare([program, "profile", "status", "session"], folder, scale),
+        "profile_approve_s": over_bare(approve, folder, scale, before=restore),
+    }
+
+
+def over_bare(
+    command: list[str],
+    folder: Path,
+    scale: Scale,
+    *,
+    before: Callable[[], None] = lambda: None,
+) -> float:
+    """Returns the seconds a command takes over `python -c pass`; `before` is not measured."""
     bare = [sys.executable, "-c", "pass"]
     _start(command, folder)
-    rounds = range(STARTS if scale == FULL else 5)
-    times = [(_start(bare, folder), _start(command, folder)) for _ in rounds]
+    times = []
+    for _ in range(STARTS if scale == FULL else 5):
+        before()
+        times.append((_start(bare, folder), _start(command, folder)))
     return min(it for _, it in times) - min(none for none, _ in times)
 
 

@@ -347,7 +347,11 @@ async def start_up(folder: Path, scale: Scale) -> Figures:
     names = "from signoff import Workflow, StepDef, Outcome, run"
     program = str(Path(sys.executable).with_name("signoff"))
     importing = cold.importing(names)
-    return {**importing(folder, scale), **cold.commands(program, folder, scale)}
+    return {
+        **importing(folder, scale),
+        **cold.commands(program, folder, scale),
+        **cold.session_commands(program, folder, scale),
+    }
 
 
 def elsewhere(module: str, name: str) -> sample.AsyncWork:
@@ -378,6 +382,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W9": elsewhere("critics", "critics"),
     "W10": elsewhere("contract_steps", "contract_steps"),
     "W10-items": elsewhere("contract_steps", "contract_items"),
+    "W11": elsewhere("sessions", "automatic_session"),
 }
 
 if __name__ == "__main__":

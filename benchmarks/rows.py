@@ -165,6 +165,22 @@ ROWS = (
         "W6", "signoff run, to its first call, over bare", "run_s", "s", None, Target(at_most=0.42)
     ),
     Row(
+        "W6",
+        "signoff profile status, over bare",
+        "profile_status_s",
+        "s",
+        None,
+        Target(at_most=0.35),
+    ),
+    Row(
+        "W6",
+        "signoff profile approve, to the next wait, over bare",
+        "profile_approve_s",
+        "s",
+        None,
+        Target(at_most=0.35),
+    ),
+    Row(
         "W7",
         "2,000 steps over 20 KB: per step at 2,000 over at 500",
         "growth",
@@ -229,6 +245,14 @@ ROWS = (
         "s",
         ("W3", "s"),
         Target(at_most=0.10),
+    ),
+    Row(
+        "W11",
+        "automatic session, agents that answer at once, per stage",
+        "ms",
+        "ms",
+        None,
+        Target(at_most=10),
     ),
 )
 

@@ -41,8 +41,7 @@ _APPROVALS = frozenset(
     {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
 )
 
-# Without validation, which pydantic would first have to compile: half of all steps by hand need no
-# other model.
+# Constructed without validation, for which pydantic would compile the model at every step by hand.
 _PENDING = ApprovalResult.model_construct(decision=ApprovalDecision.PENDING)
 _APPROVED = ApprovalResult.model_construct(decision=ApprovalDecision.APPROVED)
 
