@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from signoff.core.spend import Limits as Limits
     from signoff.core.spend import Spend as Spend
     from signoff.core.spend import Usage as Usage
-    from signoff.core.step import AgentRole as AgentRole
     from signoff.core.step import Condition as Condition
-    from signoff.core.step import Dispatch as Dispatch
     from signoff.core.step import Edge as Edge
     from signoff.core.step import Gate as Gate
     from signoff.core.step import GateOption as GateOption
@@ -53,6 +51,8 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow as Workflow
     from signoff.errors import SignoffError as SignoffError
     from signoff.errors import StepFailed as StepFailed
+    from signoff.runtime.dispatch import AgentRole as AgentRole
+    from signoff.runtime.dispatch import Dispatch as Dispatch
     from signoff.runtime.result import RunResult as RunResult
 
 _HOMES = {
@@ -61,15 +61,8 @@ _HOMES = {
     "signoff.runtime.result": ("RunResult",),
     # the graph
     "signoff.core.workflow": ("StepOutput", "Workflow"),
-    "signoff.core.step": (
-        "AgentRole",
-        "Condition",
-        "Dispatch",
-        "Edge",
-        "Gate",
-        "GateOption",
-        "StepDef",
-    ),
+    "signoff.core.step": ("Condition", "Edge", "Gate", "GateOption", "StepDef"),
+    "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
     "signoff.core.outcome": ("End", "Outcome", "Status"),
     "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant", "Param"),
     # inside a handler

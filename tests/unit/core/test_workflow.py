@@ -9,7 +9,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.step import Dispatch, Edge, Gate, GateOption, StepDef
+from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import StepOutput, Workflow, checked_result
 from signoff.errors import (
     BadHandlerResult,
@@ -18,6 +18,7 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.runtime.dispatch import Dispatch
 
 Result = tuple[Outcome, dict[str, Any]]
 
