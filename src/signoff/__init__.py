@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from signoff.core.step import Gate as Gate
     from signoff.core.step import GateOption as GateOption
     from signoff.core.step import StepDef as StepDef
-    from signoff.core.workflow import StepOutput as StepOutput
+    from signoff.core.step_output import StepOutput as StepOutput
     from signoff.core.workflow import Workflow as Workflow
     from signoff.errors import SignoffError as SignoffError
     from signoff.errors import StepFailed as StepFailed
@@ -60,7 +60,8 @@ _HOMES = {
     "signoff.api": ("answer", "resume", "resume_async", "run", "run_async"),
     "signoff.runtime.result": ("RunResult",),
     # the graph
-    "signoff.core.workflow": ("StepOutput", "Workflow"),
+    "signoff.core.step_output": ("StepOutput",),
+    "signoff.core.workflow": ("Workflow",),
     "signoff.core.step": ("Condition", "Edge", "Gate", "GateOption", "StepDef"),
     "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
     "signoff.core.outcome": ("End", "Outcome", "Status"),
