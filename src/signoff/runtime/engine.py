@@ -125,7 +125,7 @@ class Engine:
         _check_switch(services, switch or {})
         # The limits of the run go before those of the workflow, and these before the settings.
         effective = (limits or Limits()).over(workflow.limits).over(self._limits)
-        await check_prices(services, workflow, effective)
+        await check_prices(services, workflow, effective, switch or {})
         values |= prepared_params(workflow, values, services.performers.secrets)
         self._heartbeat.start()
         new = NewRun(

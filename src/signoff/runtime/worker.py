@@ -50,7 +50,8 @@ class Worker:
 
     async def work(self, ctx: StepContext) -> StepContext:
         """Has the instructions followed; returns the context in which the handler decides."""
-        reply = await ctx.ask(WORKER, self._prompt(ctx), key=KEY)
+        about = {"attempt": ctx.attempt, "feedback": ctx.feedback}
+        reply = await ctx.ask(WORKER, self._prompt(ctx), key=KEY, about=about)
         value, params = self._read(reply, ctx)
         return replace(
             ctx,

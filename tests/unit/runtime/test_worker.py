@@ -154,6 +154,7 @@ async def test_a_wrong_reply_is_sent_back_once_with_every_problem(
 
     assert result.status is Status.WAITING
     _, second = bench.agent.prompts
+    assert [each.about["attempt"] for each in bench.agent.requests] == [1, 2]
     assert all(problem in second for problem in problems)
     assert reply in second
     assert result.state == {}
@@ -260,5 +261,8 @@ async def test_a_limit_on_money_needs_a_worker_with_a_price() -> None:
 
     with pytest.raises(NotAllowed, match="price"):
         await bench.start(flow())
+    await bench.restart(agents={"claude": agent, "other": ScriptedAgent(["I saw a cat."])})
+    switched = await bench.engine.start(flow(), name="run", switch={ev.ANY_AGENT: "other"})
 
+    assert switched.state == {"look": "I saw a cat."}
     await bench.close()
