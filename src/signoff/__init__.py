@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from signoff.core.spend import Limits as Limits
     from signoff.core.spend import Spend as Spend
     from signoff.core.spend import Usage as Usage
-    from signoff.core.step import AgentRole as AgentRole
     from signoff.core.step import Condition as Condition
-    from signoff.core.step import Dispatch as Dispatch
     from signoff.core.step import Edge as Edge
     from signoff.core.step import Gate as Gate
     from signoff.core.step import GateOption as GateOption
     from signoff.core.step import StepDef as StepDef
-    from signoff.core.workflow import StepOutput as StepOutput
+    from signoff.core.step_output import StepOutput as StepOutput
     from signoff.core.workflow import Workflow as Workflow
     from signoff.errors import SignoffError as SignoffError
     from signoff.errors import StepFailed as StepFailed
+    from signoff.runtime.dispatch import AgentRole as AgentRole
+    from signoff.runtime.dispatch import Dispatch as Dispatch
     from signoff.runtime.result import RunResult as RunResult
 
 _HOMES = {
@@ -60,16 +60,10 @@ _HOMES = {
     "signoff.api": ("answer", "resume", "resume_async", "run", "run_async"),
     "signoff.runtime.result": ("RunResult",),
     # the graph
-    "signoff.core.workflow": ("StepOutput", "Workflow"),
-    "signoff.core.step": (
-        "AgentRole",
-        "Condition",
-        "Dispatch",
-        "Edge",
-        "Gate",
-        "GateOption",
-        "StepDef",
-    ),
+    "signoff.core.step_output": ("StepOutput",),
+    "signoff.core.workflow": ("Workflow",),
+    "signoff.core.step": ("Condition", "Edge", "Gate", "GateOption", "StepDef"),
+    "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
     "signoff.core.outcome": ("End", "Outcome", "Status"),
     "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant", "Param"),
     # inside a handler

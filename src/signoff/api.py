@@ -175,11 +175,15 @@ async def _engine(
     observers: Sequence[Observer],
 ) -> AsyncIterator[tuple[Engine, Project | None]]:
     """Opens the engine on a store, or on the project's database together with the project."""
+    from signoff.agents.kinds import DEFAULT_AGENT
+    from signoff.core.step import WORKER
     from signoff.runtime.engine import Engine
 
     observers = [*_log(), *observers]
     if store is not None:
-        async with Engine(store, agents=agents or {}, observers=observers) as engine:
+        own = dict(agents or {})
+        roles = {WORKER: DEFAULT_AGENT} if DEFAULT_AGENT in own else {}
+        async with Engine(store, agents=own, default_roles=roles, observers=observers) as engine:
             yield engine, None
     else:
         with _project(home, agents) as project:

@@ -389,3 +389,45 @@ def test_work_that_cannot_be_checked_now_is_stored_and_checked_later(book_run: B
     assert "your submission is kept" in broken.json["problem"]
     assert book_run.step == "review"
     assert book_run.words == [900, 0, 0]
+
+
+SKILL = """
+from typing import Annotated
+
+from signoff import Arg, Outcome, StepDef, Workflow
+
+
+def decide(ctx, confidence: Annotated[str, Arg(choices=("low", "high"))] = "low"):
+    return (Outcome.OK if confidence == "high" else Outcome.ITERATE), {}
+
+
+WORKFLOW = Workflow(
+    "look",
+    StepDef("collect", "Collect facts", ["List what is known."], next={Outcome.OK: "weigh"}),
+    StepDef("weigh", "Weigh them", ["Find what is missing."], decide,
+            {Outcome.OK: None, Outcome.ITERATE: "weigh"}),
+)
+"""
+
+
+def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> None:
+    """A coding agent follows the procedure, and can neither skip a step nor read ahead."""
+    book.write("look.py", SKILL)
+
+    first = book.call("run", "look.py", "--pull", "--name", "one").out
+    second = book.call("submit", "one", "--result", "Two cats.").out
+    refused = book.submit("--result", json.dumps({"result": "?", "confidence": "none"}))
+    third = book.submit("--result", json.dumps({"result": "A dog.", "confidence": "low"}))
+    done = book.submit("--result", json.dumps({"result": "Enough.", "confidence": "high"}))
+
+    assert "# Collect facts\n\nList what is known." in first
+    assert "--result TEXT" in first
+    assert "Weigh them" not in first
+    assert "# Weigh them\n\nFind what is missing." in second
+    assert "--result JSON" in second
+    assert refused.code == NOT_ACCEPTED
+    assert "'none' is not one of the choices" in refused.json["problem"]
+    assert (third.code, third.json["step"]) == (0, "weigh")
+    assert (done.code, done.json["status"]) == (0, "completed")
+    state = json.loads((book.folder / ".signoff/runs/one/state.json").read_text())
+    assert "Two cats." in json.dumps(state)

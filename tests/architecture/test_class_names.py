@@ -10,7 +10,7 @@ SHARED = {
     "Condition": {"signoff.contracts.model", "signoff.core.step"},
     "GateOption": {"signoff.contracts.model", "signoff.core.step"},
     "StepContext": {"signoff.contracts.context", "signoff.core.context"},
-    "StepOutput": {"signoff.contracts.model", "signoff.core.workflow"},
+    "StepOutput": {"signoff.contracts.model", "signoff.core.step_output"},
     # Public in both notations.
     "WorkflowStep": {"signoff.contracts.model", "signoff.flows.step"},
 }

@@ -237,3 +237,13 @@ def test_an_agent_can_be_switched_when_a_run_is_resumed() -> None:
     result = signoff.resume("one", WRITES, store=store, agents=agents, switch={"writer": "other"})
 
     assert result.state == {"text": "By another."}
+
+
+def test_the_default_agent_follows_instructions_without_any_settings() -> None:
+    """With a store of its own, a program has no settings that could name a worker."""
+    step = StepDef("look", "Look", ["Look around."], next={Outcome.OK: None})
+    agents = {"claude": ScriptedAgent(["Two cats."])}
+
+    result = signoff.run(Workflow("looks", step), store=MemoryStore(), agents=agents)
+
+    assert result.state == {"look": "Two cats."}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,12 @@ def compile_context(
         agent_names=sorted(known),
         check_only=check_only,
     )
+
+
+def default_agent(available: Collection[str]) -> str:
+    """Returns the agent for requests that name none; those that are configured are `available`."""
+    there = DEFAULT_AGENT in available or _is_installed(DEFAULT_AGENT)
+    return DEFAULT_AGENT if there else AUTO
 
 
 def stored_context(description: str, now: CompileContext) -> CompileContext:

@@ -59,6 +59,14 @@ class Project:
         keys = [each[name] for each in options for name in each if name.endswith("key_env")]
         return Secrets.of(os.environ, map(str, keys))
 
+    @property
+    def default_roles(self) -> Mapping[str, str]:
+        """Agents by role, for roles that neither the settings nor the workflow assign."""
+        from signoff.app.notations import default_agent
+        from signoff.core.step import WORKER
+
+        return {WORKER: default_agent([*self.settings.agents, *self.agents])}
+
     @asynccontextmanager
     async def engine(self, observers: Sequence[Observer] = ()) -> AsyncIterator[Engine]:
         """Gives an engine for this project; run directories are up to date when it exits."""
@@ -82,6 +90,7 @@ class Project:
             agent_limits=agent_limits(self.settings.agents),
             limits=self.settings.limits,
             roles=self.settings.roles,
+            default_roles=self.default_roles,
             pass_env=self.settings.pass_env,
             secrets=self.secrets,
         )

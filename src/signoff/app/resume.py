@@ -105,7 +105,7 @@ def _with_roles(
     """
     from signoff.app.agents import known_agents
 
-    roles = project.settings.roles
+    roles = {**project.default_roles, **project.settings.roles}
     known = {*known_agents(project.settings.agents), *project.agents, *roles, *brought}
     switches: dict[str, str] = {}
     for agent, to in switch.items():

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from signoff.app.discovery import NAME, DiscoveredWorkflow, Discovery, discover
+from signoff.app.discovery import discover
 from signoff.app.home import expected_home
 from signoff.app.notations import (
     compile_context,
@@ -26,6 +26,7 @@ from signoff.app.notations import (
 )
 from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
+from signoff.discovery import NAME, DiscoveredWorkflow, Discovery
 from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass

@@ -138,7 +138,8 @@ def _print_others(items: Sequence[WorkItem], out: Output) -> None:
 def _commands(item: WorkItem) -> list[str]:
     submit = f"signoff submit {shlex.quote(item.run)} --item {item.number}"
     bound = f"{submit} --digest {item.digest[:SHORT]}"
-    return [f"{bound} --result JSON", f"{bound} --failure WHY"]
+    form = "JSON" if item.schema or item.takes else "TEXT"
+    return [f"{bound} --result {form}", f"{bound} --failure WHY"]
 
 
 def _print_rest(status: RunStatus, out: Output) -> None:

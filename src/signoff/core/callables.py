@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin
 
 from signoff.core.args import Param, fit, read_params
 from signoff.core.code import EMPTY, function_of, resolve
-from signoff.core.step import Dispatch, StepDef
+from signoff.core.step import HandlerObject, StepDef
 from signoff.errors import Problem
 
 _NOT_BY_POSITION = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
@@ -21,7 +21,7 @@ HandlerProblem = tuple[str, str]
 
 def handler_problems(handler: Any) -> Iterator[HandlerProblem]:
     """Yields what is wrong with a step's handler."""
-    if handler is None or isinstance(handler, Dispatch):
+    if handler is None or isinstance(handler, HandlerObject):
         return
     if not callable(handler):
         what = f"handler is {handler!r:.80}"

@@ -114,7 +114,7 @@ class StepContext:
     step_id: str
     """The current step."""
     workflow_params: Mapping[str, Any] = field(default_factory=dict)
-    """What the run was started with; never changes."""
+    """What the run was started with; in a step with instructions, with what its worker reported."""
     step_state: Mapping[str, Any] = field(default_factory=dict)
     """The run's state so far, read-only; a handler returns its changes."""
     run: str = ""

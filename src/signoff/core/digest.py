@@ -114,7 +114,7 @@ def _describe_handler(handler: Any) -> Any:
         return None
     if callable(handler):
         return _code(handler)
-    return [str(handler.agent), handler.script, dict(handler.context_vars), handler.free_form]
+    return handler.describe()
 
 
 def _code(function: Callable[..., Any]) -> str:

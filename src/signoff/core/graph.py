@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.args import describe_param, param_to_json
 from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.outcome import End, Outcome
-from signoff.core.step import Dispatch, StepDef
+from signoff.core.step import HandlerObject, StepDef
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
@@ -126,8 +126,9 @@ def _arrows(workflow: Workflow, step: StepDef, ids: Mapping[str, str]) -> Iterat
 def _nodes(step: StepDef, node: str) -> Iterator[str]:
     lines = [label for label in (_label(step.id), _label(step.title)) if label]
     shape = ('("', '")') if step.handler is None else ('["', '"]')
-    if isinstance(step.handler, Dispatch):
-        lines.append(f"by {_label(str(step.handler.agent))}")
+    if step.agent:
+        lines.append(f"by {_label(step.agent)}")
+    if isinstance(step.handler, HandlerObject):
         shape = ('[["', '"]]')
     yield f"{node}{shape[0]}{'<br/>'.join(lines)}{shape[1]}"
     if step.gate is not None:
@@ -136,8 +137,8 @@ def _nodes(step: StepDef, node: str) -> Iterator[str]:
 
 def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
     """Yields what has to happen before a step is left."""
-    if isinstance(step.handler, Dispatch):
-        yield "by", _plain(str(step.handler.agent))
+    if step.agent:
+        yield "by", _plain(step.agent)
     for condition in step.preconditions:
         yield "needs", _plain(condition.name)
     for condition in step.postconditions:

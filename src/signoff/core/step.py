@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from enum import StrEnum
 from typing import Any, Literal
 
 from signoff.core.context import StepContext
@@ -17,32 +17,35 @@ HandlerFunction = Callable[..., Result | Awaitable[Result]]
 """`(ctx, **params) -> (Outcome, update)`, plain or async."""
 
 
-class AgentRole(StrEnum):
-    """The role of the sub-agent for a dispatched step."""
-
-    QUALITY_REVIEWER = "quality-reviewer"
-    DEVELOPER = "developer"
-    TECHNICAL_WRITER = "technical-writer"
-    EXPLORE = "explore"
-    GENERAL_PURPOSE = "general-purpose"
-    ARCHITECT = "architect"
+WORKER = "worker"
+"""The role of the agent that follows the instructions of a step."""
 
 
-@frozen_dataclass()
-class Dispatch:
-    """A handler that hands the step to a sub-agent instead of running Python."""
+class HandlerObject(ABC):
+    """A handler that hands its step to an agent; the engine asks it for the function to call.
 
-    agent: AgentRole | str
+    What an agent gets and how its reply becomes an outcome is up to the object, so a notation
+    can bring its own without a special case in the engine.
+    """
+
+    agent: str
     """A role, mapped to an agent by the settings, or an agent's name."""
-    script: str = ""
-    """The module that the prompt tells the sub-agent to run."""
-    context_vars: Mapping[str, Any] = field(default_factory=dict)
-    """Values for the sub-agent's prompt, by name."""
-    free_form: bool = False
-    """Whether the sub-agent's answer is taken as text instead of a verdict."""
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The outcomes that the agent's reply can lead to."""
+
+    @abstractmethod
+    def function(self, step: StepDef) -> HandlerFunction:
+        """Returns the function that does the work of a step; it takes only the context."""
+
+    @abstractmethod
+    def describe(self) -> Any:
+        """Returns everything that a run depends on as JSON, for the digest of the definition."""
 
 
-Handler = HandlerFunction | Dispatch | None
+Handler = HandlerFunction | HandlerObject | None
 
 
 @frozen_dataclass()
@@ -103,7 +106,7 @@ class StepDef:
     id: str
     title: str = ""
     actions: Sequence[str] = ()
-    """Instructions, for steps that a coding agent or a human performs."""
+    """Instructions. A worker, which is an agent or a human, gets them before the handler runs."""
     handler: Handler = None
     """A function, a `Dispatch`, or None for a step that only has instructions."""
     next: Mapping[Outcome, str | End | Edge | None] = field(default_factory=dict)
@@ -119,3 +122,15 @@ class StepDef:
     """Seconds one attempt may take."""
     limits: Limits = field(default_factory=Limits)
     """Limits for one visit of this step."""
+
+    @property
+    def agent(self) -> str:
+        """The agent or role that gets its instructions; empty if no agent is needed."""
+        if isinstance(self.handler, HandlerObject):
+            return str(self.handler.agent)
+        return WORKER if self.actions else ""
+
+    @property
+    def instructions(self) -> str:
+        """Its title and actions, as the agent gets them."""
+        return "\n\n".join([f"# {self.title or self.id}", *map(str, self.actions)])

@@ -18,7 +18,8 @@ from signoff.core.edges import EdgeTable, edge_table
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.step import StepDef
+from signoff.core.step import HandlerObject, StepDef
+from signoff.core.step_output import StepOutput, next_command
 from signoff.core.validation import problems_of
 from signoff.errors import (
     BadHandlerResult,
@@ -28,22 +29,9 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
-from signoff.light_dataclass import frozen_dataclass
 
 Prepare = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """`(parameters of the run) -> more parameters`."""
-
-
-@frozen_dataclass()
-class StepOutput:
-    """The result of evaluating one step by hand."""
-
-    step: str
-    title: str
-    actions: tuple[str, ...]
-    outcome: Outcome
-    state: dict[str, Any]
-    next: str | None
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -237,14 +225,32 @@ class Workflow:
         state: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> StepOutput:
-        """Evaluates one step by hand and returns what comes next; nothing is stored."""
-        step = self[step_id]
-        values = self.bind({**(params or {}), **more})
-        outcome, update = _evaluate(self, step, values, dict(state or {}))
-        edge = self.edges.find(step.id, outcome)
-        target = edge.to if edge is not None and edge.to in self.steps else None
-        after = {**(state or {}), **update}
-        return StepOutput(step.id, step.title, tuple(step.actions), outcome, after, target)
+        """Evaluates one step by hand and returns what comes next; nothing is stored.
+
+        What a sub-agent has to decide stays open: the output says what follows each outcome.
+        Parameters that only other steps require may be left out.
+        """
+        step, given = self[step_id], {**(params or {}), **more}
+        values = self._bind(self._params_at(step, given), given, ())
+        named = {name: values[name] for name in given if name in values}
+        before, handler = dict(state or {}), step.handler
+        actions = tuple(map(str, step.actions))
+        if isinstance(handler, HandlerObject):
+            commands = {each: next_command(self, step.id, each, named) for each in handler.outcomes}
+            return StepOutput(
+                step.id, step.title, actions, None, before, None, handler, None, commands
+            )
+        outcome, update = _evaluate(self, step, values, before)
+        after = {**before, **update}
+        follow = next_command(self, step.id, outcome, named)
+        target = follow.step if follow is not None else None
+        return StepOutput(step.id, step.title, actions, outcome, after, target, next_command=follow)
+
+    def _params_at(self, step: StepDef, given: Collection[str]) -> dict[str, Param]:
+        """Returns the parameters that count at one step: other steps require none of theirs."""
+        needed = {*self.params[step.id], *self.input_params, *given}
+        declared = self.declared_params.items()
+        return {name: param for name, param in declared if name in needed or not param.required}
 
 
 def _read_inputs(

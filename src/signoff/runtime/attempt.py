@@ -99,16 +99,11 @@ class Attempt:
         return fact
 
     async def _work(self) -> transitions.Fact:
-        if self._bound_handler.plain:
-            # An ordinary function can act on the outside world without an effect, so everything
-            # before it has to be durable first.
-            await self._journal.durable()
-            self.effects.may_block()
+        if self._bound_handler.worker is None:
+            await self._before_handler()
         try:
             ctx = self._context()
-            outcome, update = await self._in_time(
-                lambda timed: work(self._bound_handler, ctx, timed)
-            )
+            outcome, update = await self._in_time(lambda timed: self._perform(ctx, timed))
             self.effects.check_awaited("", self.step.id)
             self._inbox.close("")
             if REASON in update:
@@ -127,6 +122,23 @@ class Attempt:
         await self.effects.drain()
         await self._journal.step_durable()
         return transitions.Returned(outcome)
+
+    async def _perform(self, ctx: StepContext, timed: bool) -> tuple[Outcome, dict[str, Any]]:
+        """Has the step's instructions followed, if it has any, and calls its handler."""
+        worker = self._bound_handler.worker
+        if worker is None:
+            return await work(self._bound_handler, ctx, timed)
+        ctx = await worker.work(ctx)
+        await self._before_handler()
+        outcome, update = await work(self._bound_handler, ctx, timed)
+        return outcome, {self.step.id: ctx.step_state[self.step.id], **update}
+
+    async def _before_handler(self) -> None:
+        if self._bound_handler.plain:
+            # An ordinary function can act on the outside world without an effect, so everything
+            # before it has to be durable first.
+            await self._journal.durable()
+            self.effects.may_block()
 
     async def _check(self) -> transitions.Fact:
         context = replace(

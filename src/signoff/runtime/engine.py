@@ -67,6 +67,7 @@ class Engine:
         agent_limits: Mapping[str, AgentLimits] | None = None,
         limits: Limits | None = None,
         roles: Mapping[str, str] | None = None,
+        default_roles: Mapping[str, str] | None = None,
         backoff: Backoff | None = None,
         pass_env: Sequence[str] = (),
         secrets: Secrets | None = None,
@@ -86,6 +87,7 @@ class Engine:
             observers=tuple(observers),
             backoff=backoff or Backoff(),
             may_block=self._heartbeat.begin,
+            default_roles=default_roles or {},
         )
         self._writer = GroupWriter(store, self._clock)
         self._runners: dict[str, Runner] = {}
@@ -123,7 +125,7 @@ class Engine:
         _check_switch(services, switch or {})
         # The limits of the run go before those of the workflow, and these before the settings.
         effective = (limits or Limits()).over(workflow.limits).over(self._limits)
-        await check_prices(services.performers, workflow, effective)
+        await check_prices(services, workflow, effective, switch or {})
         values |= prepared_params(workflow, values, services.performers.secrets)
         self._heartbeat.start()
         new = NewRun(

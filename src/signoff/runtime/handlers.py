@@ -1,40 +1,24 @@
-"""Calls handlers and conditions, and turns their results and errors into facts.
-
-A step without a handler of its own can dispatch its work to a sub-agent: its handler then builds a
-prompt and parses the verdict strictly.
-"""
+"""Calls handlers and conditions, and turns their results and errors into facts."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.core.correction import enclosed_answer
-from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
-from signoff.core.step import Condition, Dispatch, StepDef
+from signoff.core.step import Condition, HandlerObject, StepDef
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import describe_error
-from signoff.errors import AgentBadOutput
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.from_thread import for_thread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
+from signoff.runtime.worker import Worker, worker_of
 
 Work = tuple[Outcome, dict[str, Any]]
-
-DISPATCH_KEY = "dispatch"
-
-VERDICT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"status": {"enum": ["pass", "fail"]}, "notes": {"type": "string"}},
-    "required": ["status", "notes"],
-    "additionalProperties": False,
-}
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -47,62 +31,21 @@ class BoundHandler:
     """The parameters it takes by name."""
     plain: bool
     """Whether it is an ordinary function, which can act without requesting effects."""
+    worker: Worker | None = None
+    """Who follows the step's instructions before the handler is called."""
 
 
 def bound_handler(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> BoundHandler:
     """Prepares a step's handler for a run with these parameters."""
     handler = step.handler
+    if isinstance(handler, HandlerObject):
+        return BoundHandler(step, handler.function(step), (), plain=False)
+    worker = worker_of(workflow, step)
     if handler is None:
-        return BoundHandler(step, _do_nothing, (), plain=False)
-    if isinstance(handler, Dispatch):
-        return BoundHandler(step, _dispatch(step, handler), (), plain=False)
+        return BoundHandler(step, _do_nothing, (), plain=False, worker=worker)
     # Reading a signature is slow, and a run without parameters has none to pass.
-    names = tuple(workflow.params[step.id]) if params else ()
-    return BoundHandler(step, handler, names, plain=not _is_async(handler))
-
-
-def _dispatch(step: StepDef, how: Dispatch) -> Callable[[StepContext], Awaitable[Work]]:
-    """Returns a handler that asks the sub-agent and maps its verdict to an outcome."""
-
-    async def handler(ctx: StepContext) -> Work:
-        role = str(how.agent)
-        schema = None if how.free_form else VERDICT_SCHEMA
-        reply = await ctx.ask(role, _prompt(step, how, ctx), key=DISPATCH_KEY, schema=schema)
-        if how.free_form:
-            return Outcome.OK, {step.id: reply.text}
-        verdict = _verdict(step.id, reply.value, reply.text)
-        outcome = Outcome.OK if verdict["status"] == "pass" else Outcome.FAIL
-        return outcome, {step.id: verdict}
-
-    return handler
-
-
-def _prompt(step: StepDef, how: Dispatch, ctx: StepContext) -> ProductPrompt:
-    parts = [f"# {step.title or step.id}", *map(str, step.actions)]
-    if how.script:
-        parts.append(f"Run this and follow what it prints: python3 -m {how.script}")
-    if how.context_vars:
-        parts.append("Context:\n" + json.dumps(dict(how.context_vars), indent=2))
-    if ctx.feedback:
-        if previous := ctx.previous_answers.get(DISPATCH_KEY):
-            parts.append(enclosed_answer(previous))
-        parts.append(f"Previous attempt failed: {ctx.feedback}")
-    if not how.free_form:
-        parts.append('Answer with one JSON object: {"status": "pass" or "fail", "notes": "..."}')
-    material = [step.title, [*map(str, step.actions)], how.script, dict(how.context_vars)]
-    return ProductPrompt("\n\n".join(parts), [*material, ctx.feedback])
-
-
-def _verdict(step: str, value: Any, text: str) -> dict[str, Any]:
-    """Parses a verdict; anything else is bad output and never a pass."""
-    if value is None:
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            raise AgentBadOutput(f"the answer to {step!r} is not JSON: {error}") from error
-    if not isinstance(value, dict) or value.get("status") not in ("pass", "fail"):
-        raise AgentBadOutput(f'the answer to {step!r} has no status "pass" or "fail"')
-    return {"status": value["status"], "notes": str(value.get("notes", ""))}
+    names = tuple(workflow.params[step.id]) if params or worker else ()
+    return BoundHandler(step, handler, names, plain=not _is_async(handler), worker=worker)
 
 
 async def _do_nothing(_ctx: StepContext) -> Work:

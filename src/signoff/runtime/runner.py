@@ -150,7 +150,7 @@ class Runner:
             self._effect_runner,
             self._inbox,
             bound.step.limits,
-            self._workflow.roles,
+            self._services.roles_of(self._workflow),
         )
         return Attempt(bound, self._journal, self._inbox, effects)
 

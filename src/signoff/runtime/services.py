@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from signoff.core.workflow import Workflow
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.performers import Performers
@@ -47,6 +48,12 @@ class EngineServices:
     backoff: Backoff
     may_block: Callable[[], None]
     """Called before user code that may block the event loop."""
+    default_roles: Mapping[str, str]
+    """Agents by role, for roles that neither the settings nor the workflow assign."""
+
+    def roles_of(self, workflow: Workflow) -> Mapping[str, str]:
+        """Returns the agents by role, for roles that the settings do not assign."""
+        return {**self.default_roles, **workflow.roles}
 
     def notify(self, notice: Notice) -> None:
         """Passes a notice to every observer, without known secrets; a failed one is ignored."""

@@ -19,15 +19,17 @@ expensive would stop with money left.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
+from signoff.core.events import ANY_AGENT
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits, Spend, Usage, reached
-from signoff.core.step import Dispatch
 from signoff.core.stop_reason import BudgetReached
 from signoff.core.workflow import Workflow
 from signoff.errors import NotAllowed
 from signoff.remedies import PassOption, Scope
 from signoff.runtime.performers import Performers
+from signoff.runtime.services import EngineServices
 from signoff.runtime.suspension import LimitReached
 
 _LIMIT_CALLS = PassOption("limit", "calls=NUMBER")
@@ -56,12 +58,18 @@ async def check_price(
         )
 
 
-async def check_prices(performers: Performers, workflow: Workflow, limits: Limits) -> None:
-    """Checks the agents of a workflow that are known in advance, before anything is spent."""
+async def check_prices(
+    services: EngineServices, workflow: Workflow, limits: Limits, switch: Mapping[str, str]
+) -> None:
+    """Checks the agents of a workflow that are known in advance, before anything is spent.
+
+    `switch` maps agents to those that answer in their place.
+    """
+    performers, roles = services.performers, services.roles_of(workflow)
     for step in workflow.steps.values():
-        if isinstance(step.handler, Dispatch):
-            role = str(step.handler.agent)
-            agent = role if performers.has_agent(role) else workflow.roles.get(role, role)
+        if step.agent:
+            role = switch.get(step.agent) or switch.get(ANY_AGENT, step.agent)
+            agent = role if performers.has_agent(role) else roles.get(role, role)
             await check_price(performers, limits, agent)
 
 

@@ -10,10 +10,11 @@ from signoff.core.context import StepContext
 from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits, Usage
-from signoff.core.step import Dispatch, StepDef
+from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadRequest, AgentTransient, NotAllowed
 from signoff.runtime.agent_limits import AgentLimits
+from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call, Capabilities, capabilities_of
 from signoff.runtime.result import RunResult

@@ -9,7 +9,13 @@ import pytest
 
 from signoff import plugins
 from signoff.app.home import Home
-from signoff.app.notations import compile_context, compile_path, notation_of, portable_options
+from signoff.app.notations import (
+    compile_context,
+    compile_path,
+    default_agent,
+    notation_of,
+    portable_options,
+)
 from signoff.app.project import Project
 from signoff.app.settings import AgentSettings, Settings
 from signoff.app.start import plan, start
@@ -257,6 +263,19 @@ def test_claude_is_the_default_if_it_is_installed(
 
     assert (bare.default_agent, bare.installed) == ("auto", ["codex"])
     assert (configured.default_agent, configured.installed) == ("claude", ["claude", "codex"])
+
+
+def test_the_default_agent_is_one_that_the_program_or_the_settings_bring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It follows the instructions of steps, whatever is on PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert default_agent(["writer"]) == "auto"
+    assert default_agent(["writer", "claude"]) == "claude"
+
+    executable(tmp_path / "claude")
+    assert default_agent([]) == "claude"
 
 
 def test_a_compiler_gets_the_agents_of_the_settings(home: Home) -> None:

@@ -28,6 +28,12 @@ PARKS = Workflow("parks", StepDef("only", handler=park, next={Outcome.OK: None})
 ASKS = Workflow("asks", StepDef("only", handler=ask, next={Outcome.OK: None}))
 """
 
+LOOKS = """
+from signoff import Outcome, StepDef, Workflow
+
+WORKFLOW = Workflow("looks", StepDef("look", "Look", ["Look around."], next={Outcome.OK: None}))
+"""
+
 WRITES = """
 from signoff import Outcome, StepDef, Workflow
 
@@ -173,6 +179,23 @@ async def test_switching_an_agent_switches_its_roles(project: Project) -> None:
     waiting = await resume(project, "one", switch={"claude": "manual"})
 
     assert waiting.status is Status.WAITING
+
+
+@pytest.mark.parametrize("switched", ["claude", "worker"])
+async def test_the_default_worker_can_be_switched_by_its_name_or_its_role(
+    project: Project, switched: str
+) -> None:
+    """No setting mentions the role, but its agent can be out of quota all the same."""
+    (project.home.root / "looks.py").write_text(LOOKS)
+    project.agents = {"claude": ScriptedAgent([AgentAuth("not logged in")])}
+    failed = await start(project, project.find("looks.py"), {}, name="one")
+    warnings: list[str] = []
+
+    waiting = await resume(project, "one", switch={switched: "manual"}, warn=warnings.append)
+
+    assert "not logged in" in failed.reason
+    assert waiting.status is Status.WAITING
+    assert warnings == []
 
 
 async def test_a_switch_of_an_unknown_agent_is_a_warning(project: Project) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.discovery import assigns_workflow, discover
+from signoff.app.discovery import discover
 from signoff.app.home import Home, init_home
 from signoff.app.targets import resolve
 from signoff.errors import InvalidWorkflow, UnknownName, UsageError
@@ -226,22 +226,6 @@ def test_discovery_runs_no_file_without_a_workflow(home: Home) -> None:
     discover(context_of(home))
 
     assert not (home.flows / "script.ran").exists()
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("WORKFLOW = 1", True),
-        ("WORKFLOW: object = 1", True),
-        ("WORKFLOW: object", False),
-        ("def f():\n    WORKFLOW = 1", False),
-        ("# WORKFLOW = 1", False),
-        ("print('WORKFLOW')", False),
-    ],
-)
-def test_only_an_assignment_at_the_top_of_a_module_counts(source: str, expected: bool) -> None:
-    """Anything else would import files without a workflow."""
-    assert assigns_workflow(source) is expected
 
 
 def test_all_files_that_cannot_be_imported_are_reported_together(home: Home) -> None:

@@ -6,8 +6,9 @@ from signoff.core import graph
 from signoff.core.args import Arg, Param
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
-from signoff.core.step import AgentRole, Condition, Dispatch, Edge, Gate, GateOption, StepDef
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
+from signoff.runtime.dispatch import AgentRole, Dispatch
 
 SHIP = Gate(
     "Ship it?",

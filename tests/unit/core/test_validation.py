@@ -8,9 +8,10 @@ import pytest
 from signoff.core.args import Arg
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
-from signoff.core.step import Condition, Dispatch, Edge, Gate, GateOption, StepDef
+from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem
+from signoff.runtime.dispatch import Dispatch
 
 if TYPE_CHECKING:
     from decimal import Decimal as ForCheckersOnly

@@ -9,8 +9,9 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.step import Dispatch, Edge, Gate, GateOption, StepDef
-from signoff.core.workflow import StepOutput, Workflow, checked_result
+from signoff.core.step import Edge, Gate, GateOption, StepDef
+from signoff.core.step_output import NextCommand, StepOutput
+from signoff.core.workflow import Workflow, checked_result
 from signoff.errors import (
     BadHandlerResult,
     InvalidParams,
@@ -18,6 +19,7 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+from signoff.runtime.dispatch import Dispatch
 
 Result = tuple[Outcome, dict[str, Any]]
 
@@ -182,6 +184,7 @@ def test_one_step_can_be_evaluated_by_hand() -> None:
         outcome=Outcome.OK,
         state={"topic": "tea", "n": 1, "plan": "full tea"},
         next="do",
+        next_command=NextCommand("flow", "do", 2),
     )
 
 

@@ -12,7 +12,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
+from signoff.core.step import Handler, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
@@ -138,7 +138,7 @@ def only(found: Sequence[Any]) -> Any:
     return one
 
 
-def one_step(handler: Callable[..., Any] | None, **more: Any) -> Workflow:
+def one_step(handler: Handler, **more: Any) -> Workflow:
     """Returns a workflow of a single step called `work`."""
     defaults: dict[str, Any] = {"next": {Outcome.OK: None}}
     return Workflow("flow", StepDef("work", handler=handler, **{**defaults, **more}))

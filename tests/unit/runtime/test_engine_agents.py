@@ -8,9 +8,10 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
 from signoff.core.spend import Limits
-from signoff.core.step import Dispatch, StepDef
+from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import NotAllowed, UnknownName
+from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import EngineFixture

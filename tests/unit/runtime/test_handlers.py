@@ -6,7 +6,8 @@ import pytest
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
-from signoff.core.step import Condition, StepDef
+from signoff.core.requests import Question
+from signoff.core.step import Condition, HandlerFunction, HandlerObject, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.handlers import awaited, bound_handler, broken_conditions
 from signoff.runtime.suspension import WaitingForAnswer
@@ -180,3 +181,49 @@ async def test_a_false_condition_without_an_error_text_is_not_met() -> None:
     never = Condition("never", lambda _ctx: False, "")
 
     assert await broken_conditions([never], StepContext.__new__(StepContext)) == "never is not met"
+
+
+class Relay(HandlerObject):
+    """Asks an agent, and a human if the reply is a question, as a notation may do it."""
+
+    agent = "claude"
+    outcomes = (OK,)
+
+    def function(self, step: StepDef) -> HandlerFunction:
+        async def handler(ctx: StepContext) -> Work:
+            reply = await ctx.ask(self.agent, step.instructions, key="relay")
+            while reply.text.endswith("?"):
+                answer = await ctx.wait(Question(reply.text))
+                reply = await ctx.ask(self.agent, f"{step.title}: {answer.value}", key="relay")
+            return OK, {step.id: reply.text}
+
+        return handler
+
+    def describe(self) -> Any:
+        return ["relay", self.agent]
+
+
+async def test_a_handler_object_supplies_the_function_that_is_called(bench: EngineFixture) -> None:
+    """A notation relays questions without a special case in the engine, and pays once for each."""
+    bench.agent.on("# Paint", "Which color?").on("Paint: red", "Painted.")
+    flow = one_step(Relay(), title="Paint")
+
+    waiting = await bench.start(flow)
+    still_waiting = await bench.resume(flow)
+    bench.answer("red")
+    ended = await bench.resume(flow)
+
+    assert (waiting.status, still_waiting.status) == (Status.WAITING, Status.WAITING)
+    assert ended.state == {"work": "Painted."}
+    assert len(bench.agent.prompts) == 2
+
+
+def test_the_description_of_a_handler_object_is_part_of_the_digest() -> None:
+    """A run must not continue with another agent or another question than it was started with."""
+
+    class Other(Relay):
+        def describe(self) -> Any:
+            return ["relay", "other"]
+
+    assert one_step(Relay()).digest == one_step(Relay()).digest
+    assert one_step(Relay()).digest != one_step(Other()).digest

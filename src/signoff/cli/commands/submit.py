@@ -24,7 +24,8 @@ from signoff.cli.output import Output
 
 @click.command(cls=CliCommand)
 @run_argument
-@click.option("--result", metavar="JSON", help="The result; - reads it from stdin.")
+@click.option("--result", metavar="RESULT",
+              help="The result, JSON or text; - reads it from stdin.")  # fmt: skip
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Read the result from a file.")  # fmt: skip
 @click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")

@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import Outcome, Status
-from signoff.core.step import AgentRole, Dispatch, StepDef
+from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
+from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.testing import ScriptedAgent
 from tests.unit.runtime.engine_fixture import EngineFixture
 

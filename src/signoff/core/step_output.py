@@ -1,0 +1,94 @@
+"""What evaluating one step by hand returns, with the next step and its parameters as data.
+
+Nothing here is a command: a surface turns a `NextCommand` into whatever its users type or click.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.args import Param
+from signoff.core.outcome import Outcome
+from signoff.core.step import HandlerObject
+from signoff.light_dataclass import frozen_dataclass
+
+if TYPE_CHECKING:
+    from signoff.core.workflow import Workflow
+
+
+@frozen_dataclass()
+class NextCommand:
+    """The step to evaluate next, and what to evaluate it with."""
+
+    workflow: str
+    step: str
+    number: int
+    """The step's place in the order of the steps, from 1."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters that were given and that the step, or one after it, takes."""
+    open: Mapping[str, Param] = field(default_factory=dict)
+    """Parameters whose values are still to be filled in."""
+
+
+@frozen_dataclass()
+class StepOutput:
+    """The result of evaluating one step by hand."""
+
+    step: str
+    title: str
+    actions: tuple[str, ...]
+    outcome: Outcome | None
+    """None if a sub-agent decides it."""
+    state: dict[str, Any]
+    next: str | None
+    """The next step; None at the end, or if a sub-agent decides."""
+    dispatch: HandlerObject | None = None
+    """What to hand to a sub-agent, if the step is dispatched to one."""
+    next_command: NextCommand | None = None
+    """How to evaluate the next step; None where `next` is."""
+    next_commands: Mapping[Outcome, NextCommand | None] = field(default_factory=dict)
+    """For a dispatched step, how to go on after each outcome; None where the run would end."""
+
+
+def next_command(
+    workflow: Workflow, step: str, outcome: Outcome, given: Mapping[str, Any]
+) -> NextCommand | None:
+    """Returns how to go on after an outcome; None at the end. `given` are the parameters so far."""
+    edge = workflow.edges.find(step, outcome)
+    if edge is None or edge.to not in workflow.steps:
+        return None
+    target = str(edge.to)
+    own = workflow.params[target]
+    # Before a step is repeated, its work is done again, which may change what it is called with.
+    again = target == step
+    taken = _taken_from(workflow, target)
+    return NextCommand(
+        workflow.name,
+        target,
+        [*workflow.steps].index(target) + 1,
+        MappingProxyType({n: v for n, v in given.items() if taken(n) and not (again and n in own)}),
+        MappingProxyType(
+            {n: each for n, each in own.items() if again or (each.required and n not in given)}
+        ),
+    )
+
+
+def _taken_from(workflow: Workflow, step: str) -> Callable[[str], bool]:
+    """Returns a function that tells whether a step, or one after it, may use a parameter."""
+    declared = {name for each in _reachable(workflow, step) for name in workflow.params[each]}
+    anywhere = {name for own in workflow.params.values() for name in own}
+    # Handlers read any other parameter from their context, so every step may use it.
+    return lambda name: name in declared or name not in anywhere or name in workflow.input_params
+
+
+def _reachable(workflow: Workflow, start: str) -> set[str]:
+    found, remaining = {start}, [start]
+    while remaining:
+        targets = {str(edge.to) for edge in workflow.edges.from_step(remaining.pop())}
+        fresh = (targets & workflow.steps.keys()) - found
+        found |= fresh
+        remaining.extend(fresh)
+    return found

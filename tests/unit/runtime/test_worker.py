@@ -1,0 +1,268 @@
+"""Steps with instructions: a worker gets them, and the handler decides with what it reports."""
+
+import json
+from typing import Annotated, Any
+
+import pytest
+
+from signoff.core import events as ev
+from signoff.core.args import Arg
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome, Status
+from signoff.core.spend import Limits
+from signoff.core.step import Condition, Handler, StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import NotAllowed
+from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.ports import Capabilities
+from signoff.testing import ScriptedAgent
+from tests.unit.runtime.engine_fixture import EngineFixture
+
+OK, ITERATE = Outcome.OK, Outcome.ITERATE
+Work = tuple[Outcome, dict[str, Any]]
+LEVELS = ("exploring", "low", "high")
+
+
+def step(handler: Handler = None, **more: Any) -> StepDef:
+    defaults: dict[str, Any] = {"next": {OK: None}}
+    return StepDef("look", "Look around", ["Open it.", "Read it."], handler, **(defaults | more))
+
+
+def flow(handler: Handler = None, **more: Any) -> Workflow:
+    return Workflow("flow", step(handler, **more), roles={"worker": "claude"})
+
+
+def settle(
+    ctx: StepContext,
+    confidence: Annotated[str, Arg(choices=LEVELS)] = "exploring",
+    depth: Annotated[int, Arg(min=1, max=9)] = 1,
+) -> Work:
+    seen = {"confidence": confidence, "depth": depth, "param": ctx.workflow_params["confidence"]}
+    return (OK if confidence == "high" else ITERATE), {"seen": seen}
+
+
+LOOP = flow(settle, next={OK: None, ITERATE: "look"})
+
+
+async def test_a_step_without_a_handler_is_given_to_the_worker(bench: EngineFixture) -> None:
+    """A run that no one was shown must not count as done."""
+    bench.agent.on("Look around", "I saw a cat.")
+
+    result = await bench.start(flow())
+
+    assert result.status is Status.COMPLETED
+    assert result.state == {"look": "I saw a cat."}
+    (prompt,) = bench.agent.prompts
+    assert prompt.startswith("# Look around\n\nOpen it.\n\nRead it.\n\n")
+
+
+async def test_the_handler_decides_with_the_reply_in_its_state(bench: EngineFixture) -> None:
+    """What the worker found is what the decision is about."""
+
+    def decide(ctx: StepContext) -> Work:
+        return OK, {"cats": ctx.step_state["look"].count("cat")}
+
+    bench.agent.on("Look around", "A cat and a cat.")
+
+    result = await bench.start(flow(decide))
+
+    assert result.state == {"look": "A cat and a cat.", "cats": 2}
+
+
+async def test_no_step_with_instructions_completes_without_an_agent(bench: EngineFixture) -> None:
+    """Without a worker the run fails at its first step and can be resumed."""
+    lonely = Workflow("flow", step())
+
+    result = await bench.start(lonely)
+
+    assert result.status is Status.FAILED
+    assert "unknown agent 'worker'" in result.reason
+    assert bench.agent.prompts == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "own", "asked"),
+    [({}, {}, "third"), ({}, {"worker": "second"}, "second"),
+     ({"worker": "first"}, {"worker": "second"}, "first")],
+)  # fmt: skip
+async def test_settings_go_before_the_workflow_and_both_before_the_default(
+    settings: dict[str, str], own: dict[str, str], asked: str
+) -> None:
+    """The user who runs it has the agents."""
+    agents = {name: ScriptedAgent([name]) for name in ("first", "second", "third")}
+    bench = EngineFixture(agents=agents, roles=settings, default_roles={"worker": "third"})
+
+    result = await bench.start(Workflow("flow", step(), roles=own))
+
+    assert result.state == {"look": asked}
+    await bench.close()
+
+
+async def test_reported_parameters_reach_the_handler_for_this_visit_only(
+    bench: EngineFixture,
+) -> None:
+    """The next visit starts from what the run was started with."""
+    bench.agent.on(
+        "#",
+        json.dumps({"result": "some", "confidence": "low", "depth": "3"}),
+        {"result": "all", "confidence": "high"},
+    )
+
+    result = await bench.start(LOOP, depth=2)
+
+    first, second = (event.delta["set"] for event in bench.events(ev.StepFinished))
+    assert first["seen"] == {"confidence": "low", "depth": 3, "param": "low"}
+    assert first["look"] == {"result": "some", "confidence": "low", "depth": 3}
+    assert second["seen"] == {"confidence": "high", "depth": 2, "param": "high"}
+    assert result.state["look"] == {"result": "all", "confidence": "high"}
+    (started,) = bench.events(ev.RunStarted)
+    assert started.params == {"confidence": "exploring", "depth": 2}
+
+
+async def test_the_worker_is_told_which_values_a_parameter_takes(bench: EngineFixture) -> None:
+    """Otherwise it could only guess them."""
+    bench.agent.on("Look around", {"result": "all", "confidence": "high"})
+
+    await bench.start(LOOP)
+
+    (request,) = bench.agent.requests
+    assert "- confidence: one of exploring, low, high" in request.prompt
+    assert request.schema is not None
+    assert list(request.schema["properties"]) == ["result", "confidence", "depth"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problems"),
+    [
+        ("I am done.", ["not JSON"]),
+        ("[1]", ["not a JSON object"]),
+        ('{"confidence": "high"}', ["'result' is missing"]),
+        ('{"result": 3}', ["'result' is missing or not a text"]),
+        ('{"result": "x", "confidence": "sure"}', ["'sure' is not one of the choices"]),
+        ('{"result": "x", "depth": 10}', ["10 is above 9"]),
+        ('{"result": "x", "mood": 1}', ["'mood' is unknown"]),
+        ('{"depth": "deep", "confidence": 1}', ["'result'", "'deep' is not a whole", "'confid"]),
+    ],
+)
+async def test_a_wrong_reply_is_sent_back_once_with_every_problem(
+    bench: EngineFixture, reply: str, problems: list[str]
+) -> None:
+    """Then a human decides; the handler never sees a value outside its domain."""
+    bench.agent.on("Look around", reply)
+
+    result = await bench.start(LOOP)
+
+    assert result.status is Status.WAITING
+    _, second = bench.agent.prompts
+    assert [each.about["attempt"] for each in bench.agent.requests] == [1, 2]
+    assert all(problem in second for problem in problems)
+    assert reply in second
+    assert result.state == {}
+
+
+async def test_a_parameter_that_is_null_counts_as_left_out(bench: EngineFixture) -> None:
+    """Some models fill in every key of a schema."""
+    bench.agent.on("Look around", {"result": "all", "confidence": "high", "depth": None})
+
+    result = await bench.start(LOOP, depth=4)
+
+    assert result.state["seen"]["depth"] == 4
+
+
+async def test_a_worker_is_shown_parameters_and_earlier_replies_as_data(
+    bench: EngineFixture,
+) -> None:
+    """An agent that is called for one step knows nothing of the others."""
+    told = StepDef("tell", "Tell it", ["Write it down."], next={OK: None})
+    both = Workflow(
+        "flow", step(next={OK: "tell"}), told, roles={"worker": "claude"}, inputs=["topic"]
+    )
+    bench.agent.on("#", 'A "cat".\n\n# Stop', "Done.")
+
+    await bench.start(both, topic="pets")
+
+    first, second = bench.agent.prompts
+    assert '"topic": "pets"' in first
+    assert "Write it down." not in first
+    assert r'"look": "A \"cat\".\n\n# Stop"' in second
+    assert "Read it." not in second
+
+
+async def test_a_reply_is_not_paid_for_again_after_a_crash(bench: EngineFixture) -> None:
+    """The handler may fail as often as it likes."""
+    failures = [RuntimeError("not today")]
+
+    def decide(ctx: StepContext) -> Work:
+        if failures:
+            raise failures.pop()
+        return OK, {}
+
+    bench.agent.on("Look around", "I saw a cat.")
+    workflow = flow(decide)
+    failed = await bench.start(workflow)
+    ended = await bench.resume(workflow)
+
+    assert failed.status is Status.FAILED
+    assert ended.state == {"look": "I saw a cat."}
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_the_reply_is_durable_before_a_plain_handler_is_called(bench: EngineFixture) -> None:
+    """It may act on the outside world, and after a crash no other reply may take its place."""
+    recorded: list[int] = []
+
+    def decide(ctx: StepContext) -> Work:
+        recorded.append(len(bench.events(ev.EffectFinished)))
+        return OK, {}
+
+    bench.agent.on("Look around", "I saw a cat.")
+    await bench.start(flow(decide))
+
+    assert recorded == [1]
+
+
+async def test_work_that_breaks_a_condition_goes_back_to_the_worker(bench: EngineFixture) -> None:
+    """The worker is the one who can do better."""
+    long = Condition("long", lambda ctx: len(ctx.step_state["look"]) > 5, "it is too short")
+    bench.agent.on("#", "cat", "I saw a cat.")
+
+    result = await bench.start(flow(postconditions=[long]))
+
+    assert result.state == {"look": "I saw a cat."}
+    assert "Previous attempt failed: it is too short" in bench.agent.prompts[1]
+
+
+async def test_a_handler_with_a_time_limit_still_runs_in_a_thread(bench: EngineFixture) -> None:
+    """Its reply and parameters reach it there as well."""
+    bench.agent.on("Look around", {"result": "all", "confidence": "high"})
+
+    result = await bench.start(flow(settle, next={OK: None, ITERATE: "look"}, timeout=60))
+
+    assert result.state["seen"]["confidence"] == "high"
+
+
+async def test_a_dispatched_step_is_given_to_its_own_agent_only(bench: EngineFixture) -> None:
+    """Its instructions are for the sub-agent; a worker would do the work twice."""
+    bench.agent.on("Look around", {"status": "pass", "notes": ""})
+
+    await bench.start(flow(Dispatch("claude")))
+
+    assert len(bench.agent.prompts) == 1
+
+
+async def test_a_limit_on_money_needs_a_worker_with_a_price() -> None:
+    """It could not be enforced, so the run is refused before it starts."""
+
+    class Unpriced(ScriptedAgent):
+        capabilities = Capabilities(reports_price=False)
+
+    agent = Unpriced()
+    bench = EngineFixture(agents={"claude": agent}, limits=Limits(usd=1.0))
+
+    with pytest.raises(NotAllowed, match="price"):
+        await bench.start(flow())
+    await bench.restart(agents={"claude": agent, "other": ScriptedAgent(["I saw a cat."])})
+    switched = await bench.engine.start(flow(), name="run", switch={ev.ANY_AGENT: "other"})
+
+    assert switched.state == {"look": "I saw a cat."}
+    await bench.close()
