@@ -382,3 +382,13 @@ def test_the_provider_that_is_validated_is_the_one_that_responds(tmp_path: Path)
     session.start()
 
     assert session.text("iteration-1/planning-response.md") == "ready: True"
+
+
+@pytest.mark.parametrize("name", ["jpa-mt", "python-module"])
+def test_an_upgrade_of_a_shipped_profile_leaves_sessions_under_way_alone(
+    tmp_path: Path, name: str
+) -> None:
+    """Their users cannot undo the change, and did not make it."""
+    workflow = resolve(name, CompileContext(root=tmp_path))
+
+    assert workflow.source["code"] == ""
