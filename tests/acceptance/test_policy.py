@@ -149,6 +149,7 @@ def test_explain_shows_that_a_refuted_finding_blocks_nothing(flow_project: FlowP
     )
     done = flow_project.run()
     assert done.code == 0, done.err
+    assert "clear-001 was not confirmed by codex: It is right." in done.err
 
     plain = flow_project.call("policy", "explain", "one", "clear-001")
     report = flow_project.call("policy", "explain", "one", "clear-001", "--json").json

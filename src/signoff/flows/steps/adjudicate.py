@@ -39,7 +39,7 @@ from signoff.flows.steps.updates import (
     ask_for_guidance,
     decided_by_human,
     keep_answer,
-    keep_warnings,
+    report_warnings,
     with_best,
     with_round,
 )
@@ -107,7 +107,7 @@ class AdjudicateHandler(FlowHandler):
                 "findings": ledger.to_json(),
                 "rounds": with_round(state, ledger, ctx.iteration),
                 **self.record(agent=self.agent),
-                **keep_warnings(ctx, [*_worth_knowing(judged), *warnings]),
+                **report_warnings(ctx, [*_worth_knowing(judged), *warnings]),
             },
         )
         # A version is ranked after the verdict, so dismissed findings do not count against it.

@@ -18,7 +18,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, reading_key, stored
 from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.critic import CONSTRAINTS, CRITIQUES, CriticHandler
-from signoff.flows.steps.updates import critique_warnings, keep_warnings, with_round
+from signoff.flows.steps.updates import critique_warnings, report_warnings, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
@@ -222,7 +222,7 @@ class Reading:
             # introduced by a fix, the others were overlooked.
             "read": {"artifact": state.artifact, "before": before},
             "readings": {**state.readings, **readings},
-            **keep_warnings(ctx, critique_warnings(critiques)),
+            **report_warnings(ctx, critique_warnings(critiques)),
             **_answers(results),
         }
         return update, critiques

@@ -22,7 +22,7 @@ from signoff.flows.state import NOTHING_REVIEWED, FlowState
 from signoff.flows.step import WorkflowStep
 from signoff.flows.steps.generate import author_prompt, checked_artifact
 from signoff.flows.steps.handler import FlowHandler, StepResult
-from signoff.flows.steps.updates import keep_answer, keep_warnings
+from signoff.flows.steps.updates import keep_answer, report_warnings
 from signoff.flows.steps.work_order import (
     approved_sections,
     bill_of,
@@ -81,9 +81,7 @@ class RefineHandler(FlowHandler):
         if not problem and not bill.strip() and not applied.applied:
             problem = "changed nothing: the work order leaves nothing to do"
         warnings = [*_skipped(applied), *([f"the refinement {problem}"] if problem else [])]
-        for warning in warnings:
-            ctx.progress(warning)
-        update |= keep_warnings(ctx, warnings)
+        update |= report_warnings(ctx, warnings)
         if self.step.loop_to is not None:
             update |= NOTHING_REVIEWED
         return Outcome.OK, update

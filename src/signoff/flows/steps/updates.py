@@ -67,6 +67,14 @@ def keep_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
     return {"remarks": Append(entries)} if entries else {}
 
 
+def report_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
+    """Shows warnings while the run is under way; returns the update that stores them."""
+    found = list(texts)
+    for text in found:
+        ctx.progress(shortened(text))
+    return keep_warnings(ctx, found)
+
+
 def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
     """Returns the engine's notes about critiques, each with its constraint and reviewer."""
     return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
