@@ -97,11 +97,13 @@ def _session(
         step_id(phase, stage): _rules(section, phase, stage, context)
         for phase, stage in map(position_of, STAGES)
     }
-    used = {*providers.values(), *(rule.approver for rule in rules.values())}
+    standards = [section.standards_provider] if section.standards_provider else []
+    used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards}
     if not used <= {
         *context.agents,
         *AIProviderFactory.registered(),
         *ApprovalProviderFactory.keys(),
+        *StandardsProviderFactory.keys(),
     }:
         # Another profile may register what the settings of the project name for all of them.
         load_profiles(context)

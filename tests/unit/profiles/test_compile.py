@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from signoff.agents.base import KnownAgent
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import Edge
 from signoff.errors import ConfigError, InvalidParams, InvalidWorkflow, ProviderError, SignoffError
@@ -18,9 +19,11 @@ from signoff.profiles import (
     WorkflowPhase,
 )
 from signoff.profiles.compile import resolve
+from signoff.profiles.library.python_module.profile import CONTEXT_SCHEMA
 from signoff.profiles.profile_calls import ProfileError
-from signoff.profiles.session import step_id
+from signoff.profiles.session import STANDARDS_PARAM, step_id
 from signoff.profiles.transitions import SessionCommand
+from tests.unit.profiles.local_profiles import profile_source
 from tests.unit.profiles.session_fixture import (
     PROFILE,
     ProbeProfile,
@@ -34,6 +37,18 @@ AUTOMATIC: dict[str, Any] = {
     "providers": {"default": "claude"},
     "approval": {"default_approver": "skip"},
 }
+
+HOUSE_RULES = """
+from signoff.profiles import StandardsProvider, StandardsProviderFactory
+
+
+class HouseRules(StandardsProvider):
+    def validate(self):
+        pass
+
+    def create_bundle(self, context, connection_timeout=None, response_timeout=None):
+        return "Be brief."
+"""
 
 
 def test_the_graph_has_exactly_the_edges_of_the_table(tmp_path: Path) -> None:
@@ -311,6 +326,34 @@ def test_the_standards_are_read_once(tmp_path: Path) -> None:
     assert session.text("standards-bundle.md") == "rules, version 1\n"
     assert session.text("iteration-1/review-prompt.md") == "rules, version 1\n"
     assert "standards_bundle" not in state.context
+
+
+def test_another_profile_may_register_the_standards_provider_of_the_settings(
+    tmp_path: Path,
+) -> None:
+    """A team's own standards apply to shipped profiles too."""
+    folder = tmp_path / ".signoff" / "profiles"
+    folder.mkdir(parents=True)
+    register = "StandardsProviderFactory.register('house-rules', HouseRules)"
+    (folder / "house.py").write_text(profile_source(first=HOUSE_RULES, tail=register))
+    context = CompileContext(
+        root=tmp_path,
+        home=tmp_path / ".signoff",
+        agents={"manual": KnownAgent("manual")},
+        settings={"profiles": {"standards_provider": "house-rules"}},
+    )
+
+    workflow = resolve("python-module", context)
+
+    assert workflow.prepare is not None
+    params = workflow.prepare(
+        {
+            **{name: field.get("default") for name, field in CONTEXT_SCHEMA.items()},
+            "module": "greet",
+            "description": "Greets.",
+        }
+    )
+    assert params[STANDARDS_PARAM] == "Be brief."
 
 
 def test_no_standards_give_an_empty_file(tmp_path: Path) -> None:
