@@ -221,7 +221,8 @@ def test_an_approval_after_a_resume_replaces_what_an_earlier_end_left(
     flow_project: FlowProject,
 ) -> None:
     """An older version must not look like the result, nor an approval like a failure."""
-    prepare(flow_project, STEPS, critics_pass(contains=FINAL))
+    misspelled = critic_finds("clear", issue(evidence="see"))
+    prepare(flow_project, STEPS, critics_pass(contains=FINAL), misspelled)
     stopped = flow_project.run("--limit", "calls=3")
     left = {name for name in flow_project.names if name.startswith("final/")}
 

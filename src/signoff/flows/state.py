@@ -13,7 +13,8 @@ from signoff.core.delta import Append
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.critique import Critique
-from signoff.review.findings import Ledger, version_digest
+from signoff.review.findings import Ledger
+from signoff.review.ledger_update import version_digest
 
 if TYPE_CHECKING:
     from signoff.flows.step import Scope

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Finding
-from signoff.review.findings import Ledger, is_unchanged, version_digest
+from signoff.review.findings import Ledger
+from signoff.review.ledger_update import is_unchanged, version_digest
 from signoff.review.severity import Severity
 
 

@@ -75,7 +75,7 @@ def compress_constraints(constraints: Sequence[Constraint]) -> str:
     if not constraints:
         return ""
     parts = [
-        f"## {c.id.upper()} (Priority {c.priority})\n\n{c.summary.strip()}".rstrip()
+        f"## {c.id} (priority {c.priority})\n\n{c.summary.strip()}".rstrip()
         for c in sorted(constraints, key=lambda c: c.priority)
     ]
     return "# Constraints\n\n" + "\n\n".join(parts) + "\n"

@@ -62,7 +62,7 @@ class CritiqueIssue(Record):
     finding_id: str = ""
     """The id of the finding, which stays the same across rounds; set by the engine."""
     label: str = ""
-    """new, persisting, regressed or introduced; set by the engine."""
+    """new, persisting, regressed, introduced, ignored or dismissed; set by the engine."""
     behavior: str = ""
     """What it does to the review; set by the engine."""
     unverified: bool = False

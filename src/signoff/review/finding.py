@@ -40,6 +40,8 @@ class Label(StrEnum):
     """It was fixed before, and is back."""
     INTRODUCED = "introduced"
     """It is new, and about words that the last change added."""
+    UNREPORTED = "unreported"
+    """It was not reported again, although its passage has not changed: it is still open."""
     FIXED = "fixed"
 
 
@@ -49,7 +51,7 @@ class FindingStatus(StrEnum):
     OPEN = "open"
     FIXED = "fixed"
     DISMISSED = "dismissed"
-    """The judge decided not to fix it."""
+    """The judge or a human decided not to fix it."""
     IGNORED = "ignored"
     """Not shown to the judge: see `is_set_aside`."""
 
@@ -87,8 +89,10 @@ class Finding(Record):
     """What a human decided about it; it holds as long as its passage does not change."""
     suggested_fix: str = ""
     """What its critic suggests."""
+    edited: bool = False
+    """Whether a refinement edited its passage since it was last reported."""
 
-    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix"})
+    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix", "edited"})
 
     @property
     def omission(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -58,6 +58,12 @@ def tie_hunks(
     if len(all_changes) > MOST_HUNKS:
         hunks.append({"diff": f"({len(all_changes) - MOST_HUNKS} more changes)", "issue": None})
     return hunks
+
+
+def answered_by(hunks: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Returns the findings that some hunk addresses."""
+    issues = [(hunk["issue"], *hunk.get("also", ())) for hunk in hunks]
+    return {each for some in issues for each in some if each}
 
 
 def word_change_pct(before: str, after: str) -> float:

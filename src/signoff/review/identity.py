@@ -19,6 +19,8 @@ from signoff.review.typography import find_words
 
 SIMILAR = 85.0
 """How similar two quotes must be, in percent, for one to be the other reworded."""
+MISQUOTED = 60.0
+"""How similar a quote that is not in the artifact must be: it cannot mean another passage."""
 SAME_CLAIM = 50.0
 """How similar the words of two claims about one passage must be; critics vary them each time."""
 MOST_COMPARED = 1_000
@@ -57,6 +59,7 @@ class _Candidate:
     subject: str
     text: str
     quoted: bool
+    misquoted: bool = False
 
     @classmethod
     def from_finding(cls, finding: Finding) -> _Candidate:
@@ -73,7 +76,7 @@ class _Candidate:
         quoted = not quotes_nothing(issue.evidence)
         # A location ("Introduction") and a quote can be the same text, so the id tells them apart.
         id_ = _short_digest(constraint, rule, "quote" if quoted else "omission", about(exact=True))
-        return cls(id_, constraint, rule, about(), text, quoted)
+        return cls(id_, constraint, rule, about(), text, quoted, issue.unverified)
 
     @property
     def group(self) -> tuple[str, str, bool]:
@@ -197,7 +200,9 @@ class _Register:
         """Returns score and index of the finding most similar to an issue; empty on a tie."""
         similar = [
             (score, index)
-            for score, index in _find_similar(issue.compared, texts)
+            for score, index in _find_similar(
+                issue.compared, texts, MISQUOTED if issue.quoted and issue.misquoted else SIMILAR
+            )
             # If both passages are in the text now, neither is the other one reworded.
             if not (issue.quoted and self._passages.distinct(free[index].subject, issue.subject))
         ]
@@ -224,13 +229,13 @@ def _closest_text(issue: _Candidate, candidates: Sequence[_Candidate]) -> _Candi
     return max(candidates, key=lambda candidate: fuzz.ratio(candidate.text, issue.text))
 
 
-def _find_similar(text: str, others: Sequence[str]) -> list[tuple[float, int]]:
+def _find_similar(text: str, others: Sequence[str], least: float) -> list[tuple[float, int]]:
     """Returns score and index of every similar text, the most similar first."""
     if not others:
         return []
     from rapidfuzz import fuzz, process
 
-    matches = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=SIMILAR, limit=None)
+    matches = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=least, limit=None)
     return [(score, index) for _, score, index in matches]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from signoff.core.one_line import one_line
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding, FindingStatus, Label
 from signoff.review.findings import Ledger
+from signoff.review.review_scope import SEPARATOR
 from signoff.review.severity import Severity
 
 MOST_KNOWN = 30
@@ -23,26 +25,20 @@ _ORDER = (
 )
 
 
-def known_findings(ledger: Ledger, constraint: str | None = None) -> list[str]:
-    """Returns what earlier rounds know about a constraint, or about all of them.
+def known_findings(ledger: Ledger, constraint: str, *, qualified: bool) -> list[str]:
+    """Returns what earlier rounds know about a constraint, for its critic.
 
-    Findings that were set aside without a reason of their own, such as a behavior, are left out.
+    Rules are named as the prompt lists them: with their constraint if they are `qualified`. A
+    critic has no use for the ids of findings, because its answer does not name any.
     """
-    findings = [
-        finding
-        for finding in ledger.findings.values()
-        if constraint in (None, finding.constraint)
-        and (finding.status is not FindingStatus.IGNORED or finding.reason)
-    ]
-    return list(_lines(sorted(findings, key=_importance)))
+    findings = [each for each in ledger.findings.values() if each.constraint == constraint]
+    return _listed(findings, partial(_line, qualified=qualified))
 
 
 def earlier_findings(ledger: Ledger, iteration: int) -> list[str]:
     """Returns what a judge should know: findings of earlier rounds, and what came of each."""
-    earlier = {
-        finding.id: finding for finding in ledger.findings.values() if finding.first < iteration
-    }
-    return known_findings(Ledger(earlier, ledger.iteration))
+    findings = [finding for finding in ledger.findings.values() if finding.first < iteration]
+    return _listed(findings, lambda finding: f"{finding.id} {_line(finding, qualified=True)}")
 
 
 def held_back_by(
@@ -58,18 +54,20 @@ def _importance(finding: Finding) -> tuple[int, int, int]:
     return _ORDER.index(finding.status), finding.severity.rank, -finding.last
 
 
-def _lines(findings: Iterable[Finding]) -> Iterable[str]:
-    for number, finding in enumerate(findings):
-        if number == MOST_KNOWN:
-            yield "and more, which are older or less severe"
-            return
-        yield _line(finding)
+def _listed(findings: Iterable[Finding], line: Callable[[Finding], str]) -> list[str]:
+    """Returns the most important findings.
+
+    Those that were set aside without a reason of their own, such as a behavior, are left out.
+    """
+    known = [each for each in findings if each.status is not FindingStatus.IGNORED or each.reason]
+    lines = [line(each) for each in sorted(known, key=_importance)[:MOST_KNOWN]]
+    more = len(known) > MOST_KNOWN
+    return [*lines, "and more, which are older or less severe"] if more else lines
 
 
-def _line(finding: Finding) -> str:
-    rule = f"/{one_line(finding.rule, 80)}" if finding.rule not in ("", finding.constraint) else ""
+def _line(finding: Finding, *, qualified: bool) -> str:
     line = (
-        f"{finding.id} [{finding.constraint}{rule}, {finding.severity.value}, {_status(finding)}] "
+        f"[{_rule(finding, qualified=qualified)}, {finding.severity.value}, {_status(finding)}] "
         f"{_passage(finding)}{one_line(finding.finding, LONGEST_TEXT)}"
     )
     if finding.reason:
@@ -79,19 +77,26 @@ def _line(finding: Finding) -> str:
     return line
 
 
+def _rule(finding: Finding, *, qualified: bool) -> str:
+    if finding.rule in ("", finding.constraint):
+        return finding.constraint
+    rule = one_line(finding.rule, 80)
+    return f"{finding.constraint}{SEPARATOR}{rule}" if qualified else rule
+
+
 def _passage(finding: Finding) -> str:
-    """Returns where to look; nothing for a fixed finding, whose words are gone."""
-    if finding.status is FindingStatus.FIXED:
-        return ""
+    """Returns where to look, or for a fixed finding, what was there."""
     if finding.omission:
         return "something missing: "
-    return f'"{one_line(finding.quote, LONGEST_QUOTE)}": '
+    was = "was " if finding.status is FindingStatus.FIXED else ""
+    return f'{was}"{one_line(finding.quote, LONGEST_QUOTE)}": '
 
 
 def _status(finding: Finding) -> str:
     match finding.status:
         case FindingStatus.OPEN:
-            return f"open since round {finding.first}"
+            silent = ", not reported again" if finding.label is Label.UNREPORTED else ""
+            return f"open since round {finding.first}{silent}"
         case FindingStatus.IGNORED:
             return "set aside"
         case other:

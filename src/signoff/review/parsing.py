@@ -71,16 +71,33 @@ def parse_critique(
     issues = _with_unique_ids(
         [_issue(entry, rules or {}) for entry in entries], owner or (lambda _issue: constraint_id)
     )
-    kept = _most_severe(issues, most_issues, block_on)
-    return Critique(
+    critique = Critique(
         constraint_id=constraint_id,
         reviewer=reviewer,
         iteration=iteration,
         overall=overall,
-        issues=kept,
+        issues=tuple(issues),
         approved_sections=_sections(fields.raw.get("approved_sections")),
         summary=fields.text("summary", most=5_000),
-        notes=_omitted_note(len(issues), len(kept)),
+    )
+    return limit_issues(critique, most_issues, lambda issue: issue.severity in block_on)
+
+
+def limit_issues(
+    critique: Critique, most: int, always: Callable[[CritiqueIssue], bool]
+) -> Critique:
+    """Returns a critique with so many issues, the most severe, and `always` some of them."""
+    issues = critique.issues
+    if len(issues) <= most:
+        return critique
+    by_severity = sorted(issues, key=lambda issue: issue.severity.rank)
+    kept = [issue for issue in by_severity if always(issue)]
+    others = [issue for issue in by_severity if not always(issue)]
+    kept += others[: max(0, most - len(kept))]
+    return replace(
+        critique,
+        issues=tuple(sorted(kept, key=lambda issue: issue.severity.rank)),
+        notes=(*critique.notes, *_omitted_note(len(issues), len(kept))),
     )
 
 
@@ -191,19 +208,6 @@ def _check_severities(entries: Sequence[Fields]) -> None:
     ]
     if problems:
         raise Unreadable("", *problems[:MOST_PROBLEMS])
-
-
-def _most_severe(
-    issues: list[CritiqueIssue], most: int, block_on: Sequence[Severity]
-) -> tuple[CritiqueIssue, ...]:
-    """Returns the issues to keep: all that block, then the most severe of the others."""
-    if len(issues) <= most:
-        return tuple(issues)
-    by_severity = sorted(issues, key=lambda issue: issue.severity.rank)
-    blocking = [issue for issue in by_severity if issue.severity in block_on]
-    others = [issue for issue in by_severity if issue.severity not in block_on]
-    kept = [*blocking, *others[: max(0, most - len(blocking))]]
-    return tuple(sorted(kept, key=lambda issue: issue.severity.rank))
 
 
 def _omitted_note(reported: int, kept: int) -> tuple[str, ...]:

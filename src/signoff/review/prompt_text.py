@@ -13,11 +13,16 @@ from signoff.core.digest import SHORT, text_digest
 from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.edit import Edit
+from signoff.review.edit import Edit, EditKind
+from signoff.review.finding import Label
 from signoff.review.work_order import is_detail
 
 SUMMARY_FOR_JUDGES = 200
 """Characters of the summary of a constraint without issues; the others are shown in full."""
+
+
+LONGEST_GOAL = 20_000
+"""Characters of the goal that reviewers and fixers get; the author gets all of it."""
 
 
 @light_dataclass(frozen=True)
@@ -36,6 +41,12 @@ def enclose(name: str, text: str) -> str:
         return ""
     mark = f"{name} {text_digest(text)[:SHORT]}"
     return f"<<<{mark}\n{text}\n{mark}>>>"
+
+
+def within_budget(goal: str) -> str:
+    """Returns a goal for reviewers and fixers; a long one says how much is missing."""
+    omitted = len(goal) - LONGEST_GOAL
+    return f"{goal[:LONGEST_GOAL]}\n[{omitted:,} characters omitted]" if omitted > 0 else goal
 
 
 def bullets(texts: Sequence[str]) -> str:
@@ -76,9 +87,9 @@ def full_constraint(
     constraints can name them. Sources that the prompt has shown `above` are not shown again.
     """
     constraint = material.constraint
-    sources = _introduced("Compare the artifact with this material:", "SOURCES", material.sources)
+    sources = _introduced("Material to compare the artifact with:", "SOURCES", material.sources)
     if above and material.sources == above:
-        sources = "Compare the artifact with GOAL_SOURCES above."
+        sources = "The material to compare the artifact with is GOAL_SOURCES above."
     prefix = f"{constraint.id}/" if qualified else ""
     parts = [
         f"{heading} {constraint.id} (priority {constraint.priority})",
@@ -99,6 +110,11 @@ def _summary(constraint: Constraint) -> str:
 def _introduced(sentence: str, name: str, text: str) -> str:
     enclosed = enclose(name, text)
     return f"{sentence}\n\n{enclosed}" if enclosed else ""
+
+
+def is_unreported(issue: CritiqueIssue) -> bool:
+    """Whether an issue is from an earlier round, and was not reported again."""
+    return issue.label == Label.UNREPORTED
 
 
 def format_tension(axis: str, guidance: str, winner: str) -> str:
@@ -123,24 +139,33 @@ def _critique(critique: Critique, id_uses: Counter[str]) -> str:
 def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
     # If two critics used the same id, a decision about it would be ambiguous.
     name = issue.finding_id if id_uses[issue.id] > 1 and issue.finding_id else issue.id
-    unverified = " (unverified)" if issue.unverified else ""
-    heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{unverified}"
+    marks = " (unverified)" if issue.unverified else ""
+    marks += " (not reported again)" if is_unreported(issue) else ""
+    heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{marks}"
     details = {
         "quote": issue.evidence,
         "impact": issue.impact,
         "rule": issue.rule_id,
         "location": issue.location,
         "fix": issue.suggested_fix or "",
-        "exact edit": _edit(issue.edit),
         "confidence": "not stated" if issue.confidence is None else f"{issue.confidence:g}",
     }
-    return "\n".join([heading, *(f"  {k}: {flat(v)}" for k, v in details.items() if v.strip())])
+    lines = [f"  {name}: {flat(text)}" for name, text in details.items() if text.strip()]
+    return "\n".join([heading, *lines, *edit_lines(issue.edit)])
 
 
-def _edit(edit: Edit | None) -> str:
+def edit_lines(edit: Edit | None) -> Iterator[str]:
+    """Yields a critic's exact edit, literally: an agent copies it.
+
+    The mark in front of each line keeps it from imitating another entry.
+    """
     if edit is None:
-        return ""
-    return f"{edit.kind.value} {edit.find!r}" + (f" with {edit.text!r}" if edit.text else "")
+        return
+    yield f"  exact edit, the text after each |: {edit.kind.value.replace('_', ' ')}"
+    yield from (f"    |{line}" for line in edit.find.split("\n"))
+    if edit.text:
+        yield "  with" if edit.kind is EditKind.REPLACE else "  this"
+        yield from (f"    |{line}" for line in edit.text.split("\n"))
 
 
 def flat(text: str) -> str:

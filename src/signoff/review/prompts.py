@@ -29,14 +29,13 @@ from signoff.review.prompt_text import (
     format_rule,
     format_tension,
     full_constraint,
+    is_unreported,
     sentences,
+    within_budget,
 )
 from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CONFIRMATION_SCHEMA, CRITIQUE_SCHEMA
-from signoff.review.severity import SEVERITIES, Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.review.template import built_in, fill
-
-LONGEST_GOAL = 20_000
-"""Characters of the goal that reviewers and fixers get; the author gets all of it."""
 
 _OF_CONSTRAINT = ("constraint", "constraints", "known", "several")
 """The values of a critic's prompt that are not the same for all critics of a step."""
@@ -128,6 +127,7 @@ def critic_prompt(
     goal_sources: str = "",
     structured: bool = False,
     max_findings: int = DEFAULT_MAX_FINDINGS,
+    block_on: Iterable[Severity] = DEFAULT_BLOCK_ON,
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
     """Returns the prompt for a critic; its beginning is the same for all constraints.
@@ -141,7 +141,8 @@ def critic_prompt(
         "severity_names": " or ".join(SEVERITIES.rsplit(", ", 1)),
         "severities": fill(_template("severities", templates), {}).strip(),
         "max_findings": str(max_findings * len(every)),
-        "goal": enclose("GOAL", _within_budget(goal)),
+        "blocking": " or ".join(block_on),
+        "goal": enclose("GOAL", within_budget(goal)),
         "goal_sources": enclose("GOAL_SOURCES", goal_sources),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
         "guidance": bullets(guidance),
@@ -194,7 +195,7 @@ def adjudicator_prompt(
     values = {
         "text_reply": _flag(not structured),
         "blocking": ", ".join(blocking) or "none",
-        "goal": enclose("GOAL", _within_budget(goal)),
+        "goal": enclose("GOAL", within_budget(goal)),
         "goal_sources": enclose("GOAL_SOURCES", above),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
         "disputed": "\n\n".join(
@@ -209,6 +210,7 @@ def adjudicator_prompt(
         "guidance": bullets(guidance),
         "known": enclose("KNOWN", bullets(known)),
         "held_back_by": ", ".join(held_back_by),
+        "unreported": _flag(any(is_unreported(i) for c in critiques for i in c.issues)),
         "critiques": enclose("CRITIQUES", format_critiques(critiques)) or "There are no critiques.",
     }
     material = {
@@ -243,7 +245,7 @@ def refinement_prompt(
     values = {
         "filename": filename,
         "unchanged_before": _flag(unchanged_before),
-        "goal": enclose("GOAL", _within_budget(goal)),
+        "goal": enclose("GOAL", within_budget(goal)),
         "constraints": compress_constraints(constraints).strip(),
         "bill_of_work": enclose("BILL_OF_WORK", bill_of_work),
         "sources": enclose("SOURCES", sources),
@@ -278,7 +280,7 @@ def verifier_prompt(
     claim = [issue.finding, *(f"{name}: {text}" for name, text in details.items() if text)]
     values = {
         "text_reply": _flag(not structured),
-        "goal": enclose("GOAL", _within_budget(goal)),
+        "goal": enclose("GOAL", within_budget(goal)),
         "passage": enclose("PASSAGE", passage),
         "constraint": constraint.id,
         "rules": "\n".join(map(format_rule, rules)) or constraint.summary.strip(),
@@ -327,11 +329,6 @@ def _template(name: str, templates: Templates) -> str:
 
 def _flag(value: bool) -> str:
     return "yes" if value else ""
-
-
-def _within_budget(goal: str) -> str:
-    omitted = len(goal) - LONGEST_GOAL
-    return f"{goal[:LONGEST_GOAL]}\n[{omitted:,} characters omitted]" if omitted > 0 else goal
 
 
 def _constraint_json(constraint: Constraint) -> list[Any]:

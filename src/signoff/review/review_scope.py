@@ -7,13 +7,13 @@ everything after it works as if each constraint had been reviewed by itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.severity import DEFAULT_SEVERITY, Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 
 SEPARATOR = "/"
 """Between a constraint and its rule, as in `tone/no-shouting`."""
@@ -58,18 +58,30 @@ class ReviewScope:
         named = [f"{issue.id} names the rule {issue.rule_id[:80]!r}" for issue in wrong]
         return [*named, f"`rule_id` must be one of: {', '.join(self.rules)}"]
 
-    def split(self, critique: Critique) -> list[Critique]:
+    @cached_property
+    def severities(self) -> Mapping[str, Severity]:
+        """The severity of each rule, by every name that a critic may use for it."""
+        rules = [(each.id, rule) for each in self.constraints for rule in each.rules]
+        full = {f"{name}{SEPARATOR}{rule.id}": rule.default_severity for name, rule in rules}
+        return {**full, **self.rules}
+
+    def split(
+        self, critique: Critique, block_on: Sequence[Severity] = DEFAULT_BLOCK_ON
+    ) -> list[Critique]:
         """Returns one critique for each constraint; one without issues passes.
 
-        What the critic and the engine say about the whole goes with the first one. An issue that
-        names no rule of these constraints counts as well: it must not get lost.
+        If some issues block, a critique that has none of them passes as well. What the critic and
+        the engine say about the whole goes with the first one. An issue that names no rule of these
+        constraints counts as well: it must not get lost.
         """
         if not self.several:
-            return [critique]
+            return [replace(critique, issues=self._issues(critique, self.first))]
         lost = [issue.id for issue in critique.issues if not self._is_known(issue)]
         note = f"counted for {self.first.id!r}, as no known rule is named: {', '.join(lost)}"
         notes = (*critique.notes, note) if lost else critique.notes
-        parts = [self._part(critique, each) for each in self.constraints]
+        blocking = [issue for issue in critique.issues if issue.severity in block_on]
+        cause = blocking or critique.issues
+        parts = [self._part(critique, each, cause) for each in self.constraints]
         with_whole = replace(
             parts[0],
             approved_sections=critique.approved_sections,
@@ -78,14 +90,21 @@ class ReviewScope:
         )
         return [with_whole, *parts[1:]]
 
-    def _part(self, critique: Critique, constraint: Constraint) -> Critique:
-        issues = tuple(
+    def _issues(self, critique: Critique, constraint: Constraint) -> tuple[CritiqueIssue, ...]:
+        return tuple(
             replace(issue, rule_id=self._assignment(issue)[1])
             for issue in critique.issues
             if self.owner(issue) == constraint.id
         )
+
+    def _part(
+        self, critique: Critique, constraint: Constraint, cause: Sequence[CritiqueIssue]
+    ) -> Critique:
+        """Returns the critique of a constraint; it fails if an issue of it is the cause."""
+        issues = self._issues(critique, constraint)
         # An error is not a verdict, so it is the same for all of them.
-        passed = not issues and critique.overall is not Overall.ERROR
+        failed = any(self.owner(issue) == constraint.id for issue in cause)
+        passed = not failed and critique.overall is not Overall.ERROR
         return Critique(
             constraint_id=constraint.id,
             reviewer=critique.reviewer,
@@ -99,8 +118,7 @@ class ReviewScope:
 
     def _assignment(self, issue: CritiqueIssue) -> tuple[str, str]:
         """Returns the constraint of an issue and its rule, without the constraint's name."""
-        fallback = (self.first.id, issue.rule_id)
-        return self._assignments.get(issue.rule_id, fallback) if self.several else fallback
+        return self._assignments.get(issue.rule_id, (self.first.id, issue.rule_id))
 
     @cached_property
     def _assignments(self) -> Mapping[str, tuple[str, str]]:

@@ -117,7 +117,7 @@ def test_the_goal_and_the_constraints_are_in_the_run_directory(
     assert shelf.yaml("goal.yaml") == SOURCE["goal"]
     assert shelf.yaml("constraints/style.yaml")["rules"] == [{"id": "r", "text": "t"}]
     compressed = (shelf.folder / ".cache" / "constraints-compressed.md").read_text()
-    assert compressed.index("ACCURACY (Priority 1)") < compressed.index("STYLE (Priority 5)")
+    assert compressed.index("accuracy (priority 1)") < compressed.index("style (priority 5)")
 
 
 def test_calls_are_named_by_phase_constraint_and_agent(tmp_path: Path, story: Story) -> None:

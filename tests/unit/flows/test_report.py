@@ -23,7 +23,9 @@ def after(*rounds: int) -> dict[str, Any]:
             for n in range(found)
         )
         critique = Critique("style", "claude", iteration, Overall.FAIL, issues)
-        ledger, _ = ledger.record(iteration=iteration, critiques=[critique], artifact="")
+        ledger, _ = ledger.record(
+            iteration=iteration, critiques=[critique], artifact=str(iteration)
+        )
         summaries.append(summarize_round(ledger, iteration))
     return {"rounds": summaries, "findings": ledger.to_json()}
 

@@ -105,7 +105,7 @@ def test_a_similar_passage_next_to_the_first_one_is_another_finding() -> None:
     ledger, second = take(ledger, 2, read(issue("Item 2 is of no use to anybody.")), text=text)
 
     assert second[0].finding_id != first[0].finding_id
-    assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
+    assert ledger.findings[first[0].finding_id].label is Label.UNREPORTED
 
 
 def test_of_two_equally_similar_findings_none_is_taken_for_the_reworded_one() -> None:
@@ -147,8 +147,9 @@ def test_two_issues_of_one_critic_about_one_passage_stay_two() -> None:
     """Fixing one of them must not make the other look fixed."""
     grammar, fact = issue(finding="a comma is missing"), issue(finding="there is a limit of ten")
     ledger, first = take(Ledger(), 1, read(grammar, fact))
+    ledger = ledger.mark_edited([first[0].finding_id])
 
-    ledger, second = take(ledger, 2, read(fact))
+    ledger, second = take(ledger, 2, read(fact), text=f"{TEXT}Really.")
 
     assert first[0].finding_id != first[1].finding_id
     assert second[0].finding_id == first[1].finding_id
@@ -469,6 +470,7 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
             "persisting": 0,
             "regressed": 0,
             "introduced": 0,
+            "unreported": 0,
             "fixed": 0,
         },
         {
@@ -478,6 +480,7 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
             "persisting": 1,
             "regressed": 0,
             "introduced": 1,
+            "unreported": 0,
             "fixed": 1,
         },
         {
@@ -487,6 +490,7 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
             "persisting": 1,
             "regressed": 1,
             "introduced": 0,
+            "unreported": 0,
             "fixed": 1,
         },
     ]
@@ -577,3 +581,100 @@ def test_a_finding_that_was_not_confirmed_is_never_fixed() -> None:
 
     assert only(ledger).reason == "not confirmed by bob: it is exact"
     assert only(gone).status is FindingStatus.IGNORED
+
+
+def test_a_finding_that_nobody_touched_is_not_fixed_by_silence() -> None:
+    """An approval must not rest on a critic that overlooked a problem the second time."""
+    ledger, _ = take(Ledger(), 1, read(issue(), issue(PRICE)))
+
+    ledger, _ = take(ledger, 2, read(), text=f"# Offer\n\n{LIMIT}\n", before=TEXT)
+
+    kept, gone = ledger.findings.values()
+    assert (kept.status, kept.label) == (FindingStatus.OPEN, Label.UNREPORTED)
+    assert kept.history == ((1, "new"), (2, "unreported"))
+    assert gone.status is FindingStatus.FIXED
+    assert ledger.open() == [kept]
+
+
+def test_something_missing_stays_open_until_the_artifact_changes() -> None:
+    """Its passage is the whole artifact."""
+    missing = issue(OMISSION)
+    ledger, _ = take(Ledger(), 1, read(missing))
+
+    same, _ = take(ledger, 2, read())
+    changed, _ = take(ledger, 2, read(), text=f"{TEXT}More.", before=TEXT)
+
+    assert only(same).label is Label.UNREPORTED
+    assert only(changed).status is FindingStatus.FIXED
+
+
+def test_a_finding_that_is_reported_every_other_round_never_returns() -> None:
+    """It was there all the time, so the loop does not oscillate."""
+    ledger = Ledger()
+    for iteration in range(1, 6):
+        found = [issue()] if iteration % 2 else []
+        ledger, _ = take(ledger, iteration, read(*found))
+
+    assert only(ledger).returns == 0
+    assert [label for _, label in only(ledger).history] == [
+        "new",
+        "unreported",
+        "persisting",
+        "unreported",
+        "persisting",
+    ]
+
+
+def test_a_second_review_of_an_iteration_that_reports_it_outweighs_the_first() -> None:
+    """The plot counts it once, as persisting."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    ledger, _ = take(ledger, 2, read())
+
+    ledger, _ = take(ledger, 2, read(issue()))
+
+    assert only(ledger).history == ((1, "new"), (2, "persisting"))
+
+
+@pytest.mark.parametrize("fields", [{"unverified": True}, {"confidence": 0.1}])
+def test_a_misquote_or_a_doubt_does_not_close_a_finding(fields: dict[str, Any]) -> None:
+    """What is set aside would not be shown to the judge, and the finding would be gone."""
+    medium = issue(severity=Severity.MEDIUM)
+    ledger, _ = take(Ledger(), 1, read(medium))
+
+    ledger, reported = take(ledger, 2, read(replace(medium, **fields)))
+
+    assert (only(ledger).status, only(ledger).label) == (FindingStatus.OPEN, Label.UNREPORTED)
+    assert not only(ledger).unverified
+    assert reported[0].label == "ignored"
+
+
+def test_silence_about_what_a_human_decided_settles_it() -> None:
+    """Critics are told to report it only if the decision is not followed."""
+    ledger, _ = take(Ledger(), 1, read(issue()))
+    ledger = ledger.decide([only(ledger).id], "leave it")
+
+    ledger, _ = take(ledger, 2, read())
+
+    assert only(ledger).status is FindingStatus.DISMISSED
+    assert only(ledger).reason == "a human decided about it"
+
+
+def test_the_silence_of_a_program_or_a_human_shows_that_a_finding_is_fixed() -> None:
+    """A check counts words, and a cut anywhere in the text can be the fix."""
+    ledger, _ = take(Ledger(), 1, read(issue(), by="wordcount"))
+
+    ledger, _ = ledger.record(
+        iteration=2, critiques=[read(by="wordcount")], artifact=TEXT, certain={("c", "wordcount")}
+    )
+
+    assert only(ledger).status is FindingStatus.FIXED
+
+
+def test_an_ignored_finding_that_is_not_reported_again_stays_ignored() -> None:
+    """It was never sent to a fixer, so it cannot have been fixed."""
+    ledger, _ = take(Ledger(), 1, read(issue(behavior="ignore")))
+
+    ledger, _ = take(ledger, 2, read(), text="All is new.", before=TEXT)
+
+    assert only(ledger).status is FindingStatus.IGNORED
+    assert only(ledger).history == ((1, "ignored"),)

@@ -8,8 +8,8 @@ from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import policy_judge
+from signoff.review.prompt_text import LONGEST_GOAL
 from signoff.review.prompts import (
-    LONGEST_GOAL,
     adjudicator_prompt,
     brief_prompt,
     critic_prompt,
@@ -275,7 +275,7 @@ def test_a_judge_gets_the_sources_of_the_goal_once() -> None:
     nothing_disputed = judge(disputed_sources={"": "It is free."})
 
     assert both.count("It is free.") == 1
-    assert "Compare the artifact with GOAL_SOURCES above." in both
+    assert "The material to compare the artifact with is GOAL_SOURCES above." in both
     assert "It is free." not in nothing_disputed
 
 
@@ -287,4 +287,4 @@ def test_a_constraint_without_rules_is_confirmed_by_its_summary() -> None:
         goal="A letter.", passage="HELLO", constraint=short, issue=issue("short-001")
     )
 
-    assert "# Rules of short\n\nAt most ten words." in prompt
+    assert "# Constraint short\n\nAt most ten words." in prompt

@@ -1,5 +1,7 @@
 """One critique against several constraints, and one critique for each of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from signoff.review.constraint import Constraint, Rule
@@ -84,11 +86,37 @@ def test_what_is_said_about_the_whole_is_kept_once() -> None:
 
 def test_one_constraint_takes_every_issue_as_it_is() -> None:
     """A critic of one constraint need not name a rule, and never had to."""
-    scope, whole = ReviewScope((TONE,)), critique("", "anything", "tone/calm")
+    scope, whole = ReviewScope((TONE,)), critique("", "anything", "other/calm")
 
     assert scope.split(whole) == [whole]
     assert scope.unknown_rules(whole) == []
     assert scope.rules == {"calm": Severity.LOW, "brief": Severity.HIGH}
+
+
+def test_a_rule_is_the_same_with_its_constraint_in_front() -> None:
+    """Otherwise a critic that names it in full would report another finding."""
+    scope = ReviewScope((TONE,))
+
+    (part,) = scope.split(critique("tone/calm", "calm"))
+
+    assert [issue.rule_id for issue in part.issues] == ["calm", "calm"]
+    assert scope.severities["tone/calm"] is Severity.LOW
+
+
+def test_a_constraint_fails_only_because_of_its_own_issues() -> None:
+    """Its file would show FAIL with nothing but a MEDIUM issue."""
+    whole = critique("facts/true", "tone/calm")
+    medium = replace(whole.issues[1], severity=Severity.MEDIUM)
+
+    mixed = ALL.split(replace(whole, issues=(whole.issues[0], medium)))
+    minor = ALL.split(replace(whole, issues=(medium,)))
+
+    assert {each.constraint_id: each.overall.value for each in mixed} == {
+        "tone": "PASS",
+        "facts": "FAIL",
+        "law": "PASS",
+    }
+    assert [each.overall.value for each in minor] == ["FAIL", "PASS", "PASS"]
 
 
 def test_a_rule_whose_name_looks_like_another_one_changes_nothing() -> None:

@@ -57,6 +57,7 @@ from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
+from signoff.review.unreported import with_unreported
 
 RULES = "rules"
 NOTHING_TO_DECIDE = "the rules approved: no critic reported an issue that has to be decided"
@@ -74,11 +75,13 @@ class AdjudicateHandler(FlowHandler):
         """Decides on the critiques in scope, and whether there is anything left to do."""
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
         update: dict[str, Any] = {}
-        if self.flow.finishes(self.step) and not self._blocked(critiques):
+        to_decide = with_unreported(critiques, FlowState(ctx.step_state).ledger)
+        if self.flow.finishes(self.step) and not self._blocked(to_decide):
             # An approval is likely: reading the rest first saves a second verdict.
             found, update = await read_rest(ctx, self.flow, ctx.step_state)
             critiques += found
         state = FlowState(after(ctx.step_state, update))
+        critiques = with_unreported(critiques, state.ledger)
         judged, answer = await self._judge(ctx, state, critiques)
         update = joined(update, answer)
         if not critiques:

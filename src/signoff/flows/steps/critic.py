@@ -7,6 +7,7 @@ unusable, a human decides; quotes that still do not occur are only marked.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,15 +29,19 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
+from signoff.review.finding import FindingStatus
+from signoff.review.identity import identify
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
-from signoff.review.parsing import parse_critique
+from signoff.review.parsing import limit_issues, parse_critique
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
 from signoff.review.review_scope import ReviewScope
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""
+CERTAIN = "certain"
+"""The key of a result that tells whether it comes from a program or a human."""
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a human can decide about a review that cannot be used as it is."""
 
@@ -91,7 +96,7 @@ class CriticHandler(FlowHandler):
             for critique in critiques:
                 question = unanswered[critique.constraint_id]
                 checked = await self._checked(ctx, critique, question, certain=certain)
-                results[critique.constraint_id] = checked
+                results[critique.constraint_id] = {**checked, CERTAIN: certain}
         return [results[name] for name in constraints]
 
     async def _question(
@@ -140,7 +145,8 @@ class CriticHandler(FlowHandler):
             **options,
         )
         certain = exact or checked.answer is not None
-        return scope.split(_decided(checked, scope, unread)), certain
+        block_on = self.flow.config.adjudication.block_on
+        return scope.split(_decided(checked, scope, unread), block_on), certain
 
     def _read(
         self,
@@ -161,11 +167,16 @@ class CriticHandler(FlowHandler):
             constraint_id=unread.constraint_id,
             reviewer=unread.reviewer,
             iteration=unread.iteration,
-            rules=scope.rules,
+            rules=scope.severities,
             owner=scope.owner,
             material=Material(prompt, self.flow.goal.text) if quotes_artifact else Material(),
-            most_issues=most if quotes_artifact else MOST_ISSUES,
-            block_on=block_on,
+            most_issues=sys.maxsize,
+        )
+        known = self._known(scope, critique)
+        critique = limit_issues(
+            critique,
+            most if quotes_artifact else MOST_ISSUES,
+            lambda issue: issue.severity in block_on or issue.id in known,
         )
         if not quotes_artifact:
             return critique
@@ -175,6 +186,18 @@ class CriticHandler(FlowHandler):
             return critique
         marked = mark_unverified(critique, found)
         raise AgentBadOutput("", *problems, value=marked, usable=not found.contradiction)
+
+    def _known(self, scope: ReviewScope, critique: Critique) -> set[str]:
+        """Returns the issues of a critique that are open findings: to cut one would hide it."""
+        parts = scope.split(critique)
+        findings = self.state.ledger.findings
+        ids = identify(findings.values(), parts, self.state.artifact)
+        return {
+            issue.id
+            for part, part_ids in zip(parts, ids, strict=True)
+            for issue, id_ in zip(part.issues, part_ids, strict=True)
+            if id_ in findings and findings[id_].status is FindingStatus.OPEN
+        }
 
     def _unusable(self, agent: str, scope: ReviewScope, last: Checked[Critique]) -> Request:
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
@@ -210,10 +233,15 @@ def review_prompt(
         analysis=first.analysis,
         also=also,
         guidance=state.guidance,
-        known=[line for each, _ in about for line in known_findings(ledger, each.id)],
+        known=[
+            line
+            for each, _ in about
+            for line in known_findings(ledger, each.id, qualified=bool(also))
+        ],
         goal_sources=state.source(),
         structured=flow.capabilities(agent).json_schema,
         max_findings=flow.config.max_findings,
+        block_on=flow.config.adjudication.block_on,
         templates=flow.prompts,
     )
 

@@ -17,7 +17,7 @@ from signoff.core.delta import Append
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, reading_key, stored
 from signoff.flows.step import WorkflowStep
-from signoff.flows.steps.critic import CONSTRAINTS, CRITIQUES, CriticHandler
+from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, CriticHandler
 from signoff.flows.steps.updates import critique_warnings, report_warnings, with_round
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
@@ -194,6 +194,21 @@ class Reading:
         agent = item["agent"]
         return agent if self.flow.capabilities(agent).prompt_caching else None
 
+    def _certain(self, results: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+        """Returns the constraints and reviewers of critiques that overlook nothing.
+
+        They are those of programs, and those of humans, who decide what counts.
+        """
+        return {
+            (each["constraint_id"], each["reviewer"])
+            for each in results
+            if each.get(CERTAIN) or self._is_certain(each["reviewer"])
+        }
+
+    def _is_certain(self, agent: str) -> bool:
+        can = self.flow.capabilities(agent)
+        return can.deterministic or can.answered_by_human
+
     def update(
         self, ctx: StepContext, results: Sequence[Mapping[str, Any]], *, more: bool = False
     ) -> tuple[dict[str, Any], list[Critique]]:
@@ -207,6 +222,7 @@ class Reading:
             critiques=_critiques(results),
             artifact=state.artifact,
             previous_artifact=before,
+            certain=self._certain(results),
         )
         readings = {reading_key(c.constraint_id, c.reviewer): state.version for c in critiques}
         entries = [stored(critique, self.step.id) for critique in critiques]

@@ -33,7 +33,7 @@ from signoff.flows.steps.work_order import (
 )
 from signoff.light_dataclass import light_dataclass
 from signoff.review.edit import EditResult, apply_edits
-from signoff.review.hunks import tie_hunks, word_change_pct
+from signoff.review.hunks import answered_by, tie_hunks, word_change_pct
 from signoff.review.prompts import refinement_prompt
 
 FILE = "artifact.md"
@@ -77,6 +77,7 @@ class RefineHandler(FlowHandler):
                 problem=problem,
             ),
             **carried_out(state, changed=text.strip() != state.artifact.strip()),
+            "findings": state.ledger.mark_edited(answered_by(hunks)).to_json(),
         }
         if not problem and not bill.strip() and not applied.applied:
             problem = "changed nothing: the work order leaves nothing to do"

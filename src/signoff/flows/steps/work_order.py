@@ -6,7 +6,7 @@ evidence and rules, and the passages that critics approved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditResult
 from signoff.review.findings import Finding
-from signoff.review.prompt_text import flat
+from signoff.review.prompt_text import edit_lines, flat
+from signoff.review.unreported import issue_of
 from signoff.review.work_order import (
     format_work_order,
     parse_work_order,
@@ -69,13 +70,16 @@ def pursued_findings(
         for issue in critique.issues:
             known = issues.get(issue.finding_id, issue)
             issues[issue.finding_id] = min(known, issue, key=lambda each: each.severity.rank)
+    unreported = {each.id: issue_of(each) for each in state.ledger.open()}
+    issues = {**unreported, **issues}
     entries = {issue for issue, _text in work_order_entries(bill)}
-    return [
+    texts = [
         "\n".join(_lines(decision, issues[decision.finding_id], constraints, flat(bill)))
         for decision in judged.pursued()
         if decision.finding_id in issues
         and (not entries or entries & {decision.issue_id, decision.finding_id})
     ]
+    return [text for text in texts if text]
 
 
 def approved_sections(state: FlowState) -> list[str]:
@@ -114,23 +118,25 @@ def _lines(
     issue: CritiqueIssue,
     constraints: Mapping[str, Constraint],
     bill: str,
-) -> Iterator[str]:
+) -> list[str]:
+    """Returns what the work order does not say about a finding; nothing if it says everything."""
     constraint = constraints.get(decision.constraint, Constraint(decision.constraint))
     rules = {rule.id: f": {flat(rule.text)}" for rule in constraint.rules}
-    rule = f"{issue.rule_id or constraint.id}{rules.get(issue.rule_id, '')}"
-    yield f"[{issue.severity}] {decision.issue_id} violates {rule}"
-    if flat(issue.finding) not in bill:
-        yield f"  problem: {flat(issue.finding)}"
+    rule = rules.get(issue.rule_id, "")
     details = {
+        "problem": issue.finding,
         "quote": issue.evidence,
         "impact": issue.impact,
         "location": issue.location,
         "suggested fix": issue.suggested_fix or "",
         "guidance of the judge": decision.guidance or "",
     }
-    for name, text in details.items():
-        if text.strip() and flat(text) not in bill:
-            yield f"  {name}: {flat(text)}"
+    new = {name: flat(text) for name, text in details.items() if flat(text) not in bill}
+    lines = [f"  {name}: {text}" for name, text in new.items()]
+    if issue.edit and flat(issue.edit.find) not in bill:
+        lines += edit_lines(issue.edit)
+    heading = f"[{issue.severity}] {decision.issue_id} violates {issue.rule_id or constraint.id}"
+    return [f"{heading}{rule}", *lines] if rule or lines else []
 
 
 def _answered(judged: Adjudication, applied: EditResult) -> set[str]:

@@ -1,0 +1,178 @@
+"""Updates findings with the critiques of one review: what is new, still there, or fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from signoff.core.digest import SHORT, text_digest
+from signoff.light_dataclass import light_dataclass
+from signoff.review.critique import CritiqueIssue
+from signoff.review.evidence import ArtifactText
+from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
+from signoff.review.identity import same_claim
+
+DECIDED = "a human decided about it"
+"""The reason of a dismissal by a human's decision."""
+
+
+def version_digest(artifact: str) -> str:
+    """Returns the digest that names a version of the artifact."""
+    return text_digest(artifact)[:SHORT]
+
+
+def is_unchanged(finding: Finding, artifact: ArtifactText, digest: str) -> bool:
+    """Whether the passage of a finding is as it was when the finding was last reported.
+
+    The passage of a finding about something missing is the whole artifact. An edit may leave the
+    quoted words and add to them, so edits that were made for the finding count as well.
+    """
+    if finding.artifact == digest:
+        return True
+    return not finding.edited and not finding.omission and artifact.contains(finding.quote)
+
+
+Report = tuple[str, str, CritiqueIssue]
+"""A constraint, the reviewer and the issue."""
+
+
+@light_dataclass(frozen=True)
+class LedgerUpdate:
+    """Updates findings with the critiques of one review."""
+
+    iteration: int
+    artifact: str
+    previous: str
+
+    def reported(
+        self, previous: Finding | None, finding_id: str, reports: Sequence[Report]
+    ) -> Finding:
+        """Returns a finding after this review reported it, with the text of its worst report."""
+        constraint, _, worst = min(reports, key=lambda report: report[2].severity.rank)
+        critics = tuple(dict.fromkeys(critic for _, critic, _ in reports))
+        ignored = all(is_set_aside(issue) for _, _, issue in reports)
+        if previous is not None and ignored and not worst.set_aside and self.stays_open(previous):
+            # A misquote or a doubt about what is known to be there does not close it.
+            return self.unreported(previous)
+        now = Finding(
+            id=finding_id,
+            constraint=constraint,
+            rule=worst.rule_id,
+            severity=worst.severity,
+            quote=worst.evidence,
+            location=worst.location,
+            finding=worst.finding,
+            first=self.iteration,
+            last=self.iteration,
+            flagged_by=critics,
+            artifact=self._digest,
+            unverified=all(issue.unverified for _, _, issue in reports),
+            suggested_fix=worst.suggested_fix or "",
+        )
+        if ignored:
+            now = replace(now, reason=worst.set_aside)
+        if previous is not None and self.is_unchanged(previous) and same_claim(previous, now):
+            now = replace(now, decision=previous.decision)
+            if _stays_dismissed(previous, now):
+                return replace(previous, last=self.iteration, artifact=self._digest)
+        if previous is not None and self.already_reported(previous):
+            return _merge(previous, now, ignored=ignored, iteration=self.iteration)
+        previous = self.undo_silence(previous)
+        label = self.label(previous, now)
+        status = FindingStatus.IGNORED if ignored else FindingStatus.OPEN
+        if previous is not None:
+            returns = previous.returns + (label is Label.REGRESSED)
+            now = replace(now, first=previous.first, history=previous.history, returns=returns)
+        entry = FindingStatus.IGNORED.value if ignored else label.value
+        return replace(now, status=status, label=label).with_history(self.iteration, entry)
+
+    def unreported(self, previous: Finding, *, certain: bool = False) -> Finding:
+        """Returns a finding after its constraint was reviewed and no critic reported it."""
+        if previous.status is not FindingStatus.OPEN or self.already_reported(previous):
+            return previous
+        if not certain and self.is_unchanged(previous):
+            return self._still_open(previous)
+        fixed = replace(
+            previous, status=FindingStatus.FIXED, label=Label.FIXED, artifact=self._digest
+        )
+        return fixed.with_history(self.iteration, Label.FIXED.value)
+
+    def label(self, previous: Finding | None, now: Finding) -> Label:
+        """Returns the label of a finding in this review."""
+        if previous is not None:
+            return Label.REGRESSED if previous.status is FindingStatus.FIXED else Label.PERSISTING
+        if now.omission or not self.previous:
+            return Label.NEW
+        added = not self._before.contains(now.quote) and self._text.contains(now.quote)
+        return Label.INTRODUCED if added else Label.NEW
+
+    def _still_open(self, previous: Finding) -> Finding:
+        """Returns a finding on an unchanged passage that no critic reported."""
+        if previous.decision:
+            # Critics report what a human decided about only if the decision is not followed.
+            settled = replace(previous, status=FindingStatus.DISMISSED, reason=DECIDED)
+            return settled.with_history(self.iteration, FindingStatus.DISMISSED.value)
+        unreported = replace(previous, label=Label.UNREPORTED)
+        entry = (self.iteration, Label.UNREPORTED.value)
+        return unreported if previous.history[-1] == entry else unreported.with_history(*entry)
+
+    def stays_open(self, previous: Finding) -> bool:
+        """Whether a finding is open and its passage is as it was."""
+        return previous.status is FindingStatus.OPEN and self.is_unchanged(previous)
+
+    def undo_silence(self, previous: Finding | None) -> Finding | None:
+        """Returns a finding as it was before another review of this iteration missed it.
+
+        It was overlooked and not fixed. Without this it would count as a regression if the text
+        has not changed since.
+        """
+        if previous is None:
+            return None
+        last = previous.history[-1]
+        fixed = last == (self.iteration, Label.FIXED.value) and previous.artifact == self._digest
+        if not fixed and last != (self.iteration, Label.UNREPORTED.value):
+            return previous
+        return replace(previous, status=FindingStatus.OPEN, history=previous.history[:-1])
+
+    def is_unchanged(self, finding: Finding) -> bool:
+        """Whether the passage of a finding is as it was when the finding was last reported."""
+        return is_unchanged(finding, self._text, self._digest)
+
+    def already_reported(self, previous: Finding) -> bool:
+        """Whether a review of this same text in this iteration reported it."""
+        same = (previous.last, previous.artifact) == (self.iteration, self._digest)
+        return same and previous.status is not FindingStatus.FIXED
+
+    @cached_property
+    def _digest(self) -> str:
+        return version_digest(self.artifact)
+
+    @cached_property
+    def _text(self) -> ArtifactText:
+        return ArtifactText(self.artifact)
+
+    @cached_property
+    def _before(self) -> ArtifactText:
+        return ArtifactText(self.previous)
+
+
+def _merge(previous: Finding, now: Finding, *, ignored: bool, iteration: int) -> Finding:
+    """Returns a finding that another review of the same text reports as well."""
+    worse = now if now.severity.rank < previous.severity.rank else previous
+    critics = tuple(dict.fromkeys((*previous.flagged_by, *now.flagged_by)))
+    merged = replace(
+        previous,
+        severity=worse.severity,
+        flagged_by=critics,
+        unverified=previous.unverified and now.unverified,
+    )
+    if ignored or previous.status is FindingStatus.OPEN:
+        return merged
+    return replace(merged, status=FindingStatus.OPEN).with_history(iteration, previous.label.value)
+
+
+def _stays_dismissed(previous: Finding, now: Finding) -> bool:
+    """Whether a report of a dismissed finding adds nothing; one of a higher severity does."""
+    dismissed = previous.status is FindingStatus.DISMISSED
+    return dismissed and now.severity.rank >= previous.severity.rank
