@@ -13,7 +13,7 @@ import click
 
 from signoff.cli.options import CliCommand, limit_settings, open_here, pairs, progress_options
 from signoff.cli.output import DisplayOptions
-from signoff.errors import UsageError
+from signoff.errors import InvalidParams, UsageError
 from signoff.profiles.commands.project import (
     find_session,
     project_dir_option,
@@ -26,6 +26,7 @@ from signoff.remedies import PassOption
 if TYPE_CHECKING:
     from signoff.app.answering import AnswerInput
     from signoff.app.project import Project
+    from signoff.app.start import StartPlan
     from signoff.profiles.commands.session_view import SessionView
     from signoff.runtime.store_port import RunRow
 
@@ -84,24 +85,20 @@ def init(
       signoff profile init python-module -c module=slugs -c description="..."
       signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
-    from signoff.app.answering import current_user
-    from signoff.app.start import plan, start
+    from signoff.app.start import start
     from signoff.cli.driving import drive
     from signoff.cli.options import set_up_logging
 
-    developer = current_user() if dev == CURRENT_USER else dev
-    planned = plan(
-        Path.cwd(),
-        os.environ,
-        f"profile:{name}",
-        params,
-        command_line=limit_settings(limits),
-        options={**options, "dev": developer},
-    )
+    with _context_errors(name):
+        planned = _planned(name, params, run_name, dev, options, limits)
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     set_up_logging(planned.settings.log_level)
-    with planned.open(Path.cwd(), os.environ) as project, _shown(display) as shown:
+    with (
+        _context_errors(name),
+        _shown(display) as shown,
+        planned.open(Path.cwd(), os.environ) as project,
+    ):
         return drive(
             project,
             shown,
@@ -115,6 +112,48 @@ def init(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _planned(
+    name: str,
+    params: dict[str, str],
+    run_name: str | None,
+    dev: str | None,
+    options: dict[str, str | None],
+    limits: dict[str, str],
+) -> StartPlan:
+    """Returns everything that a session would start with; raises where it would be refused."""
+    from signoff.app.answering import current_user
+    from signoff.app.start import plan
+    from signoff.runtime.environment import Secrets
+    from signoff.runtime.names import checked_name
+    from signoff.runtime.preparation import prepared_params
+
+    planned = plan(
+        Path.cwd(),
+        os.environ,
+        f"profile:{name}",
+        params,
+        name=run_name and checked_name(run_name),
+        command_line=limit_settings(limits),
+        options={**options, "dev": current_user() if dev == CURRENT_USER else dev},
+    )
+    if not planned.home.path.is_dir():
+        # The engine does this too, but only after a new project has been created.
+        prepared_params(planned.target.workflow, planned.params, Secrets.of(os.environ))
+    return planned
+
+
+@contextmanager
+def _context_errors(name: str) -> Iterator[None]:
+    """Lists the problems of parameters as those of the context that they are for a profile."""
+    try:
+        yield
+    except InvalidParams as error:
+        problems = [f"  - {str(each).removeprefix('parameter ')}" for each in error.problems]
+        count = f"{len(problems)} problem{'s' if problems[1:] else ''}"
+        lines = [f"the context of profile {name!r} has {count}:", *problems]
+        raise UsageError("\n".join(lines)) from error
 
 
 @click.command(cls=CliCommand)
