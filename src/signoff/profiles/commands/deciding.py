@@ -290,8 +290,8 @@ def _check_definition(project: Project, row: RunRow, *, adopt: bool) -> None:
     """Raises `UsageError` if a session can only be continued with another definition."""
     if project.find_again(row).workflow.digest != row.definition and not adopt:
         raise UsageError(
-            f"session {row.name!r} was started with other settings in 'profiles:', or its profile "
-            "has changed since; nothing was recorded. Undo that, or continue with the change",
+            f"the settings in 'profiles:' or the profile have changed since session {row.name!r} "
+            "was started, so nothing was done; undo the change, or continue with it",
             remedy=PassOption("adopt"),
         )
 
