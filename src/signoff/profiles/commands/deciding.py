@@ -94,10 +94,13 @@ def init(
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     set_up_logging(planned.settings.log_level)
+    if display.events is not None and not display.events.parent.is_dir():
+        # Opening the file would report it too, but only after a new project has been created.
+        raise UsageError(f"--events: there is no folder {display.events.parent}")
     with (
         _context_errors(name),
-        _shown(display) as shown,
         planned.open(Path.cwd(), os.environ) as project,
+        _shown(display) as shown,
     ):
         return drive(
             project,
