@@ -98,12 +98,18 @@ class Problem:
 class InvalidWorkflow(AuthorError):
     """The workflow definition has problems."""
 
+    noun = "workflow"
+    """What has the problems, for the message."""
+
     def __init__(self, name: str, problems: Iterable[Problem], *, remedy: Remedies = ()) -> None:
         self.name = name
         self.problems: Sequence[Problem] = tuple(problems)
         count = len(self.problems)
-        noun = "problem" if count == 1 else "problems"
-        lines = [f"workflow {name!r} has {count} {noun}:", *(f"  - {p}" for p in self.problems)]
+        problems_noun = "problem" if count == 1 else "problems"
+        lines = [
+            f"{self.noun} {name!r} has {count} {problems_noun}:",
+            *(f"  - {p}" for p in self.problems),
+        ]
         super().__init__("\n".join(lines), remedy=remedy)
 
 

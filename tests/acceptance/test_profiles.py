@@ -247,12 +247,20 @@ def test_the_status_has_everything_that_a_program_needs(profile_project: Profile
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["init", "note"], ["topic"]),
-        (["init", "note", "-c", "lines=x", "-c", "tone=rude"], ["topic", "lines", "dry, warm"]),
+        (["init", "note"], ["profile 'note' has 1 problem:", "'topic'", "as topic=VALUE"]),
+        (["init", "note.py"], ["unknown profile 'note.py'"]),
+        (["init", "note", "-c", "topic=a", "--name", "../x"], ["'../x'"]),
+        (
+            ["init", "note", "-c", "lines=x", "-c", "tone=rude"],
+            ["topic", "\n  - 'lines'", "dry, warm"],
+        ),
         (["init", "note", "-c", "topic"], ["'topic' is not NAME=VALUE"]),
         (["init", "note", "-c", "topic=a", "-c", "topic=b"], ["twice"]),
         (["init", "note", "-c", "topic=a", "-c", "color=red"], ["color", "topic"]),
-        (["init", "note", "-c", "topic=a", "--planner", "cluade"], ["cluade", "claude"]),
+        (
+            ["init", "note", "-c", "topic=a", "--planner", "cluade"],
+            ["profile 'note'", "cluade", "claude"],
+        ),
         (["init", "noet", "-c", "topic=a"], ["noet", "note", "jpa-mt", "python-module"]),
         (["approve"], ["no sessions"]),
         (["status", "two"], ["two"]),
@@ -407,10 +415,14 @@ def test_a_session_is_driven_from_another_folder(
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
 
-    started = profile_project.init("--project-dir", str(profile_project.folder))
-    status = profile_project.status("--project-dir", str(profile_project.folder))
+    option = ["--project-dir", str(profile_project.folder)]
+    started = profile_project.init(*option)
+    status = profile_project.status(*option)
 
     assert started.code == 10
+    assert str(profile_project.session_file("iteration-1/planning-prompt.md")) in started.out
+    assert f"signoff profile approve one {' '.join(option)}" in started.out
+    assert profile_project.profile("approve", "one", *option).code == 10
     assert status["run"] == "one"
     assert Path.cwd() == elsewhere
 
@@ -503,3 +515,117 @@ def test_a_recorded_decision_is_used_by_the_next_approve(
     assert plain is None or (plain.code, "--adopt" in plain.err) == (2, True)
     assert continued.code == 10
     assert profile_project.position == ("plan", "response", "in_progress", 1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-c", "module=My-Module", "-c", "description=x"],
+        ["-c", "module=m", "-c", "description=x", "--name", "../x"],
+        ["-c", "module=m", "-c", "description=x", "--events", "nowhere/events.jsonl"],
+    ],
+    ids=["context", "name", "events"],
+)
+def test_a_refused_session_does_not_create_a_project(
+    profile_project: ProfileProject, options: list[str], tmp_path: Path
+) -> None:
+    """A typing mistake in the wrong folder must not leave anything there."""
+    folder = tmp_path / "new"
+    folder.mkdir()
+
+    refused = profile_project.profile(
+        "init", "python-module", *options, "--project-dir", str(folder)
+    )
+
+    assert refused.code == 2
+    assert list(folder.iterdir()) == []
+
+
+def test_every_provider_is_listed_once(profile_project: ProfileProject) -> None:
+    """A human both responds and approves, and is one provider."""
+    listed = json.loads(profile_project.profile("providers", "--json").out)
+
+    names = [each["name"] for each in listed]
+    assert len(names) == len(set(names))
+    assert {"manual", "skip"} <= set(names)
+
+
+def test_a_byte_order_mark_is_not_part_of_a_response(profile_project: ProfileProject) -> None:
+    """Some editors put one at the beginning of every file."""
+    profile_project.settings(
+        AUTOMATIC, writer=[("plan.response", "a plan"), ("review.response", PASS)]
+    )
+    profile_project.init("--generator", "manual")
+    response = profile_project.session_file("iteration-1/generation-response.md")
+    response.write_text(CODE, encoding="utf-8-sig")
+
+    done = profile_project.profile("approve")
+
+    assert done.code == 0, done.out
+    assert profile_project.session_file("iteration-1/code/note.md").exists()
+
+
+def test_only_what_is_possible_is_offered(profile_project: ProfileProject) -> None:
+    """Before the review is written, there is nothing to reject or to overrule."""
+    profile_project.settings(
+        AUTOMATIC, writer=[("plan.response", "a plan"), ("generate.response", CODE)]
+    )
+    profile_project.init("--reviewer", "manual")
+
+    before = profile_project.status()["commands"]
+    profile_project.session_file("iteration-1/review-response.md").write_text("No verdict.")
+    after = profile_project.status()["commands"]
+
+    assert before == ["signoff profile approve one"]
+    assert "signoff profile approve one --complete" in after
+    assert any("reject" in each for each in after)
+
+
+def test_a_response_that_cannot_be_used_has_to_be_corrected(
+    profile_project: ProfileProject,
+) -> None:
+    """Approving it again without a change leads nowhere; overruling it is shown."""
+    replies = [("plan.response", "a plan"), ("generate.response", CODE)]
+    profile_project.settings(AUTOMATIC, writer=[*replies, ("review.response", "No verdict.")])
+
+    waiting = profile_project.init()
+    overruled = profile_project.profile("approve", "--complete")
+
+    assert "correct it" in waiting.out
+    assert "edit it if you like" not in waiting.out
+    assert overruled.code == 0
+    assert "decided PASS (the review says neither PASS nor FAIL)" in overruled.out
+
+
+def test_the_verdict_of_the_last_review_is_shown(profile_project: ProfileProject) -> None:
+    """It says why there is another iteration."""
+    profile_project.settings(
+        AUTOMATIC,
+        writer=[("plan.response", "p"), ("generate.response", CODE), ("review.response", FAIL)],
+    )
+    profile_project.init("--reviser", "manual")
+
+    assert "FAIL (the last review)" in profile_project.profile("status").out
+
+
+def test_a_failed_session_shows_where_it_failed(profile_project: ProfileProject) -> None:
+    """The phase of an error alone does not say what to look at."""
+    profile_project.settings(AUTOMATIC, writer=[("plan.response", "a plan")])
+
+    failed = profile_project.init()
+
+    assert failed.code == 1
+    assert "generate.response" in failed.out
+    status = profile_project.status()
+    assert (status["phase"], status["step"]) == ("error", "generate.response")
+
+
+def test_the_provider_of_the_standards_is_recorded(profile_project: ProfileProject) -> None:
+    """Whoever reads the bundle later wants to know where it came from."""
+    values = ["-c", "module=m", "-c", "description=x"]
+    profile_project.profile("init", "python-module", *values, "--name", "one")
+
+    status = profile_project.status()
+
+    assert status["standards_provider"] == "scoped-layer-fs"
+    assert not [name for name in status["context"] if name.startswith("standards")]

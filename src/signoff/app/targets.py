@@ -69,6 +69,12 @@ def resolve(
     `searched` are the folders and modules of the settings in which workflows have names.
     """
     make_importable([cwd, context.root])
+    if match := _NAMED.fullmatch(target):
+        # A scheme wins over a file or a top-level module of the same name; a file can be given by
+        # a longer path.
+        named = compile_named(match["scheme"], match["name"], context)
+        if named is not None:
+            return Target(named, target)
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
         name = match["name"] or NAME
@@ -77,11 +83,6 @@ def resolve(
         return Target(workflow, _location(path, context.root, name))
     if _OTHER_FILE.fullmatch(target):
         return _compile_file(_existing(cwd / Path(target).expanduser()), context)
-    if match := _NAMED.fullmatch(target):
-        # A scheme wins over a top-level module of the same name, which can be given as a file.
-        named = compile_named(match["scheme"], match["name"], context)
-        if named is not None:
-            return Target(named, target)
     if match := _MODULE.fullmatch(target):
         refuse_options(target, context.options, None)
         return Target(_from_module(match["module"], match["name"]), target)

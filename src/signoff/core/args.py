@@ -308,4 +308,4 @@ def _hint(param: Param) -> str:
 
 
 def _as_input(name: str) -> str:
-    return f"give it as -i {name}=VALUE"
+    return f"give it as {name}=VALUE"

@@ -15,13 +15,13 @@ from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.documents.regular_files import read_regular
 from signoff.error_text import describe_error
-from signoff.errors import ConfigError, InvalidWorkflow, Problem
+from signoff.errors import ConfigError, Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.profiles import library
 from signoff.profiles.context_files import read_context_files
 from signoff.profiles.context_schema import context_params
-from signoff.profiles.discovery import find_profile, load_profiles
+from signoff.profiles.discovery import InvalidProfile, find_profile, load_profiles
 from signoff.profiles.factories import (
     AIProviderFactory,
     ApprovalProviderFactory,
@@ -37,6 +37,7 @@ from signoff.profiles.session import (
     ROLES,
     SKIP,
     STANDARDS_PARAM,
+    STANDARDS_PROVIDER_PARAM,
     Session,
     StageRules,
     position_of,
@@ -146,7 +147,7 @@ def _rules(
 def _refuse_unknown(
     name: str, section: ProfileSettings, providers: Mapping[str, str], context: CompileContext
 ) -> None:
-    """Raises `InvalidWorkflow` for providers and approvers that do not exist."""
+    """Raises `InvalidProfile` for providers and approvers that do not exist."""
     if context.agent_names is None:
         # A run under way is not affected by what the settings name now.
         return
@@ -158,7 +159,7 @@ def _refuse_unknown(
         if provider not in known and role in context.options
     ]
     if problems:
-        raise InvalidWorkflow(name, problems)
+        raise InvalidProfile(name, problems)
 
 
 def _entry_point() -> str:
@@ -271,7 +272,7 @@ def _code_digest(profile_class: type[WorkflowProfile]) -> str:
 def _inputs(name: str, schema: Mapping[str, Any], context: CompileContext) -> dict[str, Param]:
     params, problems = context_params(schema, context.root)
     if problems:
-        raise InvalidWorkflow(name, problems)
+        raise InvalidProfile(name, problems)
     return params
 
 
@@ -295,16 +296,16 @@ class _Preparation:
         texts = read_context_files(self.schema, context, self.root)
         # Called again by the first step; a profile that cannot even start leaves no run behind.
         create_prompt(profile, WorkflowPhase.PLAN, {**context, **texts})
-        return {**texts, STANDARDS_PARAM: self._bundle(profile, {**context, **texts})}
+        return {**texts, **self._standards(profile, {**context, **texts})}
 
-    def _bundle(self, profile: WorkflowProfile, context: Mapping[str, Any]) -> str:
+    def _standards(self, profile: WorkflowProfile, context: Mapping[str, Any]) -> dict[str, str]:
         config = standards_config(profile, context)
         if not config:
-            return ""
+            return {STANDARDS_PARAM: ""}
         key = standards_key(config, self.provider)
         provider = StandardsProviderFactory.create(key, config, folder=self.root)
         provider.validate()
-        return provider.create_bundle(context)
+        return {STANDARDS_PARAM: provider.create_bundle(context), STANDARDS_PROVIDER_PARAM: key}
 
 
 def standards_key(config: Mapping[str, Any], chosen: str | None) -> str:

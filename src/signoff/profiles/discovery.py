@@ -36,6 +36,12 @@ DESCRIPTIONS: Mapping[str, str] = {
 """What the shipped profiles are for; listing them must not load them."""
 
 
+class InvalidProfile(InvalidWorkflow):
+    """The profile, or what the settings name for its sessions, has problems."""
+
+    noun = "profile"
+
+
 @light_dataclass(frozen=True)
 class ProfileEntry:
     """A profile that was found, before it is loaded."""
@@ -67,10 +73,10 @@ def find_profile(
     if not matching:
         _refuse_unknown(name, context)
     if len(matching) > 1:
-        raise InvalidWorkflow(name, [_duplicate(name, matching)])
+        raise InvalidProfile(name, [_duplicate(name, matching)])
     (entry,) = matching
     if entry.problem is not None:
-        raise InvalidWorkflow(name, [entry.problem])
+        raise InvalidProfile(name, [entry.problem])
     return _load(entry, group if group is not None else _unused_group())
 
 
@@ -198,7 +204,7 @@ def _load(entry: ProfileEntry, group: click.Group) -> type[WorkflowProfile]:
     if own != entry.name:
         what = f"is found as {entry.name!r}, but its metadata's name is {own!r}"
         problem = Problem(entry.origin, what, "use the same name in both places")
-        raise InvalidWorkflow(entry.name, [problem])
+        raise InvalidProfile(entry.name, [problem])
     return profile
 
 
@@ -217,7 +223,7 @@ def _refuse_unknown(name: str, context: CompileContext) -> NoReturn:
     if not problems:
         raise UnknownName("profile", name, known)
     unknown = Problem(f"profile {name!r}", "is unknown", f"valid names: {', '.join(known)}")
-    raise InvalidWorkflow(name, [unknown, *problems])
+    raise InvalidProfile(name, [unknown, *problems])
 
 
 def _duplicate(name: str, entries: Sequence[ProfileEntry]) -> Problem:
@@ -255,14 +261,14 @@ def _profile_of(value: Any, group: click.Group, origin: str) -> type[WorkflowPro
         value = getattr(value, REGISTER, None)
         if value is None:
             what = f"has no function {REGISTER}(cli_group) that returns the profile's class"
-            raise InvalidWorkflow(origin, [Problem(origin, what)])
+            raise InvalidProfile(origin, [Problem(origin, what)])
     profile = value if isinstance(value, type) else value(group)
     if not (isinstance(profile, type) and issubclass(profile, WorkflowProfile)):
         what = f"{REGISTER}(cli_group) returns {profile!r:.80}, not a subclass of WorkflowProfile"
-        raise InvalidWorkflow(origin, [Problem(origin, what)])
+        raise InvalidProfile(origin, [Problem(origin, what)])
     if missing := ", ".join(sorted(profile.__abstractmethods__)):
         what = f"{profile.__name__} does not implement: {missing}"
-        raise InvalidWorkflow(origin, [Problem(origin, what)])
+        raise InvalidProfile(origin, [Problem(origin, what)])
     return profile
 
 
@@ -272,5 +278,5 @@ def _metadata(profile: type[WorkflowProfile], origin: str) -> Mapping[str, Any]:
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     if not isinstance(name, str) or not name:
         what = f"get_metadata() of {profile.__name__} has no name"
-        raise InvalidWorkflow(origin, [Problem(origin, what, "return a mapping with `name`")])
+        raise InvalidProfile(origin, [Problem(origin, what, "return a mapping with `name`")])
     return metadata

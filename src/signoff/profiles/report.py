@@ -24,12 +24,7 @@ def report(state: Mapping[str, Any]) -> SessionReport:
     lines = []
     if verdict := state.get("verdict"):
         lines.append(f"last review: {verdict}")
-    for override in state.get("overrides", ()):
-        stated = override.get("verdict") or "neither PASS nor FAIL"
-        lines.append(
-            f"iteration {override['iteration']}: {override.get('by') or 'a human'} decided "
-            f"{override['decided']} (the review says {stated})"
-        )
+    lines += map(describe_override, state.get("overrides", ()))
     latest = max((each["iteration"] for each in artifacts), default=0)
     files = [each["path"] for each in artifacts if each["iteration"] == latest]
     details = [f"generated files: {len(files)}", *(f"  {path}" for path in files)] if files else []
@@ -42,4 +37,13 @@ def report(state: Mapping[str, Any]) -> SessionReport:
         "\n".join(lines),
         "\n".join(details),
         {name: value for name, value in facts.items() if value},
+    )
+
+
+def describe_override(override: Mapping[str, Any]) -> str:
+    """Returns who overruled which verdict, on one line."""
+    stated = override.get("verdict") or "neither PASS nor FAIL"
+    return (
+        f"iteration {override['iteration']}: {override.get('by') or 'a human'} decided "
+        f"{override['decided']} (the review says {stated})"
     )

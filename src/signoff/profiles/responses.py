@@ -110,7 +110,7 @@ class ResponseUse:
         from signoff.review.own_words import Material
 
         try:
-            meta = check_review_meta(self.passed.text, Material(*state.code.values()))
+            meta = check_review_meta(self._content, Material(*state.code.values()))
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
         return str(meta.verdict)
@@ -181,13 +181,18 @@ class ResponseUse:
 
     def _process(self) -> ProcessingResult:
         try:
-            result = process_response(self.session.profile, self.phase, self.passed.text)
+            result = process_response(self.session.profile, self.phase, self._content)
         except (ProfileError, InvalidParams) as error:
             raise UnusableResponse(str(error)) from error
         if result.status in _FAILED or result.error_message:
             what = result.error_message or f"the profile reports {result.status.value}"
             raise UnusableResponse(what)
         return result
+
+    @property
+    def _content(self) -> str:
+        """The text without the mark that some editors put at the beginning of a file."""
+        return self.passed.text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
 
     def _earlier(self, key: str) -> list[Any]:
         return list(self.ctx.step_state.get(key, ()))

@@ -58,10 +58,12 @@ class ReviewMeta:
     @property
     def contradiction(self) -> str:
         """Why the verdict cannot be true, given its counts; empty if it can."""
+        issues = "issue" if self.issues_critical == 1 else "issues"
+        critical = f"{self.issues_critical} critical {issues}"
         if self.issues_critical > self.issues_total:
-            return f"{self.issues_critical} critical issues of {self.issues_total} in total"
+            return f"{critical} of {self.issues_total} in total"
         if self.verdict is ReviewVerdict.PASS and self.issues_critical:
-            return f"the verdict is PASS with {self.issues_critical} critical issues"
+            return f"the verdict is PASS with {critical}"
         if self.verdict is ReviewVerdict.FAIL and not (self.issues_total or self.missing_inputs):
             return "the verdict is FAIL without an issue or a missing input"
         return ""

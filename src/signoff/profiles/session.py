@@ -15,6 +15,9 @@ from signoff.profiles.providers import FsAbility
 STANDARDS_PARAM = "standards_bundle"
 """The parameter of a run with the standards, which are read once, before it starts."""
 
+STANDARDS_PROVIDER_PARAM = "standards-provider"
+"""The parameter of a run with the provider of its standards; no context field has a dash."""
+
 MANUAL, SKIP = "manual", "skip"
 """The approvers that are not asked."""
 
@@ -107,7 +110,8 @@ class SessionState:
     def context(self) -> dict[str, Any]:
         """The profile's own data."""
         params = dict(self.ctx.workflow_params)
-        params.pop(STANDARDS_PARAM, None)
+        for name in (STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM):
+            params.pop(name, None)
         return params
 
     @property

@@ -11,7 +11,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.profiles.model import NO_HASH, PhaseTransition, WorkflowState
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
-from signoff.profiles.session import STANDARDS_PARAM, Note, position_of
+from signoff.profiles.session import STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM, Note, position_of
 from signoff.profiles.transitions import Action, SessionCommand, TransitionTable
 
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
@@ -36,6 +36,7 @@ def workflow_state(
     note = _note(run, requests)
     state, params = run.state, dict(run.params)
     bundle = params.pop(STANDARDS_PARAM, None)
+    standards = params.pop(STANDARDS_PROVIDER_PARAM, None) or source.get("standards_provider")
     failed = status is WorkflowStatus.ERROR
     return WorkflowState(
         session_id=run.seed,
@@ -46,7 +47,7 @@ def workflow_state(
         current_iteration=run.iteration,
         context=params,
         ai_providers=dict(source.get("providers", {})),
-        standards_provider=source.get("standards_provider"),
+        standards_provider=standards,
         standards_hash=text_digest(bundle) if isinstance(bundle, str) else NO_HASH,
         **{name: state[name] for name in _COPIED if state.get(name) is not None},
         **{name: bool(state.get(name)) for name in _FLAGS},

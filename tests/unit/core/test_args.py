@@ -192,7 +192,7 @@ def test_every_problem_is_reported_with_what_would_fit() -> None:
         "parameter 'most': 9 is above 3 (from any to 3)",
         "parameter 'mode': 'x' is not one of the choices (choose one of: quick, full)",
         "parameter 'topic': is missing (what it is about)",
-        "parameter 'tone': is missing (give it as -i tone=VALUE)",
+        "parameter 'tone': is missing (give it as tone=VALUE)",
     ]
 
 

@@ -318,8 +318,8 @@ def test_every_problem_of_such_parameters_is_reported_at_once() -> None:
     assert [str(problem) for problem in refused.value.problems] == [
         "parameter 'deep': is unknown (valid: table, ddl, depth, dry)",
         "parameter 'table': 'cats' is not one of the choices (choose one of: users, orders)",
-        "parameter 'ddl': 'gone.sql' does not exist (give it as -i ddl=VALUE)",
-        "parameter 'depth': 'deep' is not a whole number (give it as -i depth=VALUE)",
+        "parameter 'ddl': 'gone.sql' does not exist (give it as ddl=VALUE)",
+        "parameter 'depth': 'deep' is not a whole number (give it as depth=VALUE)",
     ]
 
 

@@ -61,10 +61,10 @@ def test_all_problems_are_reported_together_with_their_fields(tmp_path: Path) ->
     assert problems == [
         "parameter 'typo': is unknown (valid: entity, ddl, out, scope, version, audit, note)",
         "parameter 'entity': is missing (the name of the class)",
-        "parameter 'ddl': 'gone.sql' does not exist (give it as -i ddl=VALUE)",
+        "parameter 'ddl': 'gone.sql' does not exist (give it as ddl=VALUE)",
         "parameter 'scope': 'all' is not one of the choices (choose one of: domain, full)",
-        "parameter 'version': 'new' is not a whole number (give it as -i version=VALUE)",
-        "parameter 'audit': 'perhaps' is not true or false (give it as -i audit=VALUE)",
+        "parameter 'version': 'new' is not a whole number (give it as version=VALUE)",
+        "parameter 'audit': 'perhaps' is not true or false (give it as audit=VALUE)",
     ]
 
 

@@ -101,7 +101,7 @@ def test_anything_else_is_refused_with_the_reason(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("meta", "why"),
     [
-        (block("PASS", 2, 1), "PASS with 1 critical issues"),
+        (block("PASS", 2, 1), "PASS with 1 critical issue"),
         (block("FAIL", 0, 0, 0), "FAIL without an issue or a missing input"),
         (block("FAIL", 1, 2), "2 critical issues of 1"),
         (block("PASS", 0, 3), "3 critical issues of 0"),

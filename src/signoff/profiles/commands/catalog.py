@@ -136,6 +136,7 @@ def providers(name: str | None, out: Output) -> None:
 
 
 def _providers() -> Iterator[dict[str, Any]]:
+    from signoff.agents.kinds import MANUAL
     from signoff.app.agents import known_agents
     from signoff.profiles.discovery import load_profiles
     from signoff.profiles.factories import (
@@ -145,13 +146,16 @@ def _providers() -> Iterator[dict[str, Any]]:
     )
 
     load_profiles(context_here())
-    for name, agent in known_agents(settings_here().agents).items():
+    agents = known_agents(settings_here().agents)
+    approvers = sorted(set(ApprovalProviderFactory.keys()) - set(agents))
+    for name, agent in agents.items():
         model = f", model {agent.options['model']}" if agent.options.get("model") else ""
         kind = "an agent" if agent.kind == name else f"an agent of the kind {agent.kind}"
+        kind = "a human" if agent.kind == MANUAL else kind
         yield {"name": name, "kind": "responses, approval", "description": f"{kind}{model}"}
     for factory, keys, kind in (
         (AIProviderFactory, AIProviderFactory.registered(), "responses, approval"),
-        (ApprovalProviderFactory, ApprovalProviderFactory.keys(), "approval"),
+        (ApprovalProviderFactory, approvers, "approval"),
         (StandardsProviderFactory, StandardsProviderFactory.keys(), "standards"),
     ):
         for key in keys:

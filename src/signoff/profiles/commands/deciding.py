@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from signoff.cli.options import (
     progress_options,
 )
 from signoff.cli.output import DisplayOptions
-from signoff.errors import UsageError
+from signoff.errors import InvalidParams, UsageError
 from signoff.profiles.commands.project import (
     find_session,
     project_dir_option,
@@ -35,6 +35,7 @@ from signoff.remedies import PassOption
 if TYPE_CHECKING:
     from signoff.app.answering import AnswerInput
     from signoff.app.project import Project
+    from signoff.app.start import StartPlan
     from signoff.profiles.commands.session_view import SessionView
     from signoff.runtime.store_port import RunRow
 
@@ -89,24 +90,19 @@ def init(
       signoff profile init python-module -c module=slugs -c description="..."
       signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
-    from signoff.app.answering import current_user
-    from signoff.app.start import plan, start
+    from signoff.app.start import start
     from signoff.cli.driving import drive
     from signoff.cli.options import set_up_logging
 
-    developer = current_user() if dev == CURRENT_USER else dev
-    planned = plan(
-        Path.cwd(),
-        os.environ,
-        f"profile:{name}",
-        params,
-        command_line=limit_settings(limits),
-        options={**options, "dev": developer},
-    )
+    with _context_errors(name):
+        planned = _planned(name, params, run_name, dev, options, limits)
     for warning in (*planned.warnings, *planned.target.workflow.warnings):
         display.out.warn(str(warning))
     set_up_logging(planned.settings.log_level)
-    with planned.open(Path.cwd(), os.environ) as project:
+    if display.events is not None and not display.events.parent.is_dir():
+        # Opening the file would report it too, but only after a new project has been created.
+        raise UsageError(f"--events: there is no folder {display.events.parent}")
+    with _context_errors(name), planned.open(Path.cwd(), os.environ) as project:
         return drive(
             project,
             _session_display(display),
@@ -120,6 +116,48 @@ def init(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _planned(
+    name: str,
+    params: dict[str, str],
+    run_name: str | None,
+    dev: str | None,
+    options: dict[str, str | None],
+    limits: dict[str, str],
+) -> StartPlan:
+    """Returns everything that a session would start with; raises where it would be refused."""
+    from signoff.app.answering import current_user
+    from signoff.app.start import plan
+    from signoff.runtime.environment import Secrets
+    from signoff.runtime.names import checked_name
+    from signoff.runtime.preparation import prepared_params
+
+    planned = plan(
+        Path.cwd(),
+        os.environ,
+        f"profile:{name}",
+        params,
+        name=run_name and checked_name(run_name),
+        command_line=limit_settings(limits),
+        options={**options, "dev": current_user() if dev == CURRENT_USER else dev},
+    )
+    if not planned.home.path.is_dir():
+        # The engine does this too, but only after a new project has been created.
+        prepared_params(planned.target.workflow, planned.params, Secrets.of(os.environ))
+    return planned
+
+
+@contextmanager
+def _context_errors(name: str) -> Iterator[None]:
+    """Lists the problems of parameters as those of the context that they are for a profile."""
+    try:
+        yield
+    except InvalidParams as error:
+        problems = [f"  - {str(each).removeprefix('parameter ')}" for each in error.problems]
+        count = f"{len(problems)} problem{'s' if problems[1:] else ''}"
+        lines = [f"the context of profile {name!r} has {count}:", *problems]
+        raise UsageError("\n".join(lines)) from error
 
 
 @click.command(cls=CliCommand)
@@ -256,8 +294,8 @@ def _check_definition(project: Project, row: RunRow, *, adopt: bool) -> None:
     """Raises `UsageError` if a session can only be continued with another definition."""
     if project.find_again(row).workflow.digest != row.definition and not adopt:
         raise UsageError(
-            f"session {row.name!r} was started with other settings in 'profiles:', or its profile "
-            "has changed since; nothing was recorded. Undo that, or continue with the change",
+            f"the settings in 'profiles:' or the profile have changed since session {row.name!r} "
+            "was started, so nothing was done; undo the change, or continue with it",
             remedy=PassOption("adopt"),
         )
 

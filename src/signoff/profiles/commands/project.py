@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from signoff.cli.options import complete_run
+from signoff.cli.text import near
 from signoff.errors import UsageError
 from signoff.remedies import ShowRun
 
@@ -24,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 NOTATION = "profiles"
 _TARGETS = "profile:"
 _RECENT = 50
+_ENTERED = "signoff.profiles.entered"
 
 
 def project_dir_option(command: F) -> F:
@@ -90,9 +93,31 @@ def is_session(project: Project, row: RunRow) -> bool:
     return found is not None and found.name == NOTATION
 
 
+def shown_path(path: Path) -> str:
+    """Returns a path as the user's shell sees it, which `--project-dir` leaves where it is."""
+    entered = _entered()
+    if entered is None:
+        return near(path)
+    before, _ = entered
+    return str(path.relative_to(before)) if path.is_relative_to(before) else str(path)
+
+
+def project_dir_words() -> str:
+    """Returns the option for a command that is run in the same shell; empty without it."""
+    entered = _entered()
+    return f" --project-dir {shlex.quote(str(entered[1]))}" if entered is not None else ""
+
+
+def _entered() -> tuple[Path, Path] | None:
+    """Returns the current folder before `--project-dir`, and the option's value."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_ENTERED) if context is not None else None
+
+
 def _enter(context: click.Context, _option: click.Parameter, folder: Path | None) -> None:
     if folder is None:
         return
     before = Path.cwd()
     os.chdir(folder)
+    context.meta[_ENTERED] = before, folder
     context.call_on_close(lambda: os.chdir(before))

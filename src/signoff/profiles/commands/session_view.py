@@ -13,13 +13,14 @@ from signoff.app.next_commands import next_commands
 from signoff.app.runs import current_row
 from signoff.cli import exits
 from signoff.cli.output import Output
-from signoff.cli.text import near
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.stop_reason import remedies
 from signoff.errors import SignoffError
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.phases import WorkflowStage, WorkflowStatus
+from signoff.profiles.commands.project import project_dir_words, shown_path
+from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.report import describe_override
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 from signoff.profiles.view import workflow_state
 from signoff.remedies import RaiseIterations, Remedy, Resume
@@ -92,10 +93,12 @@ class SessionView:
             return next_commands(self.remedies)
         if not self.file:
             return [command for each in self.requests for command in each["commands"]]
-        approve = f"signoff profile approve {self.row.name}"
+        approve = f"signoff profile approve {self.row.name}{project_dir_words()}"
+        if not self.file.exists():
+            return [approve]
         allowed = TransitionTable.commands(self.state.phase, self.state.stage)
         overruling = [f"{approve} {OVERRULING[each]}" for each in allowed if each in OVERRULING]
-        reject = [f'signoff profile reject {self.row.name} -f "..."']
+        reject = [f'signoff profile reject {self.row.name} -f "..."{project_dir_words()}']
         return [approve, *overruling, *(reject if SessionCommand.REJECT in allowed else [])]
 
     def to_json(self) -> dict[str, Any]:
@@ -106,6 +109,7 @@ class SessionView:
             "run": self.row.name,
             **state,
             "run_status": self.row.status.value,
+            "step": self.row.step,
             "reason": self.row.reason,
             "file": str(self.file) if self.file else None,
             "request": request,
@@ -153,30 +157,47 @@ def print_session(view: SessionView, out: Output) -> None:
 
 
 def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
+    yield "iteration", str(view.state.current_iteration)
+    yield from _troubles(view)
+    yield from _results(view)
+    if view.answered:
+        yield "decided", "the decision is recorded; the session has not continued yet"
+    if view.file is not None:
+        yield "waits for", _what_to_do(view, view.file)
+    elif view.folder.is_dir():
+        yield "files", shown_path(view.folder)
+
+
+def _troubles(view: SessionView) -> Iterator[tuple[str, str]]:
     state = view.state
-    yield "iteration", str(state.current_iteration)
+    if state.phase is WorkflowPhase.ERROR and view.row.step is not None:
+        yield "failed at", view.row.step
     if state.last_error:
         yield "error", state.last_error
     elif view.row.reason and view.row.status is not Status.WAITING:
         yield "reason", view.row.reason
     if state.approval_feedback:
         yield "feedback", state.approval_feedback
-    latest = [each for each in state.artifacts if each.iteration == state.current_iteration]
-    for artifact in latest:
-        yield "generated", near(view.folder / artifact.path)
-    if view.answered:
-        yield "decided", "the decision is recorded; the session has not continued yet"
-    if view.file is not None:
-        yield "waits for", _what_to_do(view, view.file)
-    elif view.folder.is_dir():
-        yield "files", near(view.folder)
+
+
+def _results(view: SessionView) -> Iterator[tuple[str, str]]:
+    state = view.state
+    if verdict := state.metadata.get("verdict"):
+        yield "verdict", f"{verdict} (the last review)"
+    for override in state.metadata.get("overrides", ()):
+        yield "overruled", describe_override(override)
+    for artifact in state.artifacts:
+        if artifact.iteration == state.current_iteration:
+            yield "generated", shown_path(view.folder / artifact.path)
 
 
 def _what_to_do(view: SessionView, file: Path) -> str:
-    path = near(file)
+    path = shown_path(file)
     if not file.exists():
         prompt = file.name.replace(WorkflowStage.RESPONSE.value, WorkflowStage.PROMPT.value)
         return f"{path}: save the response to {prompt} there, then approve"
     if view.state.stage is WorkflowStage.PROMPT:
         return f"{path}: edit it if you like, then approve"
+    if view.state.last_error:
+        return f"{path}: correct it if the error is about it, then approve or reject"
     return f"{path}: read it, edit it if you like, then approve or reject"
