@@ -67,7 +67,9 @@ def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: Flo
 def test_the_last_reading_before_an_approval_is_in_the_log(flow_project: FlowProject) -> None:
     """A reader of `thread.jsonl` would think that the approved version was not read."""
     flow_project.write_flow(STEPS)
-    flow_project.constraints("tone", "facts")
+    # Its rules are too long to be read along with others.
+    long_rule = f"  - {{id: numbers, text: '{'Check each number. ' * 400}'}}\n"
+    flow_project.constraints("tone", "facts", facts=long_rule)
     flow_project.script(
         author_writes(TEA),
         critic_finds("tone", issue(evidence="the best in the world"), contains=TEA.splitlines()[2]),
