@@ -169,7 +169,7 @@ def test_an_invalid_answer_is_asked_for_again(signs: CliProject) -> None:
     with terminal(signs, "run", "signs.py") as screen:
         screen.read_until("[l]ater:")
         screen.type("perhaps\n")
-        screen.read_until("perhaps\r\napprove")
+        screen.read_until("type y, n, v or l")
         screen.type("n\n")
         screen.read_until("what is wrong (optional):")
         screen.type("\n")

@@ -148,11 +148,19 @@ def _definition(function: FunctionType) -> Definition | None:
     return matches[-1] if matches else None
 
 
+def _parse(source: str) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except SystemError:
+        # Python before 3.11.5 fails if a finalizer happens to parse something else meanwhile.
+        return ast.parse(source)
+
+
 @lru_cache(maxsize=16)
 def _definitions(module: str) -> dict[int, tuple[Definition, ...]]:
     """Returns every function of a module by the line it starts on, inner ones last."""
     found: dict[int, tuple[Definition, ...]] = {}
-    for node in ast.walk(ast.parse(module)):
+    for node in ast.walk(_parse(module)):
         if isinstance(node, Definition):
             decorators = getattr(node, "decorator_list", [])
             first = min([node.lineno, *(d.lineno for d in decorators)])
