@@ -621,7 +621,7 @@ def test_a_failed_session_shows_where_it_failed(profile_project: ProfileProject)
 
 
 def test_the_provider_of_the_standards_is_recorded(profile_project: ProfileProject) -> None:
-    """Whoever reads the bundle later wants to know where it came from."""
+    """A later reader of the bundle wants to know where it came from."""
     values = ["-c", "module=m", "-c", "description=x"]
     profile_project.profile("init", "python-module", *values, "--name", "one")
 

@@ -38,7 +38,7 @@ TEMPLATES = st.recursive(
 
 @given(TEXTS)
 def test_a_value_is_inserted_as_it_is(value: str) -> None:
-    """Whoever controls a value must not control the template."""
+    """The author of a value must not control the template."""
     assert render_text("<{{A}}>", {"A": value, "B": "b"}) == f"<{value}>"
 
 

@@ -50,13 +50,13 @@ class StepOutput:
     next_command: NextCommand | None = None
     """How to evaluate the next step; None where `next` is."""
     next_commands: Mapping[Outcome, NextCommand | None] = field(default_factory=dict)
-    """For a dispatched step, how to go on after each outcome; None where the run would end."""
+    """For a dispatched step, how to continue after each outcome; None where the run would end."""
 
 
 def next_command(
     workflow: Workflow, step: str, outcome: Outcome, given: Mapping[str, Any]
 ) -> NextCommand | None:
-    """Returns how to go on after an outcome; None at the end. `given` are the parameters so far."""
+    """Returns how to continue after an outcome; None at the end. `given` are parameters so far."""
     edge = workflow.edges.find(step, outcome)
     if edge is None or edge.to not in workflow.steps:
         return None

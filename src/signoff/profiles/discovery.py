@@ -256,7 +256,7 @@ def _from_file(path: Path) -> Callable[[click.Group], type[WorkflowProfile]]:
 
 
 def _profile_of(value: Any, group: click.Group, origin: str) -> type[WorkflowProfile]:
-    """Returns the class that a module, its `register` function or an entry point stands for."""
+    """Returns the class that a module, its `register` function or an entry point means."""
     if isinstance(value, ModuleType):
         value = getattr(value, REGISTER, None)
         if value is None:

@@ -201,7 +201,7 @@ def _text(module: _Module, values: ast.Dict, key: str) -> str:
 
 
 def _value(module: _Module, node: ast.expr | None) -> ast.AST | None:
-    """Returns an expression, or what the constant that it names stands for."""
+    """Returns an expression, or what the value of the constant that it names."""
     if isinstance(node, ast.Name):
         definition = _follow(module, node.id)
         return definition.node if definition is not None else None

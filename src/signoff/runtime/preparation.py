@@ -26,6 +26,7 @@ def prepared_params(
     except SignoffError:
         raise
     except Exception as error:
+        # The author's own code may raise anything.
         what = f"preparing workflow {workflow.name!r} raised {describe_error(error)}"
         raise HandlerFailed(what) from error
     if not isinstance(prepared, Mapping):

@@ -73,7 +73,7 @@ def test_a_plan_without_a_file_is_refused() -> None:
     ],
 )
 def test_two_files_of_one_name_are_refused(first: str, second: str) -> None:
-    """One would overwrite the other, and nobody would know which."""
+    """One would overwrite the other, and no one would know which."""
     writes = [WriteOp(path=path, content="x") for path in ("other.py", first, second)]
 
     with pytest.raises(ValueError, match="cannot both be written"):

@@ -66,7 +66,7 @@ def test_a_profile_builds_a_result_from_the_fields_of_the_specification() -> Non
 
 @pytest.mark.parametrize("feedback", [None, "", " \n\t"])
 def test_a_rejection_needs_feedback(feedback: str | None) -> None:
-    """Without it nobody knows what to change."""
+    """Without it no one knows what to change."""
     with pytest.raises(ValidationError, match="say what has to change"):
         ApprovalResult(decision=ApprovalDecision.REJECTED, feedback=feedback)
 

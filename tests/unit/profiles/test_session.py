@@ -60,5 +60,5 @@ def test_the_context_has_no_standards() -> None:
 
 
 def test_stages_wait_for_a_human_by_default() -> None:
-    """Nothing is approved that nobody saw."""
+    """Nothing is approved that no one saw."""
     assert StageRules() == StageRules("manual", 0, False, "")

@@ -82,7 +82,7 @@ def test_a_stage_overrides_single_defaults() -> None:
 
 
 def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> None:
-    """A typo must not end in a session that nobody can approve."""
+    """A typo must not end in a session that no one can approve."""
     settings = from_values(
         providers={"planner": "cluade", "default": "claude-code"},
         approval={"default_approver": "skip", "stages": {"review.response": "judgee"}},

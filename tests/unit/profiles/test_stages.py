@@ -89,7 +89,7 @@ def test_a_provider_that_returns_none_leaves_the_response_to_a_human(tmp_path: P
 
 
 def test_a_response_of_such_a_human_is_judged_by_the_approver(tmp_path: Path) -> None:
-    """Whoever wrote it, the stage's approver decides about it, also after a rejection."""
+    """Whatever its author, the stage's approver decides about it, also after a rejection."""
     calls = register_approver("probe-approver", PENDING)
     register_provider("desk", lambda _prompt, _context: None)
     approval = {**SKIP, "stages": {"plan.response": "probe-approver"}}
@@ -240,7 +240,7 @@ def test_the_user_turns_hashing_on(tmp_path: Path) -> None:
 
 
 def test_two_terminals_cannot_approve_one_gate_twice(tmp_path: Path) -> None:
-    """The second approval must not count for the next gate, which nobody has seen."""
+    """The second approval must not count for the next gate, which no one has seen."""
     session = SessionFixture(tmp_path)
     session.start()
     session.record(True)

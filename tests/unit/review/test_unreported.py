@@ -22,7 +22,7 @@ def ledger(*findings: Finding) -> Ledger:
 
 
 def test_a_finding_is_added_to_the_critique_of_its_critic() -> None:
-    """The judge decides about it under its lasting id, whatever the critics said this time."""
+    """The judge decides about it under its lasting id, whatever the critics report this time."""
     codex, claude = with_unreported([critique("codex"), critique("claude")], ledger(finding()))
 
     assert codex.issues == ()

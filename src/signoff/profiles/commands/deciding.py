@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from signoff.runtime.store_port import RunRow
 
 CURRENT_USER = "\N{NULL}"
-"""What `--dev` without a name stands for; no user has this name."""
+"""The value of `--dev` without a name; no user has this name."""
 
 _adopt_option = click.option(
     "--adopt", is_flag=True, help="Continue with settings or a profile that have changed."

@@ -58,7 +58,7 @@ def test_the_configuration_may_name_the_scope(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("context", [{"scope": "domian"}, {"scope": ""}, {}])
 def test_an_unknown_scope_lists_the_known_ones(tmp_path: Path, context: Mapping[str, Any]) -> None:
-    """Without standards the session would go on and produce code against them."""
+    """Without standards the session would continue and produce code against them."""
     with pytest.raises(ValueError, match="valid: bare, domain, full, repository"):
         provider(tmp_path).create_bundle(context)
 

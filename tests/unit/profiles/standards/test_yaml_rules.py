@@ -73,7 +73,7 @@ def test_scopes_are_not_cumulative(tmp_path: Path) -> None:
 
 
 def test_a_repeated_id_is_reported_and_the_first_rule_counts(tmp_path: Path) -> None:
-    """Two rules of one id cannot be told apart in a review."""
+    """Two rules of one id cannot be distinguished in a review."""
     standards = provider(tmp_path)
     (tmp_path / "more.rules.yml").write_text('JPA-001: "m: Keys are nice."\nJPA-009: "m: New."\n')
 
