@@ -1,8 +1,9 @@
 """Gives the instructions of a step to a worker, and reads what the worker reports.
 
 A worker is the agent with the role `worker`, or a person or program that takes the work from
-outside. It follows the step's title and actions. The step's handler decides afterwards, and gets the worker's reply
-and the parameters in it for this visit only: what the run was started with does not change.
+outside. It follows the step's title and actions. The step's handler decides afterwards, and
+gets the worker's reply and the parameters in it for this visit only: what the run was started
+with does not change.
 """
 
 from __future__ import annotations
