@@ -28,6 +28,7 @@ NOTATIONS: Mapping[str, str] = {
     "flows": "signoff.flows.notation:NOTATION",
     "contracts": "signoff.contracts.notation:NOTATION",
     "profiles": "signoff.profiles.notation:NOTATION",
+    "skills": "signoff.skills.notation:NOTATION",
 }
 """The built-in notations, by name."""
 

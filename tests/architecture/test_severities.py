@@ -14,6 +14,7 @@ ALLOWED = {
     "signoff/demo/checks.py": "is a check like those that users write: it rates its own findings",
     "signoff/flows/judging_file.py": "defines policies that are named after severities",
     "signoff/profiles/review_meta.py": "reads a format with a field `issues_critical`",
+    "signoff/skills/types.py": "defines the levels of confidence, one of which is `medium`",
     "signoff/review/policy.py": "implements the trigger `conflicting_criticals`",
     "signoff/store/rundir/questions.py": "uses `critical` as the priority of a question",
 }

@@ -1,0 +1,63 @@
+"""Skills: procedures that a program hands to a coding agent one step at a time.
+
+A skill is a module that assigns a `Workflow` to `WORKFLOW`. Names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from signoff._lazy import loader, names_in
+
+if TYPE_CHECKING:
+    from signoff.core.args import Arg as Arg
+    from signoff.core.args import BoundedInt as BoundedInt
+    from signoff.core.args import ChoiceSet as ChoiceSet
+    from signoff.core.args import Constant as Constant
+    from signoff.core.args import Domain as Domain
+    from signoff.core.context import StepContext as StepContext
+    from signoff.core.outcome import Outcome as Outcome
+    from signoff.core.step import StepDef as StepDef
+    from signoff.core.step_output import StepOutput as StepOutput
+    from signoff.core.workflow import Workflow as Workflow
+    from signoff.runtime.dispatch import AgentRole as AgentRole
+    from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.skills.types import Branch as Branch
+    from signoff.skills.types import Confidence as Confidence
+    from signoff.skills.types import DocumentAvailability as DocumentAvailability
+    from signoff.skills.types import Linear as Linear
+    from signoff.skills.types import LoopState as LoopState
+    from signoff.skills.types import QRStatus as QRStatus
+    from signoff.skills.types import ReviewMode as ReviewMode
+    from signoff.skills.types import ReviewPhase as ReviewPhase
+    from signoff.skills.types import Routing as Routing
+    from signoff.skills.types import Terminal as Terminal
+
+_HOMES = {
+    "signoff.core.args": ("Arg", "BoundedInt", "ChoiceSet", "Constant", "Domain"),
+    "signoff.core.context": ("StepContext",),
+    "signoff.core.outcome": ("Outcome",),
+    "signoff.core.step": ("StepDef",),
+    "signoff.core.step_output": ("StepOutput",),
+    "signoff.core.workflow": ("Workflow",),
+    "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
+    "signoff.skills.types": (
+        "Branch",
+        "Confidence",
+        "DocumentAvailability",
+        "Linear",
+        "LoopState",
+        "QRStatus",
+        "ReviewMode",
+        "ReviewPhase",
+        "Routing",
+        "Terminal",
+    ),
+}
+__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)

@@ -1,0 +1,12 @@
+"""The commands of skills: `signoff skill`."""
+
+from __future__ import annotations
+
+import click
+
+from signoff.cli.options import Group
+
+
+@click.group(cls=Group)
+def skill() -> None:
+    """Follow a procedure, one step at a time."""

@@ -1,0 +1,1 @@
+"""The skills that are shipped; each module assigns one `WORKFLOW`."""

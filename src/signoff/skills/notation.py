@@ -1,0 +1,19 @@
+"""The notation of skills: its scheme and commands, loaded without the rest."""
+
+from __future__ import annotations
+
+from signoff.notation import Command, Notation
+
+NOTATION = Notation(
+    name="skills",
+    label="skill",
+    scheme="skill",
+    suffixes=(),
+    commands={
+        "skill": Command(
+            "signoff.skills.commands:skill",
+            "Follow a procedure, one step at a time.",
+            "Run",
+        )
+    },
+)
