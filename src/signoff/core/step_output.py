@@ -74,7 +74,7 @@ def command_to(
     return NextCommand(
         workflow.name,
         to,
-        [*workflow.steps].index(to) + 1,
+        list(workflow.steps).index(to) + 1,
         MappingProxyType({n: v for n, v in given.items() if taken(n) and not (again and n in own)}),
         MappingProxyType(
             {n: each for n, each in own.items() if again or (each.required and n not in given)}

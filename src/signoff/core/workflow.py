@@ -135,6 +135,16 @@ class Workflow:
         return MappingProxyType(params)
 
     @property
+    def _params(self) -> Mapping[str, Mapping[str, Param]]:
+        """Parameters by step, under the name that tests of skills use."""
+        return self.params
+
+    @property
+    def _step_order(self) -> list[str]:
+        """The ids of the steps; the number of a step is its place in this list, from 1."""
+        return list(self.steps)
+
+    @property
     def declared_params(self) -> Mapping[str, Param]:
         """All declared parameters by name, those of the workflow before those of its handlers."""
         declared = dict(self.input_params)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow as Workflow
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.skills.discovery import discover_workflows as discover_workflows
+    from signoff.skills.module_main import main as main
+    from signoff.skills.step_text import format_step as format_step
     from signoff.skills.types import Branch as Branch
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
@@ -41,6 +44,9 @@ _HOMES = {
     "signoff.core.step_output": ("StepOutput",),
     "signoff.core.workflow": ("Workflow",),
     "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
+    "signoff.skills.discovery": ("discover_workflows",),
+    "signoff.skills.module_main": ("main",),
+    "signoff.skills.step_text": ("format_step",),
     "signoff.skills.types": (
         "Branch",
         "Confidence",

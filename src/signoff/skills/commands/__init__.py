@@ -10,6 +10,7 @@ from signoff.cli.options import Group
 
 MODULES = {
     "list": "catalog:list_skills",
+    "show": "catalog:show",
     "step": "step:step",
 }
 """Where each command is defined, seen from this package."""

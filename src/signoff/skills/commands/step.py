@@ -7,8 +7,9 @@ command line is parsed with its options then.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
@@ -19,16 +20,17 @@ from signoff.cli.output import Output
 from signoff.cli.text import clean
 from signoff.core.args import Param
 from signoff.core.workflow import Workflow
-from signoff.errors import UsageError
+from signoff.errors import Problem, UsageError
 from signoff.skills.commands.command_text import option_name, placeholder
 from signoff.skills.commands.project import context_here
 from signoff.skills.commands.step_page import as_json, as_text
 from signoff.skills.discovery import InvalidSkill, find_skill
-from signoff.skills.stateless import ITERATION, evaluate_step, repeats
+from signoff.skills.stateless import ITERATION, evaluate_step, repeats, step_at
 
 _SWITCHES = ("--json", "--debug", "--help", "-h")
 """The options without a value."""
 _RESERVED = ("step", "json", "debug", "help", "total_steps", "user_answer_id", "user_answer_value")
+_HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
 _PREFIX = "skill_"
 """Begins the names of a skill's parameters in click, apart from the command's own."""
 
@@ -76,6 +78,7 @@ def step(workflow: Workflow, /, name: str, number: int, out: Output, **values: s
         for name, value in values.items()
         if value is not None
     }
+    _refuse_missing(workflow, number, given)
     with redirect_stdout(sys.stderr):
         evaluated = evaluate_step(workflow, number, given)
     if out.as_json:
@@ -108,20 +111,23 @@ def _options(workflow: Workflow) -> Iterator[click.Option]:
         yield click.Option(
             [option_name(name), f"{_PREFIX}{name}"],
             metavar=placeholder(param) if param is not None and param.domain() else "TEXT",
-            help=param.arg.description if param is not None else _UNDECLARED.get(name, ""),
+            help=(param.arg.description if param is not None else "") or _HELP.get(name, ""),
         )
-
-
-_UNDECLARED = {ITERATION: "How often the step has been reached, from 1."}
 
 
 def _refuse_reserved(workflow: Workflow) -> None:
     if taken := [name for name in _params(workflow) if name in _RESERVED]:
-        from signoff.errors import Problem
-
         what = "has the name of an option of every step"
         problems = [Problem(f"parameter {name!r}", what, "rename it") for name in taken]
         raise InvalidSkill(workflow.name, problems)
+
+
+def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> None:
+    own = workflow.params[step_at(workflow, number).id]
+    missing = [each for name, each in own.items() if each.required and name not in given]
+    if missing:
+        needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]
+        raise UsageError(f"step {number} of {workflow.name!r} needs {' '.join(needed)}")
 
 
 def _read(param: Param | None, name: str, text: str) -> Any:
