@@ -58,9 +58,9 @@ Do:
 1. Write the questions that the analysis must answer, Q1, Q2, ..., at most seven, each so that one
    could tell a right answer from a wrong one: "Which code runs between a login request and its
    session row?", not "How does authentication work?".
-2. If the task is only "understand this", use these: What does it do, for whom? What starts it, and
-   what does it talk to? What are its parts, and which depend on which? Where is state kept, and who
-   may change it? How is it built, tested and released? What would a newcomer break first?
+2. If the task is only "understand this", use these: What does it do, for whom? What starts it,
+   and what does it talk to? What are its parts, and which depend on which? Where is state kept,
+   and who may change it? How is it built, tested and released? What would a newcomer break first?
 3. Write who will use the answers and for what, and what is out of scope.
 4. Pin the version: repository and commit, and whether the working copy has changes.
 
@@ -75,8 +75,8 @@ INVENTORY = f"""\
 forms an opinion.
 
 Do:
-1. Count files and lines by language and top-level folder, from the list of tracked files. Mark what
-   is generated, vendored, copied or data, and leave it out from here on.
+1. Count files and lines by language and top-level folder, from the list of tracked files. Mark
+   what is generated, vendored, copied or data, and leave it out from here on.
 2. List the entry points: programs, services, jobs, handlers, public API, plug-in hooks, tests.
    Take them from build files, manifests and deployment files, not from names of folders.
 3. List external systems: databases, queues, services, files, programs, environment variables; the
@@ -111,8 +111,8 @@ Do:
 
 Done when every claim has a mark, and the build and the tests have a result.
 
-Do not repair the build or the documents; note what is wrong. If the build needs secrets or systems
-that you lack, write that down and continue without it.
+Do not repair the build or the documents; note what is wrong. If the build needs secrets or
+systems that you lack, write that down and continue without it.
 
 Write into `{NOTES}`: "Stated design" (claims with marks, commands with results, terms)."""
 
@@ -122,14 +122,14 @@ DIVIDE = f"""\
 Do:
 1. Divide the code in scope into three to nine areas that can be read independently, by what they
    are responsible for. Use imports and co-changes from the inventory, not only folders.
-2. Give each a short name, its paths, its size in lines, and the questions (Q1, ...) it bears on. No
-   area has more than about 10,000 lines; leave code that bears on no question to a last area that
-   is only skimmed.
+2. Give each a short name, its paths, its size in lines, and the questions (Q1, ...) it bears on.
+   No area has more than about 10,000 lines; leave code that bears on no question to a last area
+   that is only skimmed.
 3. Write for each the two or three things that a reader of it has to find out.
 4. Write which areas you expect to depend on which. This is a guess to be checked.
 
-Done when every file in scope belongs to exactly one area, or to the list of what is not read, with
-a reason.
+Done when every file in scope belongs to exactly one area, or to the list of what is not read,
+with a reason.
 
 Do not make an area for "utilities" or "other": assign each such file to its main user.
 
@@ -150,10 +150,11 @@ Do:
 2. Read the implementation of the largest, the most imported and the most often changed files in
    full, and the tests of the area. Skim the rest.
 3. For each thing to find out, answer with file and line.
-4. Note the state the area keeps or changes, its concurrency, its error handling, and the rules that
-   callers must follow and that nothing enforces.
+4. Note the state the area keeps or changes, its concurrency, its error handling, and the rules
+   that callers must follow and that nothing enforces.
 5. Note which other areas it uses and which use it, from imports and calls, not from names.
-6. Note what surprised you: dead code, duplicates, comments that contradict the code, special cases.
+6. Note what surprised you: dead code, duplicates, comments that contradict the code, special
+   cases.
 
 Done when each thing to find out has an answer with a reference, or "not found" with where you
 looked.
@@ -176,15 +177,15 @@ Do:
 3. Confirm at least one path by running it: a test with a trace, a log, a debugger.
 4. Note on each path: where input is checked, where state changes, where it can fail and what
    happens then, where it crosses a process or a thread.
-5. Where a path contradicts a report or the stated design, open the code and decide which is right.
-   Write the mistake under "Corrections".
+5. Where a path contradicts a report or the stated design, open the code and decide which is
+   right. Write the mistake under "Corrections".
 6. Compare the dependencies you saw with those you expected.
 
-Done when each path has no gap: between two hops there is a call, a message or a stored row that you
-can point at.
+Done when each path has no gap: between two hops there is a call, a message or a stored row that
+you can point at.
 
-Do not bridge a gap with "then it is processed". Dynamic dispatch, configuration and generated code
-are where the path usually goes somewhere else than it seems.
+Do not bridge a gap with "then it is processed". Dynamic dispatch, configuration and generated
+code are where the path usually goes somewhere else than it seems.
 
 Write into `{NOTES}`: "Paths" and "Corrections"; "Open questions" for what you could not follow."""
 
@@ -197,8 +198,8 @@ Do, in each round:
 2. Choose what to settle in this round: a sentence without a reference, an open question, or two
    notes that contradict each other. Take first what would change an answer.
 3. Settle it by reading the code in full or by running it, and write the reference down.
-4. For each answer, look for the second way: another caller, another configuration, an old code path
-   behind a flag, a script that bypasses the API.
+4. For each answer, look for the second way: another caller, another configuration, an old code
+   path behind a flag, a script that bypasses the API.
 
 Done when every question has an answer whose sentences have references, and the second way was
 looked for.
@@ -215,11 +216,11 @@ references is wrong, and find out which.
 Do:
 1. Take ten statements of the answers, or all if there are fewer: those that others build on, and
    some at random. Open each reference and check that it says what the answer says.
-2. Make three predictions from the map that you have not checked, and check them: "if this function
-   raises, that test fails", "no code outside this area writes this table", "with this setting off,
-   this path is taken". Use a scratch copy for changes.
-3. If a statement or prediction fails, find out why you believed it, correct it, and check what else
-   came from the same source.
+2. Make three predictions from the map that you have not checked, and check them: "if this
+   function raises, that test fails", "no code outside this area writes this table", "with this
+   setting off, this path is taken". Use a scratch copy for changes.
+3. If a statement or prediction fails, find out why you believed it, correct it, and check what
+   else came from the same source.
 4. Check what is not there: for each "never", "only" and "all" in the answers, run a search that
    would find an exception.
 
@@ -234,7 +235,8 @@ REPORT = f"""\
 `{NOTES}` in the state directory has checked answers, areas, paths and corrections.
 
 Do:
-1. Begin with the answers to the questions, in their order, each in a few sentences with references.
+1. Begin with the answers to the questions, in their order, each in a few sentences with
+   references.
 2. Then the map: areas with purpose and paths, their dependencies as a diagram or a table, entry
    points, external systems, where state is kept.
 3. Then the traced paths, the rules that nothing enforces, the terms, how to build and test.
@@ -248,8 +250,8 @@ reference in it resolves at the commit it names.
 
 Do not include recommendations unless a question asks for them. Do not list all files.
 
-Write the report where the user wants it, else into `report.md` in the state directory, and tell the
-user the path and the three most important answers."""
+Write the report where the user wants it, else into `report.md` in the state directory, and tell
+the user the path and the three most important answers."""
 
 Areas = Annotated[list[str] | None, Arg("names of the areas to read, separated by commas")]
 

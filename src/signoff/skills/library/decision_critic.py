@@ -24,8 +24,8 @@ use it to choose among open options (deepthink), to find the cause of a problem
 (problem-analysis), or for a choice that is undone in an hour."""
 
 STRUCTURE = """\
-The decision is the parameter `task` if there is one, else what the user asked about. If it is
-not clear which decision is meant, ask; do not examine a guess.
+The decision is the parameter `task` if there is one, else what the user asked about. If it is not
+clear which decision is meant, ask; do not examine a guess.
 
 Do:
 1. Write the decision as one sentence: who will do what, instead of what, by when.
@@ -98,8 +98,8 @@ Do, in each round:
    with version and section, person and date.
 3. Compare with the answers written before: confirmed, refuted or unknown. If a threshold turns
    out to be wrong, say so and why; do not move it silently.
-4. For each "confirmed", search once for the opposite: a counterexample, a failed attempt, a
-   newer version in which it no longer holds.
+4. For each "confirmed", search once for the opposite: a counterexample, a failed attempt, a newer
+   version in which it no longer holds.
 5. If a source is out of reach, mark the statement unknown and write what it would take to know.
 
 Done when each load-bearing statement is confirmed or refuted with evidence, or unknown with the
@@ -167,7 +167,8 @@ Do:
 Done when each remaining finding has evidence that you have opened twice and an answer to the
 author's objection.
 
-Do not keep a finding because it took long to produce, and do not invent one because there is none.
+Do not keep a finding because it took long to produce, and do not invent one because there is
+none.
 
 Write down: the remaining findings with evidence, what was dropped and why, what was corrected."""
 
@@ -176,8 +177,8 @@ You have the remaining findings, the checked statements, the alternatives and th
 failure.
 
 Do:
-1. Write the verdict as the first sentence: keep, keep with conditions, change (to what), withdraw,
-   or not decidable yet (what is missing and how to get it).
+1. Write the verdict as the first sentence: keep, keep with conditions, change (to what),
+   withdraw, or not decidable yet (what is missing and how to get it).
 2. Give at most five reasons, each with the ids and the evidence it rests on.
 3. For conditions: what must be true, how it is checked, who checks it, by when, and what is done
    if it is not.
