@@ -12,6 +12,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.parts import (
     CONFIDENCE_SCALE,
+    NOTES_IN_REPLY,
     TASK,
     ConfidenceLevel,
     Iteration,
@@ -275,10 +276,16 @@ OK, ITERATE = Outcome.OK, Outcome.ITERATE
 
 WORKFLOW = Workflow(
     "codebase-analysis",
-    StepDef("scope", "Write the questions", [SCOPE], next={OK: "inventory"}),
-    StepDef("inventory", "Measure the code base", [INVENTORY], next={OK: "orient"}),
-    StepDef("orient", "Check the stated design", [ORIENT], next={OK: "divide"}),
-    StepDef("divide", "Divide it into areas", [DIVIDE], divide, {OK: "explore", ITERATE: "divide"}),
+    StepDef("scope", "Write the questions", [SCOPE, NOTES_IN_REPLY], next={OK: "inventory"}),
+    StepDef("inventory", "Measure the code base", [INVENTORY, NOTES_IN_REPLY], next={OK: "orient"}),
+    StepDef("orient", "Check the stated design", [ORIENT, NOTES_IN_REPLY], next={OK: "divide"}),
+    StepDef(
+        "divide",
+        "Divide it into areas",
+        [DIVIDE, NOTES_IN_REPLY],
+        divide,
+        {OK: "explore", ITERATE: "divide"},
+    ),
     StepDef(
         "explore",
         "Read an area",
@@ -286,16 +293,16 @@ WORKFLOW = Workflow(
         Dispatch(AgentRole.EXPLORE, free_form=True),
         {OK: "trace"},
     ),
-    StepDef("trace", "Trace real paths", [TRACE], next={OK: "deepen"}),
+    StepDef("trace", "Trace real paths", [TRACE, NOTES_IN_REPLY], next={OK: "deepen"}),
     StepDef(
         "deepen",
         "Answer the questions",
-        [DEEPEN, CONFIDENCE_SCALE],
+        [DEEPEN, NOTES_IN_REPLY, CONFIDENCE_SCALE],
         deepen,
         {OK: "verify", ITERATE: "deepen"},
     ),
-    StepDef("verify", "Try to refute the map", [VERIFY], next={OK: "report"}),
-    StepDef("report", "Write the report", [REPORT], next={OK: None}),
+    StepDef("verify", "Try to refute the map", [VERIFY, NOTES_IN_REPLY], next={OK: "report"}),
+    StepDef("report", "Write the report", [REPORT, NOTES_IN_REPLY], next={OK: None}),
     description=DESCRIPTION,
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("codebase-analysis", {NOTES: SKELETON}),

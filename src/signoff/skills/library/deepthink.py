@@ -15,6 +15,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.parts import (
     CONFIDENCE_SCALE,
+    NOTES_IN_REPLY,
     TASK,
     ConfidenceLevel,
     Iteration,
@@ -300,9 +301,17 @@ OK, ITERATE = Outcome.OK, Outcome.ITERATE
 
 WORKFLOW = Workflow(
     "deepthink",
-    StepDef("frame", "Frame the question", [FRAME], frame, {OK: "criteria", ITERATE: "frame"}),
-    StepDef("criteria", "Fix how answers are judged", [CRITERIA], next={OK: "facts"}),
-    StepDef("facts", "Collect the facts", [FACTS], next={OK: "candidates"}),
+    StepDef(
+        "frame",
+        "Frame the question",
+        [FRAME, NOTES_IN_REPLY],
+        frame,
+        {OK: "criteria", ITERATE: "frame"},
+    ),
+    StepDef(
+        "criteria", "Fix how answers are judged", [CRITERIA, NOTES_IN_REPLY], next={OK: "facts"}
+    ),
+    StepDef("facts", "Collect the facts", [FACTS, NOTES_IN_REPLY], next={OK: "candidates"}),
     StepDef(
         "candidates",
         "Write different candidates",
@@ -310,7 +319,13 @@ WORKFLOW = Workflow(
         candidates,
         {OK: "angles", Outcome.SKIP: "draft"},
     ),
-    StepDef("angles", "Choose the angles", [ANGLES], angles, {OK: "think", ITERATE: "angles"}),
+    StepDef(
+        "angles",
+        "Choose the angles",
+        [ANGLES, NOTES_IN_REPLY],
+        angles,
+        {OK: "think", ITERATE: "angles"},
+    ),
     StepDef(
         "think",
         "Think from one angle",
@@ -318,7 +333,7 @@ WORKFLOW = Workflow(
         Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
         {OK: "reconcile"},
     ),
-    StepDef("reconcile", "Reconcile the answers", [RECONCILE], next={OK: "draft"}),
+    StepDef("reconcile", "Reconcile the answers", [RECONCILE, NOTES_IN_REPLY], next={OK: "draft"}),
     StepDef("draft", "Draft the answer", [DRAFT], next={OK: "refine"}),
     StepDef(
         "refine",
