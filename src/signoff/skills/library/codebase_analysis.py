@@ -47,6 +47,8 @@ SKELETON = """\
 ## Open questions
 
 ## Corrections
+
+## Report
 """
 
 WHOLE = "the whole code base"
@@ -251,8 +253,8 @@ reference in it resolves at the commit it names.
 
 Do not include recommendations unless a question asks for them. Do not list all files.
 
-Write the report where the user wants it, else into `report.md` in the state directory, and tell
-the user the path and the three most important answers."""
+Write into `{NOTES}`: "Report", unless the user wants it elsewhere. Tell the user where it is, and
+the three most important answers."""
 
 Areas = Annotated[list[str] | None, Arg("names of the areas to read, separated by commas")]
 
