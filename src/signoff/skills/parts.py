@@ -19,6 +19,11 @@ MAX_ROUNDS = 5
 TASK = Param("task", str, Arg("what to work on, in a sentence or two"), default=None)
 """The input of a skill: in a run, there is no conversation that an agent could take it from."""
 
+NOTES_IN_REPLY = """\
+If you cannot write files, your reply takes the place of the notes, and the results of the earlier
+steps are what you read."""
+"""For steps that keep notes in files: the agent of a run may be allowed only to read."""
+
 ConfidenceLevel = Annotated[
     str,
     Arg("how well the result is supported", choices=tuple(each.value for each in Confidence)),
