@@ -115,7 +115,7 @@ under "Questions".
 Done when every part was read and each of the nine questions was answered for it.
 
 Do not write candidates about taste: names, formatting, "could be cleaner", another design that
-does the same. Do not stop at the first candidate of a part, and do not look for a number of
+does the same. Do not stop at the first candidate of a part, and do not aim for a number of
 them.
 
 Write into `findings.md`: the candidates under "Findings", and the part as "read" under "Scope"."""
@@ -168,7 +168,8 @@ The verdict is "pass" if every confirmed finding is right in place, scenario and
 you found no missing blocker. Otherwise it is "fail", with one line in the notes for each
 correction: the id, what is wrong, the evidence.
 
-Do not fail the review for wording. Do not edit `findings.md` or the code."""
+If you cannot read `findings.md` or the code, the verdict is "fail" with that reason. Do not
+fail the review for wording. Do not edit `findings.md` or the code."""
 
 REWORK = """\
 The second reviewer did not agree with `findings.md` in the state directory; the notes of the

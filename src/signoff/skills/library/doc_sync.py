@@ -50,8 +50,11 @@ Do:
    generated. For a generated one, find the source and the command that writes it.
 3. If the reason for this work is a change, take its diff and search all documents for every
    name, option, default and path in it, old and new.
-4. Leave out records of the past: released entries of a changelog, decision records, minutes,
-   dated reports. They were right at their time and are not corrected.
+4. If there is more than can be read completely, take what the task names and what the search
+   found, and list the rest as not checked.
+5. Leave out records of the past: released entries of a changelog, decision records, minutes,
+   dated reports. They were right at the time and are not corrected.
+6. Note the output of `git status`: what is changed already is not yours.
 
 Done when each document has these facts or is in the list of what is left out, and the search
 commands are in the notes.
@@ -76,11 +79,11 @@ Do:
    - diagrams: each box and each arrow
 2. Put claims about one fact together, with all places that state it.
 
-Done when each paragraph, table row, example and diagram has given its claims, or is marked "no
-claim" (motivation, opinion, plans marked as such).
+Done when each paragraph, table row, example and diagram is represented by its claims, or marked
+"no claim" (motivation, opinion, plans marked as such).
 
-Do not judge while you collect: what you believe you know is what you check badly later. Do not
-improve the words of a claim.
+Do not judge while you collect, and do not leave out a claim because you believe that it holds.
+Do not improve the words of a claim.
 
 Write into `claims.md`: "Claims", without verdicts."""
 
@@ -187,7 +190,7 @@ Do:
    any.
 4. Read one section around each edit: does it still fit what comes before and after?
 5. Look at the list of changed files: each must be listed under "Edits". Undo what you changed
-   beyond that; leave alone what was changed before you started.
+   beyond that, and leave alone what was changed before you started.
 6. Correct what fails, and check the correction in the same way.
 
 Done when each changed line was checked, you can name the check, and none fails.
@@ -202,10 +205,10 @@ Read `claims.md` in the state directory and write the report for the user.
 Do:
 1. Begin with the numbers: documents, claims checked, claims that hold, wrong, misleading, not
    checkable.
-2. List the corrections by document: old statement, new statement, evidence. If documents were
+2. List what the user has to decide: claims where the code may be wrong or both sides are
+   possible, with the evidence for each reading.
+3. List the corrections by document: old statement, new statement, evidence. If documents were
    only checked, list the corrections you propose instead.
-3. List what the user has to decide: claims where the code may be wrong or both sides are
-   possible, with the evidence for each reading. These come before anything cosmetic.
 4. List what was not checked and why, and what has no document but needs one.
 5. If the same kind of claim went wrong several times, name the check that would catch it (a
    test that runs the examples, a generated list), in one sentence.

@@ -183,8 +183,8 @@ Do:
    recovery.
 2. Prefer changes to the system over rules for people, and those that also help against other
    incidents. "Be careful", "train everyone" and "remind the team" are not changes.
-3. For each: the condition it addresses, effort, side effects, how one will verify that it works
-   (a test, an exercise, a number by a date), and the role that should own it.
+3. For each: the condition it addresses, effort, side effects, how it will be verified (a test,
+   an exercise, a number by a date), and the role that should own it.
 4. Choose three to seven. At least one must work if the same trigger came tomorrow, and at least
    one must shorten detection or recovery.
 5. List the conditions that you leave as they are, with the reason.
@@ -240,7 +240,8 @@ The verdict is "pass" if none of these points has a problem that a reader would 
 Otherwise it is "fail", with one line in the notes for each problem: the passage, what is wrong,
 the evidence.
 
-Do not fail it for style, length or layout. Do not edit the files."""
+If you cannot read the files, the verdict is "fail" with that reason. Do not fail the review for
+style, length or layout. Do not edit the files."""
 
 REVISE = """\
 The review of the incident did not pass; the notes of the verdict list the problems. `review.md`

@@ -54,6 +54,7 @@ Do:
    times, formats and schemas, order of steps, responsibilities, permissions, guarantees
    ("always", "never"), error handling, versions, environments.
 4. Order the topics by the harm that a wrong belief does.
+5. Note the output of `git status`: what is changed already is not yours.
 
 Done when each source is listed, each topic names at least two sources, and no source is left
 without a topic or the remark "speaks alone".
@@ -97,8 +98,8 @@ Do:
 3. Put what only looks like one under "Not a contradiction", with the reason: another scope,
    another version, a deliberate override, a record of the past, a summary that is less exact
    but not wrong.
-4. Look for contradictions of three, where each pair agrees: A needs B, B excludes C, a sample
-   uses A and C.
+4. Look for contradictions among three statements of which each pair agrees: A needs B, B
+   excludes C, a sample uses A and C.
 5. Look for words that are used with two meanings, and things that have two names.
 
 Done when every fact with more than one statement was compared and ended in one of the two
@@ -163,11 +164,11 @@ Do:
    the id, the decision in the user's words, "user", and the reason if there is one.
 2. Drop questions that these answers settled or made meaningless. If an answer contradicts an
    earlier decision, ask about that first.
-3. If contradictions that need a decision are open, ask about the next ones, at most three at a
-   time and only such that do not depend on each other. In each question, state the fact in one
-   sentence, what the two places say, and what happens now. The options are those of the notes;
-   the description of each says what it changes and what it costs. Name your recommendation in
-   the description of its option.
+3. If contradictions that need a decision are open, ask about the next ones: at most three at a
+   time, and none whose answer depends on another of them. The header of a question is the id.
+   Its text states the fact in one sentence, what the two places say, and what happens now. The
+   options are those of the notes; the description of each says what it changes and what it
+   costs. Name your recommendation in the description of its option.
 4. When none is open, answer with the list of decisions: id, decision, places to edit.
 
 If the user does not want to decide one, record it as "postponed" and continue.
@@ -207,7 +208,7 @@ Do:
 2. Compare the decisions with each other: can all of them hold at once?
 3. Run the tests, the builds of documents and the checks of configuration for what was edited.
 4. Read the diff: each edit must belong to a decision or to an entry that needed none. Undo what
-   you changed beyond that.
+   you changed beyond that, and leave alone what was changed before you started.
 5. Correct what fails, and check the correction in the same way.
 
 Done when each decided fact has one meaning everywhere, with the searches that show it.

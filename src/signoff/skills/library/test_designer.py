@@ -49,7 +49,7 @@ Do:
    only the code itself calls is not the subject, it is how the subject works today.
 2. List who uses it and what they need from it. Search for callers.
 3. List the sources that say what it should do: specification, issue, documents, help text,
-   types, existing tests, the user. Rank none of them yet.
+   types, existing tests, the user.
 4. Find out how tests are written and run here: command, folders, naming, fixtures, doubles that
    exist, markers. Run the existing tests of the subject and note the result and the time.
 5. Note what makes it hard to test: clock, randomness, network, files, global state, processes.
@@ -152,7 +152,7 @@ Do:
    list it under "Defects" and mark the test in the project's way as a known failure.
 
 Done when each case has a test that passes or is a listed defect, and the formatter, the linter
-and the type checker of the project are content.
+and the type checker of the project report nothing.
 
 Do not adapt an expected result to what the code returns. Do not change the code under test,
 weaken an existing test, or catch an error to make a test pass.
@@ -164,8 +164,8 @@ Read `behaviors.md` in the state directory. A test that fails without a defect i
 and the others with it.
 
 Do:
-1. Run the new tests 20 times, in random order and in parallel if the project's runner can do
-   it, and once each by itself.
+1. Run the new tests 20 times, or as often as ten minutes allow, in random order and in parallel
+   if the project's runner can do it. Run each once by itself.
 2. Run the whole suite of the package once with them and once without: they must not change the
    result of other tests, and must leave no files, processes, settings or environment behind.
 3. Look through them for what depends on the machine: time zone, locale, today's date, free
@@ -173,7 +173,7 @@ Do:
 4. Note the time they take. Find out why any is much slower than its neighbors.
 5. Correct what you find at its cause.
 
-Done when 20 of 20 runs gave the same result and the search found nothing that depends on the
+Done when all runs gave the same result and the search found nothing that depends on the
 machine.
 
 Do not add retries, sleeps or longer timeouts.
@@ -202,11 +202,12 @@ The verdict is "pass" if each break that a user could notice made a test of that
 and 4 and 5 found nothing. Otherwise it is "fail", with one line in the notes for each problem:
 the behavior, the break as a diff of one or two lines, the test that should have noticed.
 
-Do not write tests, and remove your copy."""
+If you cannot run the tests, the verdict is "fail" with that reason. Do not write tests, and
+remove your copy."""
 
 STRENGTHEN = """\
-Tests did not notice a defect, or noticed one that was none; the notes of the verdict list each
-one. `behaviors.md` in the state directory has the behaviors and cases.
+Tests missed a defect, or failed where there was none; the notes of the verdict list each case.
+`behaviors.md` in the state directory has the behaviors and cases.
 
 Do, for each of these notes:
 1. Make the break yourself in a copy, and see it go unnoticed.
