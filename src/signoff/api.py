@@ -206,8 +206,9 @@ def _store_only(store: Store) -> Iterator[Project]:
 def _project(
     home: str | Path | None, agents: Mapping[str, Agent] | None, *, create: bool = True
 ) -> Iterator[Project]:
-    from signoff.app.home import FOLDER, VARIABLE, init_home
+    from signoff.app.home import init_home
     from signoff.app.project import open_project
+    from signoff.runtime.home_folder import FOLDER, VARIABLE
 
     environment = dict(os.environ)
     cwd = Path.cwd()

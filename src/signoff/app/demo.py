@@ -12,10 +12,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from signoff.app.home import FOLDER, VARIABLE, Home, write_new
+from signoff.app.home import Home, write_new
 from signoff.app.presets import init_project
 from signoff.errors import UsageError, WriteFailed
 from signoff.remedies import PassOption
+from signoff.runtime.home_folder import FOLDER, VARIABLE
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

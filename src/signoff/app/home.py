@@ -13,9 +13,7 @@ from pathlib import Path
 from signoff.errors import UsageError, WriteFailed
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import InitProject, ShowSettings
-
-FOLDER = ".signoff"
-VARIABLE = "SIGNOFF_HOME"
+from signoff.runtime.home_folder import FOLDER, VARIABLE, find_home_folder, named_home_folder
 
 ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
 """How to fix a folder that is not writable."""
@@ -73,17 +71,8 @@ class InitResult:
 
 def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:
     """Returns the home of the project around `start`, or None when there is none."""
-    override = environment.get(VARIABLE)
-    if override:
-        path = _absolute(start, override)
-        if not path.is_dir():
-            what = f"{VARIABLE} names {path}, which is not a folder"
-            raise UsageError(what, remedy=InitProject())
-        return Home(path)
-    for folder in (start, *start.parents):
-        if (folder / FOLDER).is_dir():
-            return Home(folder / FOLDER)
-    return None
+    path = find_home_folder(start, environment)
+    return Home(path) if path is not None else None
 
 
 def expected_home(start: Path, environment: Mapping[str, str]) -> Home:
@@ -101,8 +90,7 @@ def need_home(start: Path, environment: Mapping[str, str]) -> Home:
 
 def init_home(start: Path, environment: Mapping[str, str]) -> InitResult:
     """Creates the missing parts of a home in `start`; existing files are not changed."""
-    override = environment.get(VARIABLE)
-    home = Home(_absolute(start, override) if override else start / FOLDER)
+    home = Home(named_home_folder(start, environment) or start / FOLDER)
     created = []
     try:
         for folder in (home.path, home.constraints, home.flows):
@@ -142,7 +130,3 @@ def write_new(path: Path, text: str) -> bool:
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     return True
-
-
-def _absolute(start: Path, override: str) -> Path:
-    return start / Path(override).expanduser()

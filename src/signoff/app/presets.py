@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff import plugins
-from signoff.app.home import FOLDER, Home, InitResult, init_home, write_new
+from signoff.app.home import Home, InitResult, init_home, write_new
 from signoff.errors import UnknownName, WriteFailed
 from signoff.notation import Notation, Preset
+from signoff.runtime.home_folder import FOLDER
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

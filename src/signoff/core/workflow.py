@@ -68,7 +68,8 @@ class Workflow:
     prepare: Prepare | None
     """Reads what a run needs from outside exactly once: called when a run starts, after its
     parameters are checked and before anything of it exists. What it returns is recorded as more
-    parameters; if it raises, nothing was started. Not part of the digest."""
+    parameters, or as values of parameters that are None; if it raises, nothing was started. Not
+    part of the digest."""
     agents: Mapping[str, Any]
     """Agents that the workflow brings, by name, for its runs only. An agent of the settings that
     has the same name wins. Not part of the digest."""

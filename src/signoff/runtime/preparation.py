@@ -34,7 +34,8 @@ def prepared_params(
         raise BadHandlerResult(
             f"prepare of workflow {workflow.name!r} returned a {kind}, not a dict"
         )
-    if taken := sorted(prepared.keys() & params.keys()):
+    # A parameter that was left open, without a value of its own, may be prepared.
+    if taken := sorted(name for name in prepared if params.get(name) is not None):
         raise BadHandlerResult(
             f"prepare of workflow {workflow.name!r} returned parameters that the run has already: "
             f"{', '.join(taken)}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from signoff.core.args import Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Question
@@ -47,6 +48,26 @@ async def test_what_is_prepared_is_recorded_with_the_parameters(bench: EngineFix
         "topic": "tea",
         "standards": "rules for tea, read 1 times",
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "recorded"), [({}, "new"), ({"folder": None}, "new"), ({"folder": "mine"}, "mine")]
+)
+async def test_a_parameter_that_was_left_open_can_be_prepared(
+    bench: EngineFixture, given: dict[str, Any], recorded: str
+) -> None:
+    """A folder that users may choose is created for those who do not."""
+
+    def prepare(params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"folder": "new"} if params["folder"] is None else {}
+
+    step = StepDef("work", handler=work, next={OK: None})
+    flow = Workflow("flow", step, inputs=[Param("folder", str, default=None)], prepare=prepare)
+    await bench.start(flow, **given)
+    bench.answer("yes")
+    result = await bench.resume(flow)
+
+    assert result.state["params"] == {"folder": recorded}
 
 
 async def test_parameters_can_be_corrected_after_a_preparation(bench: EngineFixture) -> None:

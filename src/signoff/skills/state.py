@@ -1,0 +1,113 @@
+"""The state directory of a skill: files that its steps and sub-agents share.
+
+A skill that keeps state declares `STATE_DIR` as an input, and `state_directory(...)` as what
+prepares a run. The directory is created once, before the first step, and every later step gets
+its path.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from signoff.core.args import Arg, Param
+from signoff.documents.regular_files import (
+    create_private,
+    make_private_folder,
+    make_private_folders,
+)
+from signoff.errors import UsageError, WriteFailed
+from signoff.runtime.home_folder import find_home_folder
+
+NAME = "state_dir"
+"""The parameter that holds the path of the state directory."""
+
+FOLDER = "skill-state"
+"""The folder of a project's home that state directories are created in."""
+
+
+def check_state_dir(path: str) -> str:
+    """Returns what is wrong with the path of a state directory; empty if nothing."""
+    folder = Path(path)
+    # A link could have been put there by another user, and leads wherever they like.
+    if folder.is_symlink():
+        return f"{path!r} is a link, not a state directory"
+    if not folder.exists():
+        return f"{path!r} does not exist"
+    return "" if folder.is_dir() else f"{path!r} is not a directory"
+
+
+STATE_DIR = Param(
+    NAME,
+    str,
+    Arg(description="the state directory, as the first step reported it"),
+    default=None,
+    check=check_state_dir,
+)
+"""The input that a skill with state declares."""
+
+
+def state_directory(
+    prefix: str, files: Mapping[str, str]
+) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """Returns what prepares a run: it creates a state directory unless the run was given one.
+
+    `files` are the texts of the files that a new one starts with, by name.
+    """
+
+    def prepare(params: Mapping[str, Any]) -> dict[str, Any]:
+        if params.get(NAME) is not None:
+            return {}
+        return {NAME: str(_create(prefix, files))}
+
+    return prepare
+
+
+def need_state_dir(params: Mapping[str, Any]) -> Path:
+    """Returns the state directory of a run or a step; raises `UsageError` if it is unusable."""
+    path = params.get(NAME)
+    if path is None:
+        raise UsageError("the state directory is missing; use the one that the first step created")
+    if problem := check_state_dir(path):
+        raise UsageError(f"the state directory {problem}")
+    return Path(path)
+
+
+def _create(prefix: str, files: Mapping[str, str]) -> Path:
+    parent = _parent()
+    folder = parent / f"{prefix}-{os.urandom(6).hex()}"
+    try:
+        make_private_folder(folder)
+        try:
+            for name, text in files.items():
+                with os.fdopen(create_private(folder / name), "w", encoding="utf-8") as file:
+                    file.write(text)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+    except OSError as error:
+        why = error.strerror or error
+        raise WriteFailed(f"cannot create the state directory {folder}: {why}") from error
+    return folder
+
+
+def _parent() -> Path:
+    """Returns where state directories are created: in the project, else in the temporary folder."""
+    home = find_home_folder(Path.cwd(), os.environ)
+    if home is None:
+        from tempfile import gettempdir
+
+        return Path(gettempdir())
+    folder = home / FOLDER
+    try:
+        make_private_folders(folder)
+        # Like runs, the state of skills stays on this machine.
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+    except OSError as error:
+        raise WriteFailed(f"cannot create {folder}: {error.strerror or error}") from error
+    return folder

@@ -1,0 +1,28 @@
+from pathlib import Path
+
+import pytest
+
+from signoff.skills.library.incoherence import WORKFLOW
+from tests.unit.skills.library.skill_runs import run_skill
+
+
+@pytest.mark.parametrize(
+    ("coverage", "iteration", "following"),
+    [("started", 1, "collect"), ("partial", 3, "collect"), ("partial", 5, "compare")],
+)
+def test_statements_are_collected_topic_by_topic(
+    coverage: str, iteration: int, following: str
+) -> None:
+    """A contradiction shows only if both statements were found."""
+    assert WORKFLOW.run("collect", coverage=coverage, iteration=iteration).next == following
+
+
+async def test_nothing_is_edited_before_it_was_decided(tmp_path: Path) -> None:
+    """Which side is right is not for the agent to say."""
+    decisions = "K1: requests time out after 30 s (docs/limits.md:12)"
+
+    run = await run_skill(WORKFLOW, {"settle": [decisions]}, state_dir=str(tmp_path))
+
+    order = ["sources", "collect", "compare", "confirm", "options", "settle", "apply", "verify"]
+    assert run.steps == [*order, "report"]
+    assert decisions in run.prompts[run.steps.index("apply")]
