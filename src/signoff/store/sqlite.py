@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Sequence
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -331,15 +331,16 @@ def _inbox_item(values: _Values) -> InboxItem:
 
 
 def _inbox_line(values: _Values) -> InboxLine:
-    line = InboxLine._make(values)
-    return line._replace(kind=_parse_enum(RequestKind, line.kind))
+    number, run, step, kind, *others = values
+    return InboxLine(number, run, step, _parse_enum(RequestKind, kind), *others)
 
 
 def _run_row(values: _Values) -> RunRow:
-    row = RunRow._make(values)
-    return row._replace(status=_parse_enum(Status, row.status))
+    number, name, workflow, target, definition, status, *others = values
+    return RunRow(number, name, workflow, target, definition, _parse_enum(Status, status), *others)
 
 
+@cache
 def _parse_enum(enum: type[E], value: str) -> E:
     try:
         return enum(value)
