@@ -28,6 +28,9 @@ export UV_NATIVE_TLS ?= 1
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The tests start hundreds of processes; without compiled modules each would compile all its imports.
+export PYTHONDONTWRITEBYTECODE :=
+
 # A uv on the PATH is used when it knows dependency groups; otherwise a pinned one goes into .uv/.
 UV := $(shell uv pip install --help 2>/dev/null | grep -q -e --group && echo uv || echo .uv/bin/uv)
 LOCAL_UV := $(filter .uv/%,$(UV))

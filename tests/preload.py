@@ -7,16 +7,25 @@ process. A server that forks many such processes imports this module first.
 import pkgutil
 from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 
 import signoff
 
-LEFT_OUT = ("signoff.__main__", "signoff.testing.")
+LEFT_OUT = ("signoff.__main__", "signoff.testing")
 
-for module in pkgutil.walk_packages(signoff.__path__, "signoff."):
-    if not module.name.startswith(LEFT_OUT):
+
+def _import_modules(package: ModuleType) -> None:
+    # Not `walk_packages`, which also imports the packages whose modules are left out.
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        if module.name in LEFT_OUT:
+            continue
         # A module whose optional dependency is not installed is not used by the tests either.
         with suppress(ImportError):
-            import_module(module.name)
+            imported = import_module(module.name)
+            if module.ispkg:
+                _import_modules(imported)
 
+
+_import_modules(signoff)
 for name in ("concurrent.futures.thread", "jsonschema", "rapidfuzz", "sqlglot.dialects.sqlite"):
     import_module(name)

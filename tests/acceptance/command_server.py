@@ -6,6 +6,7 @@ signoff, which is most of the time of a short command. The examples and the docu
 tested with the installed program instead, so that a cold start is tested as well.
 """
 
+import gc
 import json
 import os
 import signal
@@ -69,6 +70,8 @@ def serve() -> int:
     sys.path.append(str(ROOT))
     import_module("tests.preload")
     sys.path.remove(str(ROOT))
+    # The garbage collectors of the commands then skip everything that was imported.
+    gc.freeze()
     for line in iter(sys.stdin.readline, ""):
         child = os.fork()
         if not child:

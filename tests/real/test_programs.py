@@ -20,7 +20,7 @@ from signoff.errors import (
     AgentTransient,
 )
 from signoff.runtime.owner import birth_of
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, SkippingLoop, until
 from tests.real.vendors import CODEX, KEY, Vendor
 from tests.stubs.vendors import responses
 from tests.stubs.vendors.server import Fail, Hang, Say, Turn, VendorStub
@@ -173,10 +173,15 @@ async def test_a_server_that_never_answers_times_out(
     vendor: Vendor, serve: Serve, home: Path
 ) -> None:
     """None of the programs gives up by itself."""
-    stub, watcher = serve(Hang()), Watcher()
+    loop, stub, watcher = SkippingLoop(), serve(Hang()), Watcher()
+    asked = asyncio.create_task(
+        vendor.agent(stub.url, home, timeout=3600).ask(AgentRequest("Hi."), watcher.call)
+    )
+    await until(lambda: any(map(stub.wants, stub.heard)), "the request of the program")
 
+    loop.skip(3600)
     with pytest.raises(AgentTimeout):
-        await vendor.agent(stub.url, home, timeout=10).ask(AgentRequest("Hi."), watcher.call)
+        await asked
 
     assert birth_of(watcher.processes[0]["pid"]) is None
 
@@ -189,9 +194,7 @@ async def test_a_cancelled_call_leaves_no_process_and_shows_no_secret(
     asked = asyncio.create_task(
         vendor.agent(stub.url, home).ask(AgentRequest("a private matter"), watcher.call)
     )
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not any(stub.wants(heard) for heard in stub.heard):  # noqa: ASYNC110  # a thread's
-            await asyncio.sleep(0.05)
+    await until(lambda: any(map(stub.wants, stub.heard)), "the request of the program")
     pid = watcher.processes[0]["pid"]
     arguments = _arguments(pid)
 

@@ -12,6 +12,7 @@ from signoff.agents.claude import ClaudeAgent
 from signoff.agents.codex import CodexAgent
 from signoff.agents.gemini import GeminiAgent
 from signoff.agents.headless import HeadlessAgent
+from tests.patience import PATIENCE_SECONDS
 from tests.stubs.vendors import gemini, messages, responses
 from tests.stubs.vendors.server import Fail, Say, Turn, UseTool, VendorStub
 
@@ -55,7 +56,7 @@ class Vendor:
             base_url=url + self.api,
             key_env=KEY_NAME,
             env={"HOME": str(home)},
-            **{"timeout": 60, "vendor_retries": 0, **options},
+            **{"timeout": PATIENCE_SECONDS, "vendor_retries": 0, **options},
         )
 
 

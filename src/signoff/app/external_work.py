@@ -32,6 +32,8 @@ PATIENCE_SECONDS = 60.0
 """How long to wait for another process that drives the run."""
 
 LOOK_AGAIN_SECONDS = 0.05
+LOOK_AGAIN_MAX_SECONDS = 1.0
+"""Each look compiles and loads the run again, so a process that waits long looks less often."""
 
 _RESUMABLE = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUNNING})
 """The statuses from which a run can be resumed without an answer."""
@@ -217,6 +219,7 @@ async def _resume(
 ) -> None:
     """Resumes a run; if another worker's process drives it, waits until that used our answer."""
     until = project.clock.monotonic() + PATIENCE_SECONDS
+    pause = LOOK_AGAIN_SECONDS
     while number is None or _unread(project, name, number):
         try:
             await resume(project, name, observers=observers, warn=warn)
@@ -227,7 +230,8 @@ async def _resume(
                 raise RunBusy(what, remedy=TakeWork(name)) from None
         else:
             return
-        await project.clock.sleep(LOOK_AGAIN_SECONDS)
+        await project.clock.sleep(pause)
+        pause = min(2 * pause, LOOK_AGAIN_MAX_SECONDS)
 
 
 def _unread(project: Project, name: str, number: int) -> bool:
