@@ -136,3 +136,23 @@ async def test_a_fixer_gets_the_critics_exact_edit_that_the_work_order_leaves_ou
         "  exact edit, the text after each |: replace\n    |The  see\n"
         "  with\n    |The sea,\n    |as seen,\n"
     ) in fixer
+
+
+async def test_a_fixer_gets_a_pursued_finding_that_the_work_order_forgets(tmp_path: Path) -> None:
+    """It would stay, and cost another round."""
+    color = issue("It is green.", evidence="is blue", id="clear-002", suggested_fix="Write green.")
+    the_flow = flow(
+        [step("generate"), step("critique", "r"), step("adjudicate"), step("refine", loop_to="r")],
+    )
+    claude = ScriptedAgent()
+    claude.on("Write the artifact", TEXT)
+    claude.on("You review", fails(FOUND, color), passes())
+    both = (PURSUED, {"issue_id": "clear-002", "status": "pursuing"})
+    claude.on("You are the judge", rules("REWRITE", *both, bill=BILL), rules("APPROVED"))
+    claude.on("The artifact is the file", edited("The sea is green.\n"))
+
+    await play(the_flow, {"claude": claude}, tmp_path)
+
+    (fixer,) = [p for p in claude.prompts if p.startswith("The artifact is the file")]
+    assert "[HIGH] clear-002 violates clear" in fixer
+    assert "suggested fix: Write green." in fixer
