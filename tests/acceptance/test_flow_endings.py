@@ -110,13 +110,13 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
 @pytest.mark.parametrize(
     ("end", "code", "why", "commands"),
     [
-        (budget, 12, "the run's limit of 4 calls is reached.", [RAISE]),
-        (failure, 1, "failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
+        (budget, 12, "The run's limit of 4 calls is reached.", [RAISE]),
+        (failure, 1, "Failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
         (iteration_limit, 11, "2 iterations without approval.", [f"{RESUME} --adopt"]),
-        (no_convergence, 13, "not converging (plateau): ", [START]),
-        (human_stop, 14, "stopped by ", [START]),
-        (cancellation, 15, "cancelled: by the user.", [START]),
-        (fixed_loop_budget, 12, "the run's limit of 5 calls is reached.", [RAISE]),
+        (no_convergence, 13, "Not converging (plateau): ", [START]),
+        (human_stop, 14, "Stopped by ", [START]),
+        (cancellation, 15, "Cancelled: by the user.", [START]),
+        (fixed_loop_budget, 12, "The run's limit of 5 calls is reached.", [RAISE]),
     ],
 )
 def test_every_end_without_approval_leaves_the_best_reviewed_version(
@@ -129,10 +129,10 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
     status = flow_project.read("final/status.md")
     assert status.startswith(f"# Not approved\n\n{why}")
-    assert "): It is wrong.\n  quote: wide\n  suggested fix: Say how wide.\n" in status
+    assert "): It is wrong.\n  - quote: wide\n  - suggested fix: Say how wide.\n" in status
     _, _, section = status.partition("\n## To continue\n\n")
     assert [line.partition(": ")[2] for line in section.splitlines()] == commands
-    assert all(line.removeprefix("- ") in done.out for line in section.splitlines())
+    assert all(line.removeprefix("- ")[1:] in done.out for line in section.splitlines())
     result = result_of(flow_project)
     assert (result["path"], result["approved"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
@@ -164,7 +164,7 @@ def test_remaining_work_is_that_of_the_version_in_the_file(flow_project: FlowPro
     worse = "reviewed and found worse (open: 3 HIGH)"
     assert f"`artifact_latest.md` is the latest version, which was {worse}." in status
     _, _, work = status.partition("## Remaining work")
-    assert [line for line in work.splitlines() if "quote" in line] == ["  quote: wide"]
+    assert [line for line in work.splitlines() if "quote" in line] == ["  - quote: wide"]
     shown = flow_project.call("show", "one").out
     for out in (done.out, shown):
         assert f"latest version, {worse}: .signoff/runs/one/final/artifact_latest.md" in out
@@ -249,6 +249,36 @@ def test_a_file_that_the_user_edited_is_kept(flow_project: FlowProject) -> None:
     assert flow_project.read("final/artifact.md") == "Mine.\n"
 
 
+def test_a_report_of_an_earlier_version_is_replaced(flow_project: FlowProject) -> None:
+    """Its wording changes between versions; kept, it would deny the approval next to it."""
+    prepare(flow_project, STEPS, critic_finds("clear", issue(), contains=DRAFT), critics_pass())
+    flow_project.run("--limit", "calls=2")
+    (flow_project.run_dir / "final/status.md").write_text("# Not approved\n\nin other words\n")
+
+    shown = flow_project.call("show", "one")
+    reworded = flow_project.read("final/status.md")
+    (flow_project.run_dir / "final/status.md").write_text("# Not approved\n\nin other words\n")
+    done = flow_project.call("resume", "one", "--limit", "calls=20")
+
+    assert (shown.code, done.code) == (0, 0), done.err
+    assert reworded.startswith("# Not approved\n\nThe run's limit of 2 calls is reached.\n")
+    assert "final/status.md" not in flow_project.names
+
+
+def test_the_question_for_more_rounds_lists_the_findings_once(flow_project: FlowProject) -> None:
+    """The question has the same list, without quotes and suggested fixes."""
+    triggers = "adjudication: {escalation: {triggers: [max_iterations]}}\n"
+    prepare(flow_project, f"max_iterations: 1\n{triggers}{STEPS}")
+
+    done = flow_project.run()
+
+    assert done.code == 10, done.err
+    status = flow_project.read("final/status.md")
+    why = "1 iteration without approval: you decide whether it continues."
+    assert status.startswith(f"# Not approved\n\n{why}\n\n`artifact.md` is")
+    assert status.count("It is wrong.") == result_of(flow_project)["open"]["HIGH"]
+
+
 def test_a_waiting_run_shows_no_result(flow_project: FlowProject) -> None:
     """It has not ended, and its draft is in the folder of its iteration."""
     prepare(flow_project, ESCALATES)
@@ -271,8 +301,8 @@ def test_the_question_whether_to_continue_shows_the_best_version(
     assert done.code == 10, done.err
     assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
     status = flow_project.read("final/status.md")
-    assert status.startswith("# Not approved\n\nnot converging: you decide whether it continues.")
-    assert "  quote: wide\n" in status
+    assert status.startswith("# Not approved\n\nNot converging: you decide whether it continues.")
+    assert "  - quote: wide\n" in status
     assert result_of(flow_project)["open"] == {"HIGH": 1}
 
 
@@ -361,9 +391,9 @@ def test_critiques_of_an_unfinished_review_are_shown(flow_project: FlowProject) 
     assert "Step 'review' did not finish. It had these critiques of `artifact.md`:" in status
     lines = [
         "- [MEDIUM] short-001 (short, reviewed by claude): Too long.",
-        "  quote: wide",
-        "  at: line 1",
-        "  suggested fix: Cut it.",
+        "  - quote: wide",
+        "  - at: line 1",
+        "  - suggested fix: Cut it.",
         "- clear, reviewed by claude: PASS",
     ]
     assert "\n".join(lines) in status

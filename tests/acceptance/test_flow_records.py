@@ -1,5 +1,7 @@
 """What a review run records for its user: which finding led to which change, who read what."""
 
+import pytest
+
 from tests.acceptance.flow_project import (
     FlowProject,
     author_writes,
@@ -55,11 +57,12 @@ def test_a_change_is_linked_only_to_the_finding_that_led_to_it(flow_project: Flo
         flow_project.load(f"iterations/1/critiques/{name}-claude.json")["issues"][0]["finding_id"]
         for name in ("tone", "form")
     )
-    linked = [(h["diff"].splitlines()[-1], h["issue"], h.get("also")) for h in changes["hunks"]]
+    keys = ("issue", "also", "unclaimed")
+    linked = [(h["diff"].splitlines()[-1], *map(h.get, keys)) for h in changes["hunks"]]
     assert linked == [
-        ("+# Tea.", None, None),
-        ("+Our tea is good. It costs 9 euros.", loud, None),
-        ("+Call 555.", phone, None),
+        ("+# Tea.", None, None, True),
+        ("+Our tea is good. It costs 9 euros.", loud, None, None),
+        ("+Call 555.", phone, None, None),
     ]
     assert changes["unclaimed"] == 1
 
@@ -118,3 +121,35 @@ def test_an_edit_that_cannot_be_applied_is_reported(flow_project: FlowProject) -
     assert "It costs 9 dollars" in flow_project.read("iterations/1/prompt_refine_claude.txt")
     ((edit, why),) = flow_project.load("iterations/1/changes.json")["unmatched"]
     assert (edit["find"], why) == ("It costs 9 dollars", "not found")
+
+
+@pytest.mark.parametrize("triggers", ["", "max_iterations"])
+def test_warnings_are_in_the_log_where_they_happened(
+    flow_project: FlowProject, triggers: str
+) -> None:
+    """A user who did not watch the run reads its log; each warning is there once."""
+    review, invented = "review: warning: tone by claude", "the best in town"
+    escalation = f"adjudication: {{escalation: {{triggers: [{triggers}]}}}}\n"
+    flow_project.write_flow(escalation + STEPS.replace("max_iterations: 2", "max_iterations: 1"))
+    flow_project.constraints("tone")
+    flow_project.script(
+        author_writes(TEA),
+        critic_finds("tone", issue(evidence=invented)),
+        editor_replaces("nothing", "something"),
+    )
+
+    done = flow_project.run()
+    if triggers:
+        flow_project.call("answer", "one", "stop", "--resume")
+
+    assert done.code == (10 if triggers else 11), done.err
+    for log in (flow_project.call("logs", "one").out, flow_project.read("live.log")):
+        lines = [line.partition("  ")[2] for line in log.splitlines()]
+        warnings = [line for line in lines if ": warning: " in line]
+        assert warnings == [
+            f"{review}: sent back: the evidence of tone-001 is not in the artifact: {invented}",
+            f"{review}: not found in the artifact: the evidence of tone-001",
+            "fix: warning: the refinement changed nothing",
+        ]
+        review_ends = next(line for line in lines if line.startswith("review: ok in "))
+        assert lines.index(warnings[1]) == lines.index(review_ends) - 1

@@ -60,15 +60,15 @@ def finding(flow_project: FlowProject, words: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "behavior", "level"),
+    ("words", "history", "behavior", "level"),
     [
-        ("Misspelt.", "halt", "the built-in default"),
-        ("Too wide.", "halt", "the constraint's own file"),
-        ("Rude.", "continue", "constraint_behaviors of the flow"),
+        ("Misspelt.", "new in 1, fixed in 2", "halt", "the built-in default"),
+        ("Too wide.", "new in 1, unreported in 2", "halt", "the constraint's own file"),
+        ("Rude.", "new in 1, fixed in 2", "continue", "constraint_behaviors of the flow"),
     ],
 )
 def test_explain_names_the_level_that_decided(
-    finished_run: FlowProject, words: str, behavior: str, level: str
+    finished_run: FlowProject, words: str, history: str, behavior: str, level: str
 ) -> None:
     """The effect of a finding can be configured on four levels."""
     plain = finished_run.call("policy", "explain", "one", finding(finished_run, words))
@@ -78,7 +78,7 @@ def test_explain_names_the_level_that_decided(
 
     assert plain.code == 0, plain.err
     assert f"{behavior}, set by {level}" in plain.out
-    assert "new in 1, " in plain.out
+    assert f"  history   {history}\n" in plain.out
     assert (report["behavior"], report["decided_by"]) == (behavior, level)
 
 

@@ -40,8 +40,8 @@ def logs(
 
     `whole` includes long texts.
     """
-    run = project.run(name).name
-    narrator = Narrator()
+    first = project.run(name)
+    run, narrator = first.name, Narrator(warnings_of=project.layout(first).warnings)
     after = 0
     while True:
         # The status is read before the journal, so no event can be committed unseen before

@@ -142,8 +142,11 @@ class Project:
 
     def end_view(self, row: RunRow, state: RunState) -> EndView | None:
         """Returns what a run leaves to its user, if it has ended and its notation shows that."""
-        description = json.loads(self.store.description(row.id))
-        return _layout_of(description.get("notation", "")).end(state, description)
+        return self.layout(row).end(state, json.loads(self.store.description(row.id)))
+
+    def layout(self, row: RunRow) -> Layout:
+        """Returns how a run is shown as files."""
+        return _layout_of(json.loads(self.store.description(row.id)).get("notation", ""))
 
     def _with_stored_files(self, error: InvalidWorkflow, row: RunRow) -> InvalidWorkflow:
         """Returns the error with the location of the files that the run was started with."""

@@ -18,7 +18,7 @@ from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimi
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
 from signoff.flows.state import NOT_CONVERGING, STATUS, VERIFY, FlowState, critiques_in, read
-from signoff.flows.steps.updates import best_version, findings_of, shortened
+from signoff.flows.steps.updates import best_version, findings_of, shortened, without_findings
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
 from signoff.review.policy import for_judge
@@ -30,6 +30,7 @@ from signoff.store.rundir.layout import EndView
 
 LONGEST = 1_000
 """Characters of a finding or a reason in `status.md`."""
+_YOU_DECIDE = "you decide whether it continues"
 
 
 class _OutputFiles(NamedTuple):
@@ -70,7 +71,8 @@ def _asks_for_rounds(state: RunState) -> bool:
 
 
 def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
-    path, warnings = f"{output.dir}/{output.filename}", view.approval_warnings
+    path, guide = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
+    warnings = view.approval_warnings
     lines = ["# Approved", "", f"`{output.filename}` was approved in iteration {state.iteration}."]
     if warnings:
         lines += ["", "## Before you use it", "", *(f"- {each}" for each in warnings)]
@@ -88,7 +90,8 @@ def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
         label="result",
         note="\n".join(note) if warnings else "",
         facts=facts,
-        files={f"{output.dir}/{STATUS}": status, **_no_latest(output)},
+        files={guide: status, **_no_latest(output)},
+        guide=guide,
     )
 
 
@@ -109,7 +112,8 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
     latest = {f"{output.dir}/{name}": newer} if newer is not None else {}
     unread = "not fully reviewed" if critiques else "not reviewed"
     what = _compared(view, best) if best and latest_reviewed else unread
-    lines = ["# Not approved", "", f"{_why(state).rstrip('.')}.", ""]
+    why = _why(state).rstrip(".")
+    lines = ["# Not approved", "", f"{why[:1].upper()}{why[1:]}.", ""]
     if best:
         version = f"(iteration {best['iteration']}; open: {_format_score(best['score'])})"
         note = f"not approved: best reviewed version {version}"
@@ -177,9 +181,9 @@ def _why(state: RunState) -> str:
         case Rejected(by=by, text=text):
             how, why = f"stopped by {by or 'a human'}", text
         case AnswerPending() if state.pending is not None:
-            return state.pending.problem
+            return f"{without_findings(state.pending.problem)}: {_YOU_DECIDE}"
         case AnswerPending():
-            return "not converging: you decide whether it continues"
+            return f"not converging: {_YOU_DECIDE}"
         case reason:
             failed = state.status is Status.FAILED
             words = state.status.value.replace("_", " ")
@@ -190,7 +194,7 @@ def _why(state: RunState) -> str:
 def _status_text(lines: Sequence[str], view: FlowState) -> str:
     own = set(view.approval_warnings)
     warnings = [
-        f"- iteration {w['iteration']}, {w['step']}: {w['text']}"
+        f"- Iteration {w['iteration']}, {w['step']}: {w['text']}"
         for w in view.warnings
         if w["text"] not in own
     ]
@@ -210,7 +214,7 @@ def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> s
     # It repeats text of models, which must not be able to add headings to this file.
     line = f"- [{claim.severity}] {name}: {shortened(claim.finding, LONGEST)}"
     details = claim_details(quote, claim.location, fix, LONGEST)
-    return "\n".join([line, *(f"  {each}" for each in details)])
+    return "\n".join([line, *(f"  - {each}" for each in details)])
 
 
 def _unfinished(state: RunState) -> list[Critique]:

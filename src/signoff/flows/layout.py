@@ -14,7 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
-from signoff.flows.state import VERIFY, critiques_in
+from signoff.flows.state import VERIFY, FlowState, critiques_in
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
@@ -123,6 +123,10 @@ class FlowLayout(Layout):
         """Returns the approved artifact, the best reviewed version or the latest draft."""
         return end_view(state, description)
 
+    def warnings(self, state: Mapping[str, Any]) -> Sequence[str]:
+        """Returns what the steps have warned of so far."""
+        return [each["text"] for each in FlowState(state).warnings]
+
     def reason(self, status: Status) -> str:
         """Returns a flow's own names for its two common ends."""
         return _REASONS.get(status, "")
@@ -160,8 +164,14 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     files = {path: text}
     if record.get("hunks") or record.get("unmatched"):
         changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
-        files[changes] = _json({key: record.get(key) for key in _CHANGES})
+        hunks = [_marked(hunk) for hunk in record.get("hunks") or ()]
+        files[changes] = _json({**{key: record.get(key) for key in _CHANGES}, "hunks": hunks})
     return StepView(files, (line,))
+
+
+def _marked(hunk: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a hunk that says so if no finding asked for it."""
+    return {**hunk, "unclaimed": True} if hunk["issue"] is None else hunk
 
 
 def _critiques(work: FinishedStep, _record: Mapping[str, Any]) -> StepView:

@@ -179,4 +179,4 @@ def independence_warnings(flow: Flow) -> Iterator[str]:
 
 def _model_use(flow: Flow, agent: str, model: str | None = None) -> ModelUse:
     known = flow.agents.get(agent) or KnownAgent(agent)
-    return ModelUse(known.kind, model or known.model, known.capabilities)
+    return ModelUse(agent, known.kind, model or known.model, known.capabilities)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.ports import Capabilities
@@ -63,9 +62,20 @@ class Relatives:
 class ModelUse:
     """An agent and the model it uses."""
 
+    agent: str
+    """The agent's name."""
     kind: str
     model: str | None
-    capabilities: Capabilities = field(compare=False)
+    capabilities: Capabilities
+
+    def is_same(self, other: ModelUse) -> bool:
+        """Whether both are certainly one model, even if its family is unknown.
+
+        Two agents of a kind that names no model, such as two programs, may be anything.
+        """
+        if self.model is None:
+            return (self.agent, other.model) == (other.agent, None)
+        return (self.kind, self.model) == (other.kind, other.model)
 
     @property
     def family(self) -> str | None:
@@ -89,7 +99,7 @@ def find_relatives(author: ModelUse, critics: Mapping[str, ModelUse]) -> Relativ
     same = tuple(
         name
         for name, critic in models.items()
-        if critic == author or (family and critic.family == family)
+        if critic.is_same(author) or (family and critic.family == family)
     )
     unknown = (name for name, c in models.items() if c.family is None or family is None)
     return Relatives(family, same, tuple(name for name in unknown if name not in same))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -45,8 +45,16 @@ Lines = Iterator[tuple[str, Weight]]
 class Narrator:
     """Follows one run and describes its events."""
 
-    def __init__(self, timeline: Timeline | None = None) -> None:
+    def __init__(
+        self,
+        timeline: Timeline | None = None,
+        warnings_of: Callable[[Mapping[str, Any]], Sequence[str]] = lambda _state: (),
+    ) -> None:
+        """`warnings_of` returns the warnings that the steps of a run have stored in its state."""
         self.timeline = timeline if timeline is not None else Timeline()
+        self._warnings_of = warnings_of
+        self._warned = 0
+        """How many warnings were described already."""
         self._reasons: set[str] = set()
         """Reasons of failed items that were described already."""
         # The next three are as of the moment before the event that is being described.
@@ -63,13 +71,20 @@ class Narrator:
         self._visit, self._status = self.timeline.current, self.timeline.state.status
         self._ended = self.timeline.running.get(getattr(event, "id", ""))
         self.timeline.apply(event)
+        lines = list(self._warnings()) if isinstance(event, _WITH_STATE) else []
         if event.tag in _TEMPLATES:
             template, weight = _TEMPLATES[event.tag]
-            return [LogLine(event.at, template.format(step=self._step, event=event), weight)]
+            lines.append((template.format(step=self._step, event=event), weight))
         if event.tag in _DESCRIBE:
-            lines = _DESCRIBE[event.tag](self, event)
-            return [LogLine(event.at, text, weight) for text, weight in lines]
-        return []
+            lines += _DESCRIBE[event.tag](self, event)
+        return [LogLine(event.at, text, weight) for text, weight in lines]
+
+    def _warnings(self) -> Lines:
+        """Yields what a step warns of; one whose result a human has to decide about ends later."""
+        warnings = self._warnings_of(self.timeline.state.state_with_pending)
+        for text in warnings[self._warned :]:
+            yield f"{self._step}: warning: {text}", NEWS
+        self._warned = len(warnings)
 
     @property
     def _step(self) -> str:
@@ -186,6 +201,9 @@ class Narrator:
         self._reasons.add(reason)
         return f"{what} failed: {reason}", TROUBLE
 
+
+_WITH_STATE = (ev.StepWorked, ev.Escalated, ev.StepFinished)
+"""Events that change what steps have stored."""
 
 _TEMPLATES = {
     ev.DefinitionAdopted.tag: (

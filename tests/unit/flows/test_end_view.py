@@ -102,7 +102,7 @@ def test_the_files_are_named_after_the_flows_output() -> None:
 
     assert files["out/code/slug.py"] == "Two."
     assert files["out/code/slug_unreviewed.py"] == "3"
-    assert str(files["out/code/status.md"]).startswith("# Not approved\n\ncancelled: late.\n")
+    assert str(files["out/code/status.md"]).startswith("# Not approved\n\nCancelled: late.\n")
 
 
 async def test_a_finding_cannot_add_a_heading_to_the_status(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ async def test_an_approval_with_warnings_shows_them_with_the_result() -> None:
         "final/status.md": (
             "# Approved\n\n`artifact.md` was approved in iteration 3.\n\n"
             "## Before you use it\n\n- clear-001: changed, not read again\n\n"
-            "## Warnings\n\n- iteration 1, review: sent back\n"
+            "## Warnings\n\n- Iteration 1, review: sent back\n"
         ),
     }
 

@@ -6,8 +6,8 @@ from signoff.review.families import ModelUse, find_relatives
 from signoff.runtime.ports import capabilities_of
 
 
-def use(kind: str, model: str | None = None) -> ModelUse:
-    return ModelUse(kind, model, capabilities_of(plugins.load(BUILT_IN[kind])))
+def use(kind: str, model: str | None = None, agent: str = "") -> ModelUse:
+    return ModelUse(agent or kind, kind, model, capabilities_of(plugins.load(BUILT_IN[kind])))
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,16 @@ def test_with_an_unknown_author_every_model_may_be_a_relative() -> None:
     assert report.author is None
     assert report.same == ("same",)
     assert report.unknown == ("codex",)
+
+
+@pytest.mark.parametrize("kind", ["scripted", "command"])
+def test_agents_that_name_no_model_are_the_same_only_if_they_are_one_agent(kind: str) -> None:
+    """Two scripts or two programs of the user may be anything."""
+    report = find_relatives(
+        use(kind, agent="ann"), {"ann": use(kind, agent="ann"), "bob": use(kind, agent="bob")}
+    )
+
+    assert (report.same, report.unknown) == (("ann",), ("bob",))
 
 
 @pytest.mark.parametrize("author", [use("manual"), use("check")])

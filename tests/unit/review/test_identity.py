@@ -49,3 +49,20 @@ def test_a_passage_that_is_quoted_differently_is_the_same_finding(quote: str) ->
     (floor, door), (same,) = identify([], [first, second], artifact)
 
     assert same == door != floor
+
+
+@pytest.mark.parametrize(("shared", "same"), [(60, True), (59, False)])
+def test_a_misquote_is_the_passage_if_it_is_similar_enough(shared: int, same: bool) -> None:
+    """Sixty percent: with less, a critic that invents quotes would merge different findings."""
+    passage = "x" * shared + "y" * (100 - shared)
+    invented = "x" * shared + "z" * (100 - shared)
+    true = CritiqueIssue("c-1", "r-1", Severity.HIGH, "", "wrong", passage)
+    misquote = CritiqueIssue("c-2", "r-1", Severity.HIGH, "", "bad", invented, unverified=True)
+    critiques = [
+        Critique("c", "ann", 1, Overall.FAIL, (true,)),
+        Critique("c", "bob", 1, Overall.FAIL, (misquote,)),
+    ]
+
+    (first,), (second,) = identify([], critiques, passage)
+
+    assert (first == second) is same

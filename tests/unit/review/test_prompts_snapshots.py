@@ -13,6 +13,7 @@ from signoff.core.correction import correction
 from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
+from signoff.review.finding import Label
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import (
     adjudicator_prompt,
@@ -53,6 +54,20 @@ CRITIQUES = (
     Critique("facts", "claude", 1, Overall.FAIL, (ISSUE,)),
     Critique("tone", "codex", 1, Overall.FAIL, (DOUBTFUL,)),
     Critique("law", "claude", 1, Overall.PASS),
+)
+REMEMBERED = (
+    "3fa9c0de11b2 [tone/calm, MEDIUM, open since round 1, not reported again] "
+    '"ROWING IS FUN!": It shouts.'
+)
+FORGOTTEN = CritiqueIssue(
+    "3fa9c0de11b2",
+    "calm",
+    Severity.MEDIUM,
+    "heading",
+    "It shouts.",
+    "ROWING IS FUN!",
+    finding_id="3fa9c0de11b2",
+    label=Label.UNREPORTED.value,
 )
 WORK_ORDER = "### Issue: facts-001 (HIGH)\n\nReplace 90 by 80.\n"
 GUIDANCE = ("How formal should it be?\nNot at all.",)
@@ -150,6 +165,20 @@ def judge_structured() -> ProductPrompt:
     return judge(structured=True)
 
 
+def judge_unreported() -> ProductPrompt:
+    return adjudicator_prompt(
+        goal=GOAL,
+        artifact=ARTIFACT,
+        constraints=[TONE, FACTS],
+        critiques=[
+            Critique("tone", "codex", 2, Overall.PASS, (FORGOTTEN,)),
+            Critique("facts", "claude", 2, Overall.PASS),
+        ],
+        block_on=DEFAULT_BLOCK_ON,
+        known=[REMEMBERED],
+    )
+
+
 def fixer_first() -> ProductPrompt:
     return refinement_prompt(
         filename="artifact.md",
@@ -207,6 +236,7 @@ def critic_retry() -> ProductPrompt:
         critic_retry,
         judge,
         judge_structured,
+        judge_unreported,
         fixer_first,
         fixer_again,
         verifier,

@@ -50,6 +50,33 @@ def test_a_short_run_is_described_from_start_to_end() -> None:
     ]
 
 
+def test_the_warnings_of_a_step_are_described_once() -> None:
+    """A gate shows what the step has done, and its end stores the same again."""
+    narrator = Narrator(warnings_of=lambda state: state.get("warnings", ()))
+    delta = {"append": {"warnings": ["too long"]}}
+
+    lines = [
+        line.text
+        for event in (
+            STARTED,
+            ev.StepWorked(Outcome.OK, delta, at=1),
+            ev.StepFinished(Outcome.OK, "draft/ok", "draft", delta, at=2),
+            ev.StepFinished(Outcome.OK, "draft/ok", None, {"append": {"warnings": ["late"]}}, at=3),
+        )
+        for line in narrator.narrate(event)
+    ]
+
+    assert lines == [
+        "workflow review started",
+        "draft: begins",
+        "draft: warning: too long",
+        "draft: ok in 2.0s",
+        "draft: begins (visit 2)",
+        "draft: warning: late",
+        "draft: ok in 1.0s",
+    ]
+
+
 @pytest.mark.parametrize(
     ("by", "who"), [("codex", "codex (for claude (large))"), ("claude", "claude (large)")]
 )

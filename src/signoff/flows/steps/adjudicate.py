@@ -334,7 +334,6 @@ def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
         return judged
     now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
     composed = replace(judged, bill_of_work=bill_of(now))
-    # Notes appear in status.md, whose text must be the same on a replay by a later release.
     return _noted(composed, "the judge wrote no work order; one was built from pursued findings")
 
 

@@ -25,6 +25,7 @@ MOST_LISTED = 20
 """Findings that a question lists."""
 LONGEST = 400
 """Characters of a warning; the problems of one critique can fill pages."""
+_STILL_OPEN = "; still open:"
 
 
 async def ask_for_guidance(ctx: StepContext, question_id: str, prompt: str) -> dict[str, Any]:
@@ -89,7 +90,12 @@ def at_limit_reason(why: str, ledger: Ledger) -> str:
     ]
     if len(findings) > MOST_LISTED:
         lines.append(f"- and {len(findings) - MOST_LISTED} more")
-    return "\n".join([f"{why}; still open:", *lines]) if lines else why
+    return "\n".join([f"{why}{_STILL_OPEN}", *lines]) if lines else why
+
+
+def without_findings(reason: str) -> str:
+    """Returns what `at_limit_reason` got, for a text that lists the findings elsewhere."""
+    return reason.partition(f"{_STILL_OPEN}\n")[0]
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

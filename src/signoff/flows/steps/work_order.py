@@ -60,7 +60,8 @@ def pursued_findings(
 ) -> list[str]:
     """Returns the pursued findings that a bill is about, with their rules and what it leaves out.
 
-    A bill without entries may be about any of them.
+    The judge's own bill and a bill without entries may be about any of them; what is left of a bill
+    after literal edits has an entry for each finding that is left.
     """
     judged = state.adjudication
     if judged is None:
@@ -73,6 +74,9 @@ def pursued_findings(
     unreported = {each.id: issue_of(each) for each in state.ledger.open()}
     issues = {**unreported, **issues}
     entries = {issue for issue, _text in work_order_entries(bill)}
+    if bill == judged.bill_of_work:
+        # A judge may forget an entry, or name it by an id that two critics have used.
+        entries = set()
     texts = [
         "\n".join(_lines(decision, issues[decision.finding_id], constraints, flat(bill)))
         for decision in judged.pursued()

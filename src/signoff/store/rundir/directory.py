@@ -174,7 +174,8 @@ class RunDirectory:
         for path, text in writes.items():
             file = files.file_path(folder, path)
             data = None if text is None else files.encode_text(text)
-            if not _may_replace(file, data, projector.written[path]):
+            own_digests = None if path in projector.reports else projector.written[path]
+            if not _may_replace(file, data, own_digests):
                 continue
             if data is None:
                 self._disk.remove(file)
@@ -255,9 +256,13 @@ class _Follower:
     """The bytes of each log; empty before this process has written them."""
 
 
-def _may_replace(path: Path, data: bytes | None, own_digests: set[str]) -> bool:
-    """Whether a file is missing or an earlier text of the workflow; a user's edits are kept."""
+def _may_replace(path: Path, data: bytes | None, own_digests: set[str] | None) -> bool:
+    """Whether a file is missing or an earlier text of the workflow; a user's edits are kept.
+
+    Without digests, any other text is replaced.
+    """
     current = read_regular_file(path, largest=None)
     if current is None:
         return not path.exists()
-    return current != data and hashlib.sha256(current).hexdigest() in own_digests
+    own = own_digests is None or hashlib.sha256(current).hexdigest() in own_digests
+    return own and current != data

@@ -117,7 +117,11 @@ class EndView:
     files: Mapping[str, str | None] = field(default_factory=dict)
     """Texts by path, which no step has written: none runs after the end. None removes a file."""
     guide: str = ""
-    """The one of these files that also lists how to continue the run."""
+    """The one of these files that describes the others and lists how to continue the run.
+
+    It is a report: unlike the others it is always written again, even over a user's edits. What an
+    earlier version worded differently could not be told from an edit, and would stay for good.
+    """
 
 
 class Layout:
@@ -156,6 +160,10 @@ class Layout:
     def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:  # noqa: ARG002  # for overriding notations
         """Returns what a run leaves to its user; None if nothing, or while it has not ended."""
         return None
+
+    def warnings(self, state: Mapping[str, Any]) -> Sequence[str]:  # noqa: ARG002  # for overriding notations
+        """Returns the warnings that steps have stored in a run's state, for its log."""
+        return ()
 
     def reason(self, status: Status) -> str:  # noqa: ARG002  # for overriding notations
         """Returns the notation's name for an end, for `resolution.json`; empty if it has none."""

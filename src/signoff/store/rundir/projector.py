@@ -77,10 +77,12 @@ class Projector:
         self._next_steps = next_steps
         self._phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         self._names = FileNames(layout)
-        self._narrator = Narrator()
+        self._narrator = Narrator(warnings_of=layout.warnings)
         self._event_key = ""
         self._last_shown: tuple[str, int, int] | None = None
         """The step, visit and attempt whose work was shown last."""
+        self.reports: set[str] = set()
+        """Paths whose files are replaced whatever they contain."""
         self._end_files: list[str] = []
         """What the last end of the run has left."""
         self._update = DirectoryUpdate()
@@ -153,12 +155,14 @@ class Projector:
     def _show_end(self) -> None:
         """Shows what a run leaves to its user.
 
-        These files count as writes of the workflow: a user's edits are kept, and what a step
-        writes after the run was resumed replaces them.
+        These files count as writes of the workflow: a user's edits are kept, except in the guide,
+        and what a step writes after the run was resumed replaces them.
         """
         view = self.layout.end(self.state, self.description)
         if view is None:
             return
+        if view.guide:
+            self.reports.add(view.guide)
         self._end_files = [path for path, text in view.files.items() if text is not None]
         for path, text in view.files.items():
             if text is not None:
@@ -315,9 +319,8 @@ _HANDLERS: dict[str, Callable[[Projector, Any], None]] = {
 
 
 def _next_section(steps: Sequence[str]) -> str:
-    return (
-        "\n".join(["", "## To continue", "", *(f"- {each}" for each in steps), ""]) if steps else ""
-    )
+    entries = [f"- {each[:1].upper()}{each[1:]}" for each in steps]
+    return "\n".join(["", "## To continue", "", *entries, ""]) if steps else ""
 
 
 def _prompt_bytes(payload: Mapping[str, Any]) -> bytes:

@@ -113,3 +113,46 @@ async def test_a_fixer_that_changed_nothing_is_told_the_next_time(tmp_path: Path
     first, second = [p for p in claude.prompts if p.startswith("The artifact is the file")]
     assert "Your last edit changed nothing" not in first
     assert "Your last edit changed nothing" in second
+
+
+async def test_a_fixer_gets_the_critics_exact_edit_that_the_work_order_leaves_out(
+    tmp_path: Path,
+) -> None:
+    """A judge often writes the change in plain words; the critic had it to the letter."""
+    edit = {"kind": "replace", "find": "The  see", "text": "The sea,\nas seen,"}
+    the_flow = flow(
+        [step("generate"), step("critique", "r"), step("adjudicate"), step("refine", loop_to="r")],
+    )
+    claude = ScriptedAgent()
+    claude.on("Write the artifact", "The  see is blue.\n")
+    claude.on("You review", fails({**FOUND, "edit": edit}), passes())
+    claude.on("You are the judge", rules("REWRITE", PURSUED, bill=BILL), rules("APPROVED"))
+    claude.on("The artifact is the file", edited("The sea,\nas seen, is blue.\n"))
+
+    await play(the_flow, {"claude": claude}, tmp_path)
+
+    (fixer,) = [p for p in claude.prompts if p.startswith("The artifact is the file")]
+    assert (
+        "  exact edit, the text after each |: replace\n    |The  see\n"
+        "  with\n    |The sea,\n    |as seen,\n"
+    ) in fixer
+
+
+async def test_a_fixer_gets_a_pursued_finding_that_the_work_order_forgets(tmp_path: Path) -> None:
+    """It would stay, and cost another round."""
+    color = issue("It is green.", evidence="is blue", id="clear-002", suggested_fix="Write green.")
+    the_flow = flow(
+        [step("generate"), step("critique", "r"), step("adjudicate"), step("refine", loop_to="r")],
+    )
+    claude = ScriptedAgent()
+    claude.on("Write the artifact", TEXT)
+    claude.on("You review", fails(FOUND, color), passes())
+    both = (PURSUED, {"issue_id": "clear-002", "status": "pursuing"})
+    claude.on("You are the judge", rules("REWRITE", *both, bill=BILL), rules("APPROVED"))
+    claude.on("The artifact is the file", edited("The sea is green.\n"))
+
+    await play(the_flow, {"claude": claude}, tmp_path)
+
+    (fixer,) = [p for p in claude.prompts if p.startswith("The artifact is the file")]
+    assert "[HIGH] clear-002 violates clear" in fixer
+    assert "suggested fix: Write green." in fixer

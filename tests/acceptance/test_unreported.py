@@ -1,0 +1,113 @@
+"""A critic that no longer reports an open finding has not fixed it."""
+
+from typing import Any
+
+import pytest
+
+from tests.acceptance.flow_project import (
+    FlowProject,
+    Rule,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+    judge_decides,
+)
+
+DRAFT = "The see is wide.\nIt works offline.\n"
+FLOW = """
+max_iterations: 3
+workflow:
+  - {step: generate, name: draft}
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge}
+  - {step: refine, name: fix, mode: edit, loop_to: review}
+"""
+UNTRUE = issue(evidence="It works offline.", finding="No source says so.", id="clear-001")
+NOT_AGAIN = "No source says so. (not reported again)"
+
+
+@pytest.fixture
+def forgetful(flow_project: FlowProject) -> FlowProject:
+    """A project whose critic reports a HIGH finding once; the fixer first edits something else."""
+    flow_project.write_flow(FLOW)
+    flow_project.constraints("clear")
+    return flow_project
+
+
+def script(project: FlowProject, *rest: Rule) -> None:
+    """Scripts the first round; the second one begins with the passage unchanged."""
+    project.script(
+        author_writes(DRAFT),
+        critic_finds("clear", UNTRUE, contains="The see"),
+        critics_pass(),
+        judge_decides("REWRITE", bill="Fix it.", contains="The see"),
+        editor_replaces("see", "sea", times=1),
+        *rest,
+    )
+
+
+def the_finding(project: FlowProject) -> dict[str, Any]:
+    """Returns the only finding of the run, as programs see it."""
+    (finding,) = project.call("show", "one", "--json").json["findings"]
+    return dict(finding)
+
+
+def verdicts(project: FlowProject) -> list[str]:
+    """Returns what became of the judge's verdict in each round."""
+    return [each["status"] for each in project.thread if each["phase"] == "adjudicate"]
+
+
+def test_an_approval_is_held_back_until_the_passage_changes(forgetful: FlowProject) -> None:
+    """The text still has the problem; a critic's bad memory must not get it approved."""
+    script(forgetful, judge_decides("APPROVED"), editor_replaces("It works offline.\n", ""))
+
+    done = forgetful.run()
+
+    assert done.code == 0, done.err
+    assert verdicts(forgetful) == ["REWRITE", "REWRITE", "APPROVED"]
+    held = forgetful.read("iterations/2/adjudication_judge.yaml")
+    assert "stated: APPROVED" in held
+    assert "APPROVED is not valid while these issues are pursued" in held
+    assert NOT_AGAIN in forgetful.read("iterations/2/prompt_adjudicate_claude.txt")
+    assert "No source says so." in forgetful.read("iterations/2/prompt_refine_claude.txt")
+    finding = the_finding(forgetful)
+    assert finding["history"] == [[1, "new"], [2, "unreported"], [3, "fixed"]]
+    assert forgetful.read("final/artifact.md") == "The sea is wide.\n"
+
+
+def test_it_stays_open_until_the_judge_dismisses_it(forgetful: FlowProject) -> None:
+    """At the limit it is listed as open; a false alarm needs no change to the text."""
+    forgetful.write_flow(
+        FLOW.replace("max_iterations: 3", "max_iterations: 2")
+        + "adjudication: {escalation: {triggers: [max_iterations]}}\n"
+    )
+    script(forgetful, judge_decides("APPROVED"), editor_replaces("wide", "vast"))
+    held = forgetful.run()
+    waiting = the_finding(forgetful)
+    status = forgetful.read("final/status.md")
+    dismissal = {"issue_id": waiting["id"], "status": "dismissed", "rationale": "The FAQ says so."}
+    script(forgetful, judge_decides("APPROVED", dismissal), editor_replaces("wide", "vast"))
+
+    done = forgetful.call("answer", "one", "continue", "--resume")
+
+    assert (held.code, waiting["status"], waiting["label"]) == (10, "open", "unreported")
+    assert "No source says so." in status
+    assert done.code == 0, done.err
+    finding = the_finding(forgetful)
+    assert (finding["status"], finding["reason"]) == ("dismissed", "The FAQ says so.")
+    assert "It works offline." in forgetful.read("final/artifact.md")
+
+
+def test_the_rules_hold_an_approval_back_to_the_limit(forgetful: FlowProject) -> None:
+    """`policy` cannot dismiss, and no critic reports anything in the last two rounds."""
+    forgetful.write_flow(FLOW.replace("judge}", "judge, agent: policy}"))
+    script(forgetful, editor_replaces("wide", "vast", times=1), editor_replaces("vast", "big"))
+
+    done = forgetful.run()
+
+    assert done.code == 11, done.err
+    assert verdicts(forgetful) == ["REWRITE"] * 3
+    assert [each["unreported"] for each in forgetful.load("state.json")["rounds"]] == [0, 1, 1]
+    assert "No source says so." in forgetful.read("final/status.md")
