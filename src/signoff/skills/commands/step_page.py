@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,8 +10,8 @@ from signoff.core.outcome import Outcome
 from signoff.core.step_output import NextCommand
 from signoff.documents.control_characters import json_text
 from signoff.runtime.dispatch import Dispatch
-from signoff.skills.commands.command_text import command_text
-from signoff.skills.stateless import EvaluatedStep
+from signoff.skills.commands.command_text import command_text, option_name
+from signoff.skills.stateless import STATE_DIR, EvaluatedStep
 from signoff.skills.step_text import LAST_STEP, commands, page, when_done
 
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
@@ -66,8 +67,10 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
         "and give it the instructions above."
     )
     if launched.get("script"):
-        yield commands("Tell it to run this and follow what it prints:",
-                       f"python3 -m {launched['script']}")  # fmt: skip
+        words = ["python3", "-m", launched["script"]]
+        if evaluated.state_dir:
+            words += [option_name(STATE_DIR), evaluated.state_dir]
+        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
     if launched.get("context"):
         yield f"Give it this context:\n\n{json_text(launched['context'], indent=2, default=str)}"
 
