@@ -40,6 +40,20 @@ def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
     assert '"file": "<plan>"' in page
 
 
+def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
+    """What it found is for the next step to judge."""
+    explore = Dispatch("explore", free_form=True)
+    workflow = Workflow(
+        "x", StepDef("a", handler=explore, next={OK: "b"}), StepDef("b", next={OK: None})
+    )
+
+    page = as_text(evaluate_step(workflow, 1, {}), "x")
+
+    assert "When it is done, run:\n\n    signoff skill step x --step 2" in page
+    assert "verdict" not in page
+    assert "verdict, pass or fail" in text(1)
+
+
 def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
     """An agent must not look for a command that does not exist."""
     evaluated = evaluate_step(FLOW, 1, {"state_dir": "d"})
