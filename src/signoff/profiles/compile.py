@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -132,16 +133,15 @@ def _session(
 def _rules(
     section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
-    own = section.stage(step_id(phase, stage))
-    criteria = ""
-    if own.criteria_file:
-        path = context.root / own.criteria_file
-        try:
-            criteria = read_regular(path, None, follow=True).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
-            raise ConfigError(f"{where}: cannot read {own.criteria_file}: {error}") from error
-    return StageRules(own.approver, own.max_retries, own.allow_rewrite, criteria)
+    rules = section.stage(step_id(phase, stage))
+    if not rules.criteria_file:
+        return rules
+    try:
+        criteria = read_regular(context.root / rules.criteria_file, None, follow=True).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
+        raise ConfigError(f"{where}: cannot read {rules.criteria_file}: {error}") from error
+    return replace(rules, criteria=criteria)
 
 
 def _refuse_unknown(

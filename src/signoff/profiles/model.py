@@ -6,16 +6,17 @@ All of them refuse unknown fields: a misspelled one would otherwise be lost with
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.phases import (
+    ApprovalDecision,
+    WorkflowPhase,
+    WorkflowStage,
+    WorkflowStatus,
+)
 from signoff.profiles.transitions import Action
-
-NO_HASH = "0" * 64
-"""The hash of the standards before there are any."""
 
 
 class ProfileModel(BaseModel):
@@ -63,15 +64,6 @@ class ProcessingResult(ProfileModel):
     error_message: str | None = None
     """Why the response cannot be used."""
     messages: list[str] = Field(default_factory=list)
-
-
-class ApprovalDecision(StrEnum):
-    """What an approver decided."""
-
-    APPROVED = "approved"
-    REJECTED = "rejected"
-    PENDING = "pending"
-    """A human decides."""
 
 
 class ApprovalResult(ProfileModel):
@@ -127,7 +119,7 @@ class WorkflowState(ProfileModel):
 
     standards_provider: str | None = None
     standards_hash: str
-    """The sha256 of the standards bundle; `NO_HASH` until it exists."""
+    """The sha256 of the standards bundle; 64 zeros until it exists."""
     plan_approved: bool = False
     plan_hash: str | None = None
     """The sha256 of the approved plan."""

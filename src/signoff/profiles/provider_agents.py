@@ -7,7 +7,6 @@ from typing import Any
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.model import AIProviderResult, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
 from signoff.runtime.ports import Call, Capabilities
@@ -29,6 +28,9 @@ class ProviderAgent:
         result = await asyncio.to_thread(self.provider.generate, request.prompt, context)
         if result is None:
             return Reply("", value={_BY_HAND: True})
+        # Imported here because it takes longer than a step by hand, which reads files of replies.
+        from signoff.profiles.model import AIProviderResult
+
         if not isinstance(result, AIProviderResult):
             raise TypeError(
                 f"AI provider {self.key!r} must return an AIProviderResult, not {result!r:.80}"
@@ -54,6 +56,8 @@ class ApproverAgent:
             files=about["files"],
             context=about["context"],
         )
+        from signoff.profiles.model import ApprovalResult
+
         if not isinstance(result, ApprovalResult):
             raise TypeError(
                 f"approval provider {self.key!r} must return an ApprovalResult, not {result!r:.80}"

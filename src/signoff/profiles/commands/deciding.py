@@ -246,8 +246,8 @@ def _check_pending(view: SessionView, verb: str) -> None:
     if view.requests:
         return
     raise UsageError(
-        f"session {view.row.name!r} has nothing to {verb}: phase {view.state.phase.value}, "
-        f"stage {view.state.stage or 'none'}, status {view.state.status.value}",
+        f"session {view.row.name!r} has nothing to {verb}: phase {view.phase.value}, "
+        f"stage {view.stage or 'none'}, status {view.status.value}",
         remedy=view.remedies,
     )
 
@@ -255,8 +255,7 @@ def _check_pending(view: SessionView, verb: str) -> None:
 def _check_overruling(view: SessionView, command: SessionCommand) -> None:
     from signoff.profiles.commands.session_view import OVERRULING
 
-    phase, stage = view.state.phase, view.state.stage
-    if TransitionTable.get(phase, stage, command) is None:
+    if TransitionTable.get(view.phase, view.stage, command) is None:
         raise UsageError(
             f"{OVERRULING[command]} overrules the verdict of a review, but session "
             f"{view.row.name!r} is at {view.position}"
