@@ -104,7 +104,8 @@ class TemplateProfile(WorkflowProfile):
 
 
 # The models are imported where a response is read: prompts need none of them, and they take longer
-# to import than a prompt takes to create.
+# to import than a prompt takes to create. They are constructed without validation, for which
+# pydantic would compile them at every step by hand.
 
 
 def _usable(files: Mapping[str, str] | None = None) -> ProcessingResult:
@@ -112,8 +113,9 @@ def _usable(files: Mapping[str, str] | None = None) -> ProcessingResult:
 
     plan = None
     if files is not None:
-        plan = WritePlan(writes=[WriteOp(path=p, content=text) for p, text in files.items()])
-    return ProcessingResult(status=WorkflowStatus.SUCCESS, write_plan=plan)
+        writes = [WriteOp.model_construct(path=p, content=text) for p, text in files.items()]
+        plan = WritePlan.model_construct(writes=writes)
+    return ProcessingResult.model_construct(status=WorkflowStatus.SUCCESS, write_plan=plan)
 
 
 def _unusable(problem: str) -> ProcessingResult:
