@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -305,7 +306,10 @@ class _Preparation:
         key = standards_key(config, self.provider)
         provider = StandardsProviderFactory.create(key, config, folder=self.root)
         provider.validate()
-        return {STANDARDS_PARAM: provider.create_bundle(context), STANDARDS_PROVIDER_PARAM: key}
+        bundle = provider.create_bundle(context)
+        for warning in provider.warnings:
+            logging.getLogger("signoff").warning("standards: %s", warning)
+        return {STANDARDS_PARAM: bundle, STANDARDS_PROVIDER_PARAM: key}
 
 
 def standards_key(config: Mapping[str, Any], chosen: str | None) -> str:

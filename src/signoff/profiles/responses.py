@@ -189,6 +189,8 @@ class ApprovedResponse:
             result = process_response(self.session.profile, self.phase, self._content)
         except (ProfileError, InvalidParams) as error:
             raise UnusableResponse(str(error)) from error
+        for message in result.messages:
+            self.ctx.progress(message)
         if result.status in _FAILED or result.error_message:
             what = result.error_message or f"the profile reports {result.status.value}"
             raise UnusableResponse(what)
