@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from signoff.app.inbox import open_requests, request_to_json
 from signoff.cli.headline import deadline_lines, detail_lines, file_line, headline
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
-from signoff.cli.text import ago, clean, moment, one_line
+from signoff.cli.text import ago, clean, moment, near, one_line
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
 
@@ -98,6 +99,7 @@ def _show_content(request: dict[str, Any], out: Output) -> None:
         out.line(f"    {name}:")
         for line in text.splitlines():
             out.line(f"    │ {line}")
-    if request["path"]:
-        out.line(f"    {file_line(request)}")
+    if request["file"]:
+        # The recorded path starts in the run's folder; the user is somewhere else.
+        out.line(f"    {file_line({**request, 'path': near(Path(request['file']))})}")
     out.line(f"    digest: {request['digest']}")
