@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow as Workflow
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.skills.questions import QUESTION_RELAY_HANDLER as QUESTION_RELAY_HANDLER
+    from signoff.skills.questions import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
+    from signoff.skills.questions import UserQuestion as UserQuestion
+    from signoff.skills.questions import parse_questions as parse_questions
     from signoff.skills.types import Branch as Branch
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
@@ -41,6 +45,12 @@ _HOMES = {
     "signoff.core.step_output": ("StepOutput",),
     "signoff.core.workflow": ("Workflow",),
     "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
+    "signoff.skills.questions": (
+        "QUESTION_RELAY_HANDLER",
+        "SUB_AGENT_QUESTION_FORMAT",
+        "UserQuestion",
+        "parse_questions",
+    ),
     "signoff.skills.types": (
         "Branch",
         "Confidence",
