@@ -20,8 +20,8 @@ TASK = Param("task", str, Arg("what to work on, in a sentence or two"), default=
 """The input of a skill: in a run, there is no conversation that an agent could take it from."""
 
 NOTES_IN_REPLY = """\
-If you cannot write files, your reply takes the place of the notes, and the results of the earlier
-steps are what you read."""
+If you cannot write files, your reply takes the place of the notes. Repeat in it what earlier
+rounds of this step found, and read the results of earlier steps in place of files."""
 """For steps that keep notes in files: the agent of a run may be allowed only to read."""
 
 ConfidenceLevel = Annotated[
