@@ -45,8 +45,9 @@ At the end of each round, report `confidence`:
 - `{Confidence.CERTAIN}`: in addition, a second, independent way led to the same answer, and no
   question is open.
 Below `{Confidence.HIGH}`, do another round on what is missing; there are at most {MAX_ROUNDS}.
-Keep your notes and add to them. Once you have reported `{Confidence.HIGH}` or
-`{Confidence.CERTAIN}`, the step is over: continue with the next one."""
+The result of a round replaces that of the one before, so repeat in it what still holds. Once you
+have reported `{Confidence.HIGH}` or `{Confidence.CERTAIN}`, the step is over: continue with the
+next one."""
 
 FIX_FINDINGS = """\
 A reviewer found something wrong. The findings are in `qr-{phase}.json` in the state directory:
