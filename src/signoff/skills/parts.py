@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
+from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.types import Confidence
 
 MAX_ROUNDS = 5
@@ -50,8 +51,9 @@ have reported `{Confidence.HIGH}` or `{Confidence.CERTAIN}`, the step is over: c
 next one."""
 
 FIX_FINDINGS = """\
-A reviewer found something wrong. The findings are in `qr-{phase}.json` in the state directory:
-the items with the status FAIL, and in each what has to be true for it to pass.
+A reviewer found something wrong. The findings are the items with the status FAIL in
+`qr-{phase}.json` in the state directory, and the reviewer's answer. Each says what has to be true
+for it to pass.
 
 Do:
 1. Read all failed items before you change anything. Look for a common cause.
@@ -84,3 +86,8 @@ def repeat_until_confident(
 ) -> tuple[Outcome, dict[str, Any]]:
     """Returns how a round of an investigation ends: OK from high confidence on."""
     return repeat_until(confidence in (Confidence.HIGH, Confidence.CERTAIN), ctx, iteration)
+
+
+def review_gate(phase: str) -> Dispatch:
+    """Returns the review that a part of the work has to pass."""
+    return Dispatch(AgentRole.QUALITY_REVIEWER, context_vars={"phase": phase})
