@@ -92,7 +92,7 @@ def python_files(folder: Path) -> list[Path]:
 
 def load_module(path: Path) -> Workflow | None:
     """Returns the workflow of a file; None, without importing it, if it assigns none."""
-    if not assigns_workflow(read_regular(path, None, follow=True).decode()):
+    if not assigns_workflow(read_regular(path, None, follow=True).decode("utf-8-sig")):
         return None
     value = getattr(import_file(path), NAME)
     if isinstance(value, Workflow):
@@ -103,16 +103,22 @@ def load_module(path: Path) -> Workflow | None:
 
 def assigns_workflow(text: str) -> bool:
     """Tells whether a module assigns `WORKFLOW` at its top level; raises SyntaxError."""
+    return assigned_value(text) is not None
+
+
+def assigned_value(text: str) -> ast.expr | None:
+    """Returns what a module assigns to `WORKFLOW`; None if nothing. Raises SyntaxError."""
     if NAME not in text:
-        return False
+        return None
     for node in ast.parse(text).body:
         match node:
-            case ast.Assign(targets=targets):
+            case ast.Assign(targets=targets, value=value):
                 if any(isinstance(t, ast.Name) and t.id == NAME for t in targets):
-                    return True
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()) if name == NAME:
-                return True
-    return False
+                    return value
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                if name == NAME:
+                    return value
+    return None
 
 
 @contextmanager

@@ -150,6 +150,8 @@ class CompileContext:
     """The notation's own options, by name; those that were not passed are missing."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of the settings that notations brought, by name."""
+    workflows: Sequence[str] = ()
+    """The folders, files and modules of the settings in which workflows have names."""
     agents: Mapping[str, KnownAgent] = field(default_factory=_agents_without_settings)
     """The agents and roles, with the capabilities of each."""
     default_agent: str = ""

@@ -52,6 +52,7 @@ def compile_context(
         home=home.path,
         options=portable_options(options or {}, cwd or home.root, home.root),
         settings=settings.sections,
+        workflows=settings.workflows,
         agents=known,
         default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
         installed=found,

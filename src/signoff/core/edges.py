@@ -15,6 +15,7 @@ from functools import cached_property
 
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
+from signoff.errors import UnmappedOutcome
 from signoff.light_dataclass import light_dataclass
 
 DEFAULT_BOUND = 20
@@ -78,6 +79,17 @@ class EdgeTable:
         """Returns where an outcome leads: its own edge, else the default one, else None."""
         own = self._by_name.get((step, outcome.value))
         return own or self._by_name.get((step, Outcome.DEFAULT.value))
+
+    def need(self, step: str, outcome: Outcome) -> ResolvedEdge:
+        """Returns where an outcome leads; raises `UnmappedOutcome` if it leads nowhere."""
+        edge = self.find(step, outcome)
+        if edge is None:
+            names = ", ".join(edge.name for edge in self.from_step(step))
+            raise UnmappedOutcome(
+                f"step {step!r} ended with outcome {outcome.value!r}, which has no edge "
+                f"(its edges: {names or 'none'})"
+            )
+        return edge
 
     def get(self, step: str, name: str) -> ResolvedEdge | None:
         """Returns a step's edge by name (`error`, `gate:LABEL`)."""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.args import Param
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import End, Outcome
 from signoff.core.step import HandlerObject
 from signoff.light_dataclass import frozen_dataclass
 
@@ -58,17 +58,23 @@ def next_command(
 ) -> NextCommand | None:
     """Returns how to continue after an outcome; None at the end. `given` are parameters so far."""
     edge = workflow.edges.find(step, outcome)
-    if edge is None or edge.to not in workflow.steps:
+    return command_to(workflow, step, edge.to, given) if edge is not None else None
+
+
+def command_to(
+    workflow: Workflow, step: str, to: str | End | None, given: Mapping[str, Any]
+) -> NextCommand | None:
+    """Returns how to continue from a step where an edge leads; None at the end."""
+    if to is None or isinstance(to, End):
         return None
-    target = str(edge.to)
-    own = workflow.params[target]
+    own = workflow.params[to]
     # Before a step is repeated, its work is done again, which may change what it is called with.
-    again = target == step
-    taken = _taken_from(workflow, target)
+    again = to == step
+    taken = _taken_from(workflow, to)
     return NextCommand(
         workflow.name,
-        target,
-        [*workflow.steps].index(target) + 1,
+        to,
+        list(workflow.steps).index(to) + 1,
         MappingProxyType({n: v for n, v in given.items() if taken(n) and not (again and n in own)}),
         MappingProxyType(
             {n: each for n, each in own.items() if again or (each.required and n not in given)}

@@ -43,7 +43,7 @@ from signoff.core.stop_reason import (
     StepError,
     StopReason,
 )
-from signoff.errors import EngineError, UnmappedOutcome
+from signoff.errors import EngineError
 from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
@@ -243,13 +243,7 @@ def _leave_by_outcome(position: Position, _fact: ConditionsMet) -> Decision:
     outcome = position.outcome
     if outcome is None:
         raise EngineError(f"step {position.step!r} is left without an outcome")
-    edge = position.workflow.edges.find(position.step, outcome)
-    if edge is None:
-        names = ", ".join(e.name for e in position.workflow.edges.from_step(position.step))
-        raise UnmappedOutcome(
-            f"step {position.step!r} ended with outcome {outcome.value!r}, which has no edge "
-            f"(its edges: {names or 'none'})"
-        )
+    edge = position.workflow.edges.need(position.step, outcome)
     return leave(position, edge)
 
 

@@ -136,6 +136,16 @@ class Workflow:
         return MappingProxyType(params)
 
     @property
+    def _params(self) -> Mapping[str, Mapping[str, Param]]:
+        """Parameters by step, under the name that tests of skills use."""
+        return self.params
+
+    @property
+    def _step_order(self) -> list[str]:
+        """The ids of the steps; the number of a step is its place in this list, from 1."""
+        return list(self.steps)
+
+    @property
     def declared_params(self) -> Mapping[str, Param]:
         """All declared parameters by name, those of the workflow before those of its handlers."""
         declared = dict(self.input_params)
@@ -172,6 +182,10 @@ class Workflow:
         `also` are names that are accepted although the workflow does not take them.
         """
         return self._bind(self.declared_params, params, also)
+
+    def bind_at(self, step_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Converts and checks the parameters for one step; other steps require none of theirs."""
+        return self._bind(self._params_at(self[step_id], params), params, ())
 
     def _bind(
         self, declared: Mapping[str, Param], params: Mapping[str, Any], also: Collection[str]
@@ -232,7 +246,7 @@ class Workflow:
         Parameters that only other steps require may be left out.
         """
         step, given = self[step_id], {**(params or {}), **more}
-        values = self._bind(self._params_at(step, given), given, ())
+        values = self.bind_at(step_id, given)
         named = {name: values[name] for name in given if name in values}
         before, handler = dict(state or {}), step.handler
         actions = tuple(map(str, step.actions))
@@ -242,6 +256,8 @@ class Workflow:
                 step.id, step.title, actions, None, before, None, handler, None, commands
             )
         outcome, update = _evaluate(self, step, values, before)
+        if step.gate is None or outcome is not Outcome.OK:
+            self.edges.need(step.id, outcome)
         after = {**before, **update}
         follow = next_command(self, step.id, outcome, named)
         target = follow.step if follow is not None else None

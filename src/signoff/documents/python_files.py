@@ -59,10 +59,21 @@ def import_file(path: Path) -> ModuleType:
     packages = _packages(path)
     if packages:
         make_importable([path.parents[len(packages)]])
-        parts = [*packages, *([] if path.stem == "__init__" else [path.stem])]
-        return import_named(".".join(parts))
+        return import_named(module_name(path))
     make_importable([path.parent])
     return import_loose(path)
+
+
+def module_name(path: Path) -> str:
+    """Returns the name under which a file is imported."""
+    if packages := _packages(path):
+        return ".".join([*packages, *([] if path.stem == "__init__" else [path.stem])])
+    return _loose_name(path)
+
+
+def _loose_name(path: Path) -> str:
+    # A unique name: a file called `select.py` must not replace the standard library's module.
+    return f"signoff_target_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
 
 
 def _packages(path: Path) -> list[str]:
@@ -76,8 +87,7 @@ def _packages(path: Path) -> list[str]:
 
 def import_loose(path: Path) -> ModuleType:
     """Imports a Python file, or a package by its `__init__.py`, under a name of its own."""
-    # A unique name: a file called `select.py` must not replace the standard library's module.
-    name = f"signoff_target_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = _loose_name(path)
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow as Workflow
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.skills.discovery import discover_workflows as discover_workflows
+    from signoff.skills.module_main import main as main
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
+    from signoff.skills.step_text import format_step as format_step
     from signoff.skills.types import Branch as Branch
     from signoff.skills.types import Confidence as Confidence
     from signoff.skills.types import DocumentAvailability as DocumentAvailability
@@ -43,6 +46,9 @@ _HOMES = {
     "signoff.core.step_output": ("StepOutput",),
     "signoff.core.workflow": ("Workflow",),
     "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
+    "signoff.skills.discovery": ("discover_workflows",),
+    "signoff.skills.module_main": ("main",),
+    "signoff.skills.step_text": ("format_step",),
     "signoff.skills.state": ("STATE_DIR", "state_directory"),
     "signoff.skills.types": (
         "Branch",

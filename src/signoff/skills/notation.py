@@ -8,6 +8,8 @@ NOTATION = Notation(
     name="skills",
     label="skill",
     scheme="skill",
+    resolve="signoff.skills.discovery:find_skill",
+    names="signoff.skills.discovery:skill_names",
     suffixes=(),
     commands={
         "skill": Command(

@@ -1,12 +1,52 @@
-"""The commands of skills: `signoff skill`."""
+"""The commands of skills: `signoff skill`. Each is imported when it is used."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import click
 
 from signoff.cli.options import Group
 
+MODULES = {
+    "list": "catalog:list_skills",
+    "show": "catalog:show",
+    "step": "step:step",
+}
+"""Where each command is defined, seen from this package."""
 
-@click.group(cls=Group)
+
+class SkillGroup(Group):
+    """A group that imports a command when it is used: a step must not wait for the others."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
+        """Returns the names of all commands."""
+        return list(MODULES)
+
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002  # click prescribes it
+        cmd_name: str,
+    ) -> click.Command | None:
+        """Imports one command."""
+        if cmd_name not in MODULES:
+            return None
+        module, _, name = MODULES[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(f"{__name__}.{module}"), name)
+        return command
+
+
+@click.group(cls=SkillGroup)
 def skill() -> None:
-    """Follow a procedure, one step at a time."""
+    """Follow a procedure, one step at a time.
+
+    A skill hands an agent the instructions of one step, and the command for the next. The steps
+    keep nothing between commands. `signoff run NAME` follows the same skill as a run instead: it
+    is recorded, can be resumed, and no step can be skipped.
+
+    Examples:
+      signoff skill list
+      signoff skill show decision-critic
+      signoff skill step decision-critic --step 1
+      signoff run decision-critic --pull
+    """

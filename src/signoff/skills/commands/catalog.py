@@ -1,0 +1,128 @@
+"""`signoff skill list` and `show`: which skills there are, and what one of them does."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import redirect_stdout
+from typing import Any
+
+import click
+
+from signoff.cli import exits
+from signoff.cli.options import CliCommand, output_options
+from signoff.cli.output import Output
+from signoff.core.workflow import Workflow
+from signoff.skills.commands.command_text import PROGRAM, option_name, placeholder, value_text
+from signoff.skills.commands.project import context_here
+
+
+@click.command("list", cls=CliCommand)
+@output_options
+def list_skills(out: Output) -> int:
+    """List skills.
+
+    These are shipped with signoff, in the project's .signoff/skills/, or where the setting
+    `workflows` says. Exits with 1 if a module cannot be used.
+
+    Examples:
+      signoff skill list
+      signoff skill list --json
+    """
+    from signoff.skills.discovery import all_skills
+
+    with redirect_stdout(sys.stderr):
+        skills, problems = all_skills(context_here())
+    if out.as_json:
+        out.json(
+            [
+                {
+                    "name": skill.workflow.name,
+                    "description": skill.workflow.description,
+                    "steps": skill.workflow.total_steps,
+                    "origin": skill.source.origin,
+                }
+                for skill in skills
+            ]
+        )
+    else:
+        rows = [(s.workflow.name, s.workflow.total_steps, s.source.origin, s.workflow.description)
+                for s in skills]  # fmt: skip
+        out.table(("SKILL", "STEPS", "FROM", "DESCRIPTION"), rows, spare=("FROM", "STEPS"))
+    for problem in problems:
+        out.warn(str(problem))
+    return exits.ERROR if problems else exits.OK
+
+
+@click.command(cls=CliCommand)
+@click.argument("name", metavar="NAME")
+@output_options
+def show(name: str, out: Output) -> None:
+    """Show the steps and the parameters of a skill.
+
+    Examples:
+      signoff skill show decision-critic
+      signoff skill show decision-critic --json
+    """
+    from signoff.skills.discovery import find_skill
+
+    with redirect_stdout(sys.stderr):
+        workflow = find_skill(name, context_here())
+    steps, params = _steps(workflow), _params(workflow)
+    first = shlex.join([*PROGRAM, name, "--step", "1"])
+    if out.as_json:
+        shown = {"name": workflow.name, "description": workflow.description}
+        out.json({**shown, "steps": steps, "params": params, "first_command": first})
+        return
+    out.line(f"{workflow.name}: {workflow.description}")
+    out.line()
+    rows = [(s["step"], s["title"], s["agent"], _arrows(s["next"])) for s in steps]
+    out.table(("STEP", "TITLE", "BY", "NEXT"), rows, spare=("BY",))
+    if params:
+        out.line()
+        rows_of_params = [
+            (p["option"], p["values"], "required" if p["required"] else p["default"],
+             p["description"]) for p in params
+        ]  # fmt: skip
+        out.table(("OPTION", "VALUES", "DEFAULT", "DESCRIPTION"), rows_of_params)
+    out.line()
+    out.line(f"first step: {first}")
+    out.line(f"as a run:   {shlex.join(['signoff', 'run', name])}")
+
+
+def _steps(workflow: Workflow) -> list[dict[str, Any]]:
+    numbers = {step: number for number, step in enumerate(workflow.steps, 1)}
+    return [
+        {
+            "step": numbers[step.id],
+            "id": step.id,
+            "title": step.title,
+            "agent": step.agent,
+            "next": {
+                edge.name: numbers.get(edge.to) if edge.to is not None else None
+                for edge in workflow.edges.from_step(step.id)
+            },
+        }
+        for step in workflow.steps.values()
+    ]
+
+
+def _params(workflow: Workflow) -> list[dict[str, Any]]:
+    return [
+        {
+            "option": option_name(name),
+            "values": placeholder(param),
+            "required": param.required,
+            "default": None if param.required or param.default is None
+            else value_text(param.default),
+            "description": param.arg.description,
+        }
+        for name, param in workflow.declared_params.items()
+    ]  # fmt: skip
+
+
+def _arrows(targets: dict[str, int | None]) -> str:
+    """Returns where each outcome leads; a single way on needs no name."""
+    if len(set(targets.values())) == 1:
+        return str(next(iter(targets.values())) or "end")
+    return ", ".join(f"{name}: {number or 'end'}" for name, number in targets.items())

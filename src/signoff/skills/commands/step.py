@@ -1,0 +1,145 @@
+"""`signoff skill step`: the instructions of one step, and the command for the next.
+
+The options of a step are the parameters of its skill, so the skill is found first, and the
+command line is parsed with its options then.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import redirect_stdout
+from typing import Any
+
+import click
+
+from signoff.cli.options import CliCommand, output_options
+from signoff.cli.output import Output
+from signoff.cli.text import clean
+from signoff.core.args import Param
+from signoff.core.workflow import Workflow
+from signoff.errors import Problem, UsageError
+from signoff.skills.commands.command_text import option_name, placeholder
+from signoff.skills.commands.project import context_here
+from signoff.skills.commands.step_page import as_json, as_text
+from signoff.skills.discovery import InvalidSkill, find_skill
+from signoff.skills.stateless import ITERATION, evaluate_step, repeats, step_at
+
+_SWITCHES = ("--json", "--debug", "--help", "-h")
+"""The options without a value."""
+_RESERVED = ("step", "json", "debug", "help", "total_steps", "user_answer_id", "user_answer_value")
+_HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
+_PREFIX = "skill_"
+"""Begins the names of a skill's parameters in click, apart from the command's own."""
+
+
+class StepCommand(CliCommand):
+    """A command whose options depend on the skill that its first argument names."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Finds the skill, adds its options, and parses the command line."""
+        name = _first_argument(args)
+        if name is not None and not ctx.resilient_parsing:
+            # A module may print while it is imported; stdout is for instructions.
+            with redirect_stdout(sys.stderr):
+                ctx.obj = find_skill(name, context_here())
+            _refuse_reserved(ctx.obj)
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Returns the command's own parameters, and those of the skill."""
+        own = super().get_params(ctx)
+        return [*own, *_options(ctx.obj)] if isinstance(ctx.obj, Workflow) else own
+
+
+@click.command(cls=StepCommand)
+@click.argument("name", metavar="NAME")
+@click.option("--step", "number", type=int, required=True, metavar="N",
+              help="The step to show; 1 is the first.")  # fmt: skip
+@output_options
+@click.pass_obj
+def step(workflow: Workflow, /, name: str, number: int, out: Output, **values: str | None) -> None:
+    """Show the instructions of one step of a skill, and the next command.
+
+    NAME is a skill, a file (`skill.py`), or `package.module:WORKFLOW`. The other options are the
+    parameters of the skill: `signoff skill step NAME --help` lists them. The parameters decide
+    where the step leads. Those that later steps take are part of the next command.
+
+    Examples:
+      signoff skill step decision-critic --step 1
+      signoff skill step deepthink --step 1 --mode quick
+      signoff skill step deepthink --step 1 --json
+    """
+    declared = _params(workflow)
+    given = {
+        name.removeprefix(_PREFIX): _read(declared.get(name.removeprefix(_PREFIX)), name, value)
+        for name, value in values.items()
+        if value is not None
+    }
+    _refuse_missing(workflow, number, given)
+    with redirect_stdout(sys.stderr):
+        evaluated = evaluate_step(workflow, number, given)
+    if out.as_json:
+        out.json(as_json(evaluated, name))
+    else:
+        out.line(as_text(evaluated, name))
+
+
+def _first_argument(args: Sequence[str]) -> str | None:
+    """Returns the first word that is neither an option nor the value of one."""
+    words = iter(args)
+    for word in words:
+        if not word.startswith("-"):
+            return word
+        if word not in _SWITCHES and "=" not in word:
+            next(words, None)
+    return None
+
+
+def _params(workflow: Workflow) -> dict[str, Param | None]:
+    """Returns what a skill takes, by name; None for a text that is not declared as data."""
+    names: dict[str, Param | None] = dict.fromkeys(sorted(workflow.inputs or ()))
+    if repeats(workflow):
+        names[ITERATION] = None
+    return {**names, **workflow.declared_params}
+
+
+def _options(workflow: Workflow) -> Iterator[click.Option]:
+    for name, param in _params(workflow).items():
+        yield click.Option(
+            [option_name(name), f"{_PREFIX}{name}"],
+            metavar=placeholder(param) if param is not None and param.domain() else "TEXT",
+            help=(param.arg.description if param is not None else "") or _HELP.get(name, ""),
+        )
+
+
+def _refuse_reserved(workflow: Workflow) -> None:
+    if taken := [name for name in _params(workflow) if name in _RESERVED]:
+        what = "has the name of an option of every step"
+        problems = [Problem(f"parameter {name!r}", what, "rename it") for name in taken]
+        raise InvalidSkill(workflow.name, problems)
+
+
+def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> None:
+    own = workflow.params[step_at(workflow, number).id]
+    missing = [each for name, each in own.items() if each.required and name not in given]
+    if missing:
+        needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]
+        raise UsageError(f"step {number} of {workflow.name!r} needs {' '.join(needed)}")
+
+
+def _read(param: Param | None, name: str, text: str) -> Any:
+    """Returns the value of an option; lists and mappings may be written as JSON."""
+    option = option_name(name.removeprefix(_PREFIX))
+    if text == (placeholder(param) if param is not None else None):
+        raise UsageError(f"{option} still has its placeholder {text}; fill in a value")
+    # The next command carries the value, and a terminal would interpret control characters in it.
+    text = clean(text.encode("utf-8", "replace").decode())
+    if param is None or param.type not in (list, tuple, dict) or text[:1] not in ("[", "{"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{option} is not valid JSON: {error}") from error

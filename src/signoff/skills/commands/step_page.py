@@ -1,0 +1,96 @@
+"""An evaluated step as the text or the JSON that `signoff skill step` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from signoff.core.outcome import Outcome
+from signoff.core.step_output import NextCommand
+from signoff.documents.control_characters import json_text
+from signoff.runtime.dispatch import Dispatch
+from signoff.skills.commands.command_text import command_text
+from signoff.skills.stateless import EvaluatedStep
+from signoff.skills.step_text import LAST_STEP, commands, page, when_done
+
+_VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
+
+
+def as_json(evaluated: EvaluatedStep, target: str) -> dict[str, Any]:
+    """Returns the step for programs; `target` is how the skill is found."""
+    following, dispatch = evaluated.following, evaluated.output.dispatch
+    shown = {
+        "workflow": evaluated.workflow.name,
+        "step": evaluated.number,
+        "total_steps": evaluated.workflow.total_steps,
+        "step_id": evaluated.step.id,
+        "title": evaluated.output.title,
+        "actions": list(evaluated.output.actions),
+        "next_command": command_text(following, target) if following is not None else None,
+        "next_commands": {
+            label: command_text(command, target) if command is not None else None
+            for label, command in evaluated.choices.items()
+        },
+    }
+    return shown if dispatch is None else {**shown, "dispatch": _launched(evaluated)}
+
+
+def as_text(evaluated: EvaluatedStep, target: str) -> str:
+    """Returns the step for agents and people."""
+    workflow, output = evaluated.workflow, evaluated.output
+    place = f"{workflow.name}, step {evaluated.number} of {workflow.total_steps}"
+    title = f"{place}: {output.title or output.step}"
+    return page(title, output.actions, [*_launch(evaluated), *_end(evaluated, target)])
+
+
+def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
+    """Returns what is known about the sub-agent to launch."""
+    dispatch = evaluated.output.dispatch
+    if not isinstance(dispatch, Dispatch):
+        return {"agent": str(dispatch.agent) if dispatch is not None else ""}
+    return {
+        "agent": str(dispatch.agent),
+        "script": dispatch.script,
+        "context": dict(dispatch.context_vars),
+        "free_form": dispatch.free_form,
+    }
+
+
+def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
+    """Yields how to launch the sub-agent of the step, if it has one."""
+    if evaluated.output.dispatch is None:
+        return
+    launched = _launched(evaluated)
+    yield (
+        f"Do not do this step yourself. Launch a sub-agent with the role {launched['agent']!r} "
+        "and give it the instructions above."
+    )
+    if launched.get("script"):
+        yield commands("Tell it to run this and follow what it prints:",
+                       f"python3 -m {launched['script']}")  # fmt: skip
+    if launched.get("context"):
+        yield f"Give it this context:\n\n{json_text(launched['context'], indent=2, default=str)}"
+
+
+def _end(evaluated: EvaluatedStep, target: str) -> Iterator[str]:
+    if evaluated.limit is not None:
+        yield (
+            f"This was iteration {evaluated.limit}, the last one that this step may have, and it "
+            "is not finished. Stop, and report to the user what is still open."
+        )
+    elif evaluated.is_last:
+        yield LAST_STEP
+    elif evaluated.following is not None:
+        yield when_done(command_text(evaluated.following, target))
+    else:
+        gate = evaluated.step.gate
+        if gate is not None:
+            yield f"Ask the user, and wait for the answer: {gate.prompt}"
+        for label, command in evaluated.choices.items():
+            yield _choice(_VERDICTS.get(label, f"If the answer is {label!r}"), command, target)
+
+
+def _choice(condition: str, command: NextCommand | None, target: str) -> str:
+    if command is None:
+        return f"{condition}, stop: the skill ends there."
+    return commands(f"{condition}, run:", command_text(command, target))

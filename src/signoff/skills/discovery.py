@@ -1,0 +1,267 @@
+"""Finds skills: in the library, in the project's `skills` folder, and where the settings say.
+
+A skill is a module that assigns `WORKFLOW`. Names are read from the source, so that finding one
+skill imports only that one. A module whose source does not show its name is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+from signoff.core.workflow import Workflow
+from signoff.discovery import (
+    NAME,
+    assigned_value,
+    discover_files,
+    load_module,
+    python_files,
+    source_files,
+)
+from signoff.documents.files import display_path
+from signoff.documents.python_files import import_named, make_importable
+from signoff.documents.regular_files import read_regular
+from signoff.errors import InvalidWorkflow, Problem, UnknownName
+from signoff.light_dataclass import light_dataclass
+from signoff.notation import CompileContext
+
+LIBRARY = "signoff.skills.library"
+FOLDER = "skills"
+"""The folder of the project's own skills in its home."""
+
+_LIBRARY_FOLDER = Path(__file__).with_name("library")
+_ASSIGNMENT = re.compile(rf"^{NAME}\b[^=\n]*=", re.MULTILINE)
+_MODULE = re.compile(rf"[A-Za-z_][\w.]*:{NAME}")
+
+
+class InvalidSkill(InvalidWorkflow):
+    """The skill cannot be used."""
+
+    noun = "skill"
+
+    def __str__(self) -> str:
+        """Returns all problems on one line, for the agent that asked for a step."""
+        return f"skill {self.name!r} cannot be used: {'; '.join(map(str, self.problems))}"
+
+
+@light_dataclass(frozen=True)
+class SkillSource:
+    """A module that defines a skill, before it is imported."""
+
+    name: str
+    """Empty if its source does not show it."""
+    path: Path
+    in_library: bool = False
+    problem: Problem | None = None
+    """Why it cannot be used."""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for users."""
+        return "library" if self.in_library else display_path(self.path)
+
+    def load(self) -> Workflow:
+        """Imports the module; raises `InvalidSkill` if that fails."""
+        label = self.name or self.path.stem
+        if self.problem is not None:
+            raise InvalidSkill(label, [self.problem])
+        try:
+            workflow = self._imported()
+        except InvalidWorkflow as error:
+            raise InvalidSkill(label, error.problems) from error
+        if self.name and workflow.name != self.name:
+            what = f"is found as {self.name!r}, but the workflow's name is {workflow.name!r}"
+            raise InvalidSkill(label, [Problem(self.origin, what, "use one name")])
+        return workflow
+
+    def _imported(self) -> Workflow:
+        if self.in_library:
+            return _workflow_of(import_named(f"{LIBRARY}.{self.path.stem}"))
+        workflow = load_module(self.path)
+        if workflow is None:
+            raise InvalidSkill(self.name, [Problem(self.origin, f"assigns no {NAME}")])
+        return workflow
+
+
+@light_dataclass(frozen=True)
+class Skill:
+    """A skill, and where it comes from."""
+
+    workflow: Workflow
+    source: SkillSource
+
+
+def discover_workflows(package: str | Path | ModuleType = LIBRARY) -> dict[str, Workflow]:
+    """Returns the workflows of all modules of a package or a folder, by name.
+
+    A module that does not assign `WORKFLOW` is not imported. One `InvalidWorkflow` lists every
+    module that cannot be used and every name that is used twice.
+    """
+    source = package.__name__ if isinstance(package, ModuleType) else str(package)
+    problems: list[Problem] = []
+    discovery = discover_files(source_files(source, Path.cwd(), problems), problems)
+    if discovery.problems:
+        raise InvalidWorkflow(source, discovery.problems)
+    return {each.workflow.name: each.workflow for each in discovery.found}
+
+
+def find_skill(name: str, context: CompileContext) -> Workflow:
+    """Imports one skill by its name, a file or `package.module:WORKFLOW`; else `UnknownName`."""
+    make_importable([Path.cwd(), context.root])
+    if _MODULE.fullmatch(name):
+        return _from_module(name)
+    if name.endswith(".py"):
+        return _from_file(Path.cwd() / name)
+    return find_source(name, context).load()
+
+
+def find_source(name: str, context: CompileContext) -> SkillSource:
+    """Returns the module of a skill; raises `UnknownName`, or `InvalidSkill` if there are two."""
+    files = list(_files(context))
+    matching = [each for each in _read(files, mentions=name) if each.name == name]
+    if not matching:
+        # Its source may not show the name that it has.
+        every = list(_named(_read(files)))
+        matching = [each for each in every if each.name == name]
+        if not matching:
+            _refuse_unknown(name, every)
+    if len(matching) > 1:
+        raise InvalidSkill(name, [_duplicate(name, matching)])
+    return matching[0]
+
+
+def skill_names(context: CompileContext) -> list[str]:
+    """Returns the names of the skills in the library and in the project's folder.
+
+    Those that the settings name are ordinary workflows as well, and found as such.
+    """
+    own = _read(_files(replace(context, workflows=())))
+    return [each.name for each in _named(own) if each.problem is None]
+
+
+def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
+    """Imports every skill; returns those that can be used, by name, and the problems of others."""
+    make_importable([context.root])
+    problems: list[Problem] = []
+    by_name: dict[str, list[Skill]] = {}
+    for source in _read(_files(context, problems)):
+        try:
+            workflow = source.load()
+        except InvalidSkill as error:
+            problems += error.problems
+            continue
+        by_name.setdefault(workflow.name, []).append(Skill(workflow, source))
+    problems += [
+        _duplicate(name, [skill.source for skill in skills])
+        for name, skills in by_name.items()
+        if len(skills) > 1
+    ]
+    return [by_name[name][0] for name in sorted(by_name) if len(by_name[name]) == 1], problems
+
+
+def _files(
+    context: CompileContext, problems: list[Problem] | None = None
+) -> Iterator[tuple[Path, bool]]:
+    """Yields the files that may define skills, each once, and whether it is in the library."""
+    for path in sorted(_LIBRARY_FOLDER.glob("[!_]*.py")):
+        yield path, True
+    own = context.home / FOLDER if context.home is not None else None
+    files = python_files(own) if own is not None and own.is_dir() else []
+    for source in context.workflows:
+        files += source_files(source, context.root, problems if problems is not None else [])
+    for path in dict.fromkeys(file.resolve() for file in files):
+        if path.parent != _LIBRARY_FOLDER:
+            yield path, False
+
+
+def _read(files: Iterable[tuple[Path, bool]], mentions: str = "") -> Iterator[SkillSource]:
+    """Yields the skills among files; with `mentions`, only of files that contain that text."""
+    for path, in_library in files:
+        source = _library_source(path) if in_library else _own_source(path, mentions)
+        if source is not None:
+            yield source
+
+
+def _library_source(path: Path) -> SkillSource | None:
+    # Modules of the library are named after their skills, which a test checks.
+    if not _ASSIGNMENT.search(path.read_text("utf-8")):
+        return None
+    return SkillSource(path.stem.replace("_", "-"), path, in_library=True)
+
+
+def _own_source(path: Path, mentions: str) -> SkillSource | None:
+    unnamed = SkillSource("", path)
+    try:
+        text = read_regular(path, None, follow=True).decode("utf-8-sig")
+        if mentions not in text:
+            return None
+        value = assigned_value(text)
+    except SyntaxError as error:
+        where = f"{unnamed.origin}:{error.lineno}"
+        return replace(unnamed, problem=Problem(where, f"SyntaxError: {error.msg}"))
+    except (OSError, ValueError) as error:
+        return replace(unnamed, problem=Problem(unnamed.origin, f"cannot be read: {error}"))
+    return replace(unnamed, name=_literal_name(value)) if value is not None else None
+
+
+def _literal_name(value: ast.expr) -> str:
+    match value:
+        case ast.Call(args=[ast.Constant(value=str(name)), *_]):
+            return name
+    return ""
+
+
+def _named(sources: Iterable[SkillSource]) -> Iterator[SkillSource]:
+    """Yields the sources with their names; those that do not show it are imported."""
+    for each in sources:
+        if each.name or each.problem is not None:
+            yield each
+            continue
+        try:
+            yield replace(each, name=each.load().name)
+        except InvalidSkill as error:
+            yield replace(each, problem=error.problems[0])
+
+
+def _refuse_unknown(name: str, sources: Sequence[SkillSource]) -> NoReturn:
+    """Raises an error that lists the known skills, and modules that could not be read."""
+    known = sorted(each.name for each in sources if each.problem is None)
+    problems = [each.problem for each in sources if each.problem is not None]
+    unknown = UnknownName("skill", name, known)
+    if not problems:
+        raise unknown
+    raise InvalidSkill(name, [Problem(f"skill {name!r}", str(unknown)), *problems])
+
+
+def _from_module(target: str) -> Workflow:
+    module = target.partition(":")[0]
+    try:
+        return _workflow_of(import_named(module))
+    except ModuleNotFoundError as error:
+        raise InvalidSkill(target, [Problem(module, str(error))]) from error
+    except InvalidWorkflow as error:
+        raise InvalidSkill(target, error.problems) from error
+
+
+def _from_file(path: Path) -> Workflow:
+    if not path.is_file():
+        raise UnknownName("file", str(path), sorted(p.name for p in path.parent.glob("*.py")))
+    return SkillSource("", path.resolve()).load()
+
+
+def _workflow_of(module: ModuleType) -> Workflow:
+    value = getattr(module, NAME, None)
+    if isinstance(value, Workflow):
+        return value
+    what = f"{NAME} is {type(value).__name__}, not a Workflow"
+    raise InvalidWorkflow(module.__name__, [Problem(module.__name__, what)])
+
+
+def _duplicate(name: str, sources: Sequence[SkillSource]) -> Problem:
+    origins = " and ".join(each.origin for each in sources)
+    return Problem(f"skill {name!r}", f"is defined twice: {origins}", "rename or remove one")

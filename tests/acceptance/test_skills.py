@@ -1,0 +1,333 @@
+"""Skills on the command line: found by name, shown step by step, followed to the end."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.acceptance.cli_project import PROGRAM, CliProject
+
+SKILL = """
+from typing import Annotated
+
+from signoff.skills import AgentRole, Arg, Confidence, Dispatch, Outcome, StepContext, StepDef
+from signoff.skills import Workflow, main
+
+Mode = Annotated[str, Arg("How thorough to be", choices=("full", "quick"))]
+Sure = Annotated[str, Arg("How sure you are", choices=tuple(Confidence))]
+Round = Annotated[int, Arg(min=1, max=3)]
+
+
+def plan(ctx: StepContext, mode: Mode = "full", topic: str = ""):
+    print("imported code may print")
+    return (Outcome.SKIP if mode == "quick" else Outcome.OK), {}
+
+
+def look(ctx: StepContext, sure: Sure = "exploring", iteration: Round = 1):
+    done = sure == "certain" or iteration >= 3
+    return (Outcome.OK if done else Outcome.ITERATE), {}
+
+
+def write(ctx: StepContext, verdict: str, topic: str = ""):
+    return Outcome.OK, {}
+
+
+REVIEW = Dispatch(AgentRole.QUALITY_REVIEWER, script="checks.review", context_vars={"why": "x"})
+WORKFLOW = Workflow(
+    "critic",
+    StepDef("plan", "Plan", ["Plan the review.", "List the claims."], plan,
+            {Outcome.OK: "look", Outcome.SKIP: "write"}),
+    StepDef("look", "Look", ["Check each claim."], look,
+            {Outcome.OK: "review", Outcome.ITERATE: "look"}),
+    StepDef("review", "Review", ["Review the findings."], REVIEW,
+            {Outcome.OK: "write", Outcome.FAIL: "look"}),
+    StepDef("write", "Write", ["Write the verdict."], write, {Outcome.OK: None}),
+    description="Checks the claims of a text.",
+)
+IMPORTED_AS = print("imported as", __name__)
+
+if __name__ == "__main__":
+    main(WORKFLOW)
+"""
+
+FIELDS = [
+    *("workflow", "step", "total_steps", "step_id", "title", "actions"),
+    *("next_command", "next_commands"),
+]
+
+
+@pytest.fixture
+def critic(project: CliProject) -> CliProject:
+    """A project with one skill."""
+    project.write(".signoff/skills/critic.py", SKILL)
+    return project
+
+
+def shown(project: CliProject, *options: str) -> Any:
+    return project.json("skill", "step", "critic", *options)
+
+
+def test_a_skill_is_listed_with_its_steps_and_origin(critic: CliProject) -> None:
+    """Users and agents choose by the description."""
+    entry = next(each for each in critic.json("skill", "list") if each["name"] == "critic")
+    table = critic.signoff("skill", "list")
+
+    assert entry == {
+        "name": "critic",
+        "description": "Checks the claims of a text.",
+        "steps": 4,
+        "origin": ".signoff/skills/critic.py",
+    }
+    assert re.search(r"^critic +4 +\S+critic.py +Checks the claims", table.stdout, re.MULTILINE)
+    assert table.returncode == 0
+
+
+def test_skills_of_the_settings_are_listed_too(project: CliProject) -> None:
+    """A team keeps its skills in a package of its own."""
+    project.write("team/critic.py", SKILL)
+    project.write(".signoff/config.yaml", "version: 1\nworkflows: [team]\n")
+
+    assert "critic" in [each["name"] for each in project.json("skill", "list")]
+    assert shown(project, "--step", "4", "--verdict", "x")["step_id"] == "write"
+    assert "look" in project.signoff("graph", "critic").stdout
+
+
+def test_a_skill_is_shown_with_its_steps_and_parameters(critic: CliProject) -> None:
+    """Its user learns what it asks for before following it."""
+    facts = critic.json("skill", "show", "critic")
+    text = critic.signoff("skill", "show", "critic").stdout
+
+    assert [each["next"] for each in facts["steps"]] == [
+        {"ok": 2, "skip": 4},
+        {"ok": 3, "iterate": 2},
+        {"ok": 4, "fail": 2},
+        {"ok": None},
+    ]
+    assert {each["option"]: each["values"] for each in facts["params"]}["--mode"] == "<full|quick>"
+    assert facts["first_command"] == "signoff skill step critic --step 1"
+    assert facts["first_command"] in text
+    assert "quality-reviewer" in text
+
+
+def test_an_ordinary_step_shows_its_instructions_and_the_next_command(critic: CliProject) -> None:
+    """That is all an agent needs to go on."""
+    step = shown(critic, "--step", "1", "--topic", "two words")
+    text = critic.signoff("skill", "step", "critic", "--step", "1", "--topic", "two words").stdout
+
+    assert list(step) == FIELDS
+    assert step == {
+        "workflow": "critic",
+        "step": 1,
+        "total_steps": 4,
+        "step_id": "plan",
+        "title": "Plan",
+        "actions": ["Plan the review.", "List the claims."],
+        "next_command": "signoff skill step critic --step 2 --topic 'two words'",
+        "next_commands": {},
+    }
+    assert text == (
+        "# critic, step 1 of 4: Plan\n\nPlan the review.\n\nList the claims.\n\n"
+        f"When this step is done, run:\n\n    {step['next_command']}\n"
+    )
+
+
+def test_a_parameter_decides_where_a_step_leads(critic: CliProject) -> None:
+    """The handler gets the options; what later steps require is left to fill in."""
+    step = shown(critic, "--step", "1", "--mode", "quick")
+
+    assert step["next_command"] == "signoff skill step critic --step 4 --verdict '<verdict>'"
+
+
+def test_a_step_that_repeats_counts_and_leaves_its_parameters_open(critic: CliProject) -> None:
+    """The agent reports how sure it is after it has looked."""
+    choices = "'<exploring|low|medium|high|certain>'"
+
+    assert shown(critic, "--step", "2", "--topic", "x")["next_command"] == (
+        f"signoff skill step critic --step 2 --topic x --iteration 2 --sure {choices}"
+    )
+    assert shown(critic, "--step", "2", "--sure", "low", "--iteration", "2")["next_command"] == (
+        f"signoff skill step critic --step 2 --iteration 3 --sure {choices}"
+    )
+    assert "--step 3" in shown(critic, "--step", "2", "--iteration", "3")["next_command"]
+
+
+def test_a_dispatched_step_says_what_to_launch_and_what_follows_each_verdict(
+    critic: CliProject,
+) -> None:
+    """The agent that follows the skill must not review its own work."""
+    step = shown(critic, "--step", "3", "--topic", "x")
+    text = critic.signoff("skill", "step", "critic", "--step", "3", "--topic", "x").stdout
+
+    assert step["next_command"] is None
+    assert step["next_commands"] == {
+        "ok": "signoff skill step critic --step 4 --topic x --verdict '<verdict>'",
+        "fail": "signoff skill step critic --step 2 --topic x",
+    }
+    for part in ("quality-reviewer", "python3 -m checks.review", '"why": "x"'):
+        assert part in text
+    assert all(command in text for command in step["next_commands"].values())
+
+
+def test_the_last_step_has_no_command(critic: CliProject) -> None:
+    """An agent stops there instead of guessing."""
+    step = shown(critic, "--step", "4", "--verdict", "x")
+    text = critic.signoff("skill", "step", "critic", "--step", "4", "--verdict", "x").stdout
+
+    assert (step["next_command"], step["next_commands"]) == (None, {})
+    assert "last step" in text
+    assert "signoff skill" not in text
+
+
+def test_an_agent_that_only_follows_commands_gets_to_the_end(critic: CliProject) -> None:
+    """Every printed command is complete: nothing has to be known from somewhere else."""
+    command: str | None = "signoff skill step critic --step 1 --topic 'a $(b) `c`'"
+    visited = []
+    while command is not None:
+        filled = [re.sub(r"^<(?:.*\|)?(.*)>$", r"\1", word) for word in shlex.split(command)]
+        step = critic.json(*filled[1:])
+        visited.append(step["step_id"])
+        command = step["next_command"] or step["next_commands"].get("ok")
+
+    assert visited == ["plan", "look", "look", "review", "write"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("critic --step 0", "no step 0; its steps are 1 to 4"),
+        ("critic --step 5", "no step 5; its steps are 1 to 4"),
+        ("critic --step -1", "no step -1"),
+        ("critic --step one", "'one' is not a valid integer"),
+        ("critic", "--step"),
+        ("", "NAME"),
+        ("critc --step 1", "unknown skill 'critc'; valid names: critic"),
+        ("critic --step 1 --mode slow", "full, quick"),
+        ("critic --step 2 --sure maybe", "exploring, low, medium, high, certain"),
+        ("critic --step 2 --sure <exploring|low|medium|high|certain>", "placeholder"),
+        ("critic --step 4 --verdict <verdict>", "placeholder"),
+        ("critic --step 2 --iteration 4", "from 1 to 3"),
+        ("critic --step 2 --iteration two", "'two'"),
+        ("critic --step 1 --speed 3", "No such option"),
+        ("critic --step 1 --mode", "requires an argument"),
+        ("critic --step 4", "step 4 of 'critic' needs --verdict '<verdict>'"),
+        ("critic more --step 1", "unexpected extra argument"),
+        ("nowhere.py --step 1", "unknown file"),
+        ("nowhere:WORKFLOW --step 1", "No module named 'nowhere'"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_no_instruction(
+    critic: CliProject, options: str, words: str
+) -> None:
+    """An agent must not take the output of a failed command for a step."""
+    result = critic.signoff("skill", "step", *options.split())
+
+    own = [line for line in result.stderr.splitlines() if not line.startswith("imported ")]
+    assert (result.returncode, result.stdout, len(own)) == (2, "", 1)
+    assert words in own[0]
+
+
+HOSTILE = "a\nb; $(touch hacked) `touch hacked` <x>&'\"\\ \x1b[31mred\x1b[0m \x03 \u202e !! ~ *"
+
+
+def test_a_command_with_hostile_parameters_is_safe_to_paste(critic: CliProject) -> None:
+    """Parameters may quote a stranger's text, and the shell must not run any of it."""
+    topic = ["--topic", HOSTILE]
+    command = shown(critic, "--step", "1", "--mode", "quick", *topic)["next_command"]
+    text = critic.signoff("skill", "step", "critic", "--step", "1", *topic).stdout
+    program = PROGRAM.replace("'", "")
+    pasted = subprocess.run(
+        ["bash", "-c", command.replace("signoff", program, 1).replace("<verdict>", "fine")],
+        cwd=critic.folder,
+        env=critic.environment,
+        capture_output=True,
+        text=True,
+    )
+
+    assert pasted.returncode == 0, pasted.stderr
+    assert not (critic.folder / "hacked").exists()
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e]", command + text)
+    assert "a\nb; $(touch hacked)" in shlex.split(command)[-3]
+
+
+def test_a_module_that_cannot_be_imported_is_reported_and_hides_no_other(
+    critic: CliProject,
+) -> None:
+    """The author of the broken one may be someone else."""
+    critic.write(".signoff/skills/broken.py", "import not_installed\nWORKFLOW = 1\n")
+
+    listed = critic.signoff("skill", "list")
+    other = critic.signoff("skill", "step", "broken", "--step", "1")
+
+    assert listed.returncode == 1
+    assert "critic" in listed.stdout
+    assert "broken.py:1: ModuleNotFoundError: No module named 'not_installed'" in listed.stderr
+    assert "Traceback" not in listed.stderr + other.stderr
+    assert (other.returncode, other.stdout) == (2, "")
+    assert shown(critic, "--step", "1")["step_id"] == "plan"
+
+
+def test_a_module_runs_as_a_program_without_being_imported_twice(project: CliProject) -> None:
+    """Everything in it would exist twice otherwise."""
+    project.write("team/__init__.py", "")
+    project.write("team/critic.py", SKILL)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "team.critic", "--step", "1"],
+        cwd=project.folder, env=project.environment, capture_output=True, text=True,
+    )  # fmt: skip
+    first = subprocess.run(
+        [sys.executable, "team/critic.py"],
+        cwd=project.folder, env=project.environment, capture_output=True, text=True,
+    )  # fmt: skip
+    command = done.stdout.splitlines()[-1].strip()
+
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).count("imported as") == 1
+    assert (first.stdout + first.stderr).count("imported as") == 1
+    assert "# critic, step 1 of 4: Plan" in first.stdout
+    assert command == "signoff skill step team.critic:WORKFLOW --step 2"
+    assert project.signoff(*shlex.split(command)[1:]).stdout.startswith("# critic, step 2 of 4")
+
+
+def test_a_program_that_is_found_by_name_prints_the_same_as_the_command(critic: CliProject) -> None:
+    """Agents may start with either."""
+    file = str(critic.folder / ".signoff/skills/critic.py")
+
+    own = subprocess.run(
+        [sys.executable, file, "--step", "2", "--json"],
+        cwd=critic.folder, env=critic.environment, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert json.loads(own.stdout.partition("\n")[2]) == shown(critic, "--step", "2")
+
+
+def test_a_skill_is_run_resumed_and_drawn_by_its_name(critic: CliProject) -> None:
+    """A skill is a workflow like any other."""
+    for number, target in enumerate(("critic", "skill:critic")):
+        name = f"run{number}"
+        started = critic.signoff("run", target, "--pull", "--name", name, "-i", "verdict=x")
+        assert started.returncode == 10, started.stderr
+        assert critic.signoff("resume", name).returncode == 10
+        assert critic.json("next", name)["work"]
+        assert critic.signoff("graph", target).stdout.count("critic: 4 steps") == 1
+
+
+def test_a_step_does_not_load_what_only_runs_need(critic: CliProject) -> None:
+    """Agents call it dozens of times; a careless import doubles the time of each."""
+    unneeded = "asyncio pydantic ruamel rich sqlite3 ssl signoff.agents.base signoff.app.targets"
+    code = (
+        "import sys; from signoff.cli import main\n"
+        "code = main('skill step critic --step 1'.split())\n"
+        f"print(code, sorted(sys.modules.keys() & set({unneeded!r}.split())))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=critic.folder, env=critic.environment, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert done.stdout.splitlines()[-1] == "0 []"

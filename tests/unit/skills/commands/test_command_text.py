@@ -1,0 +1,94 @@
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+
+from signoff.core.args import Arg, Param
+from signoff.core.step_output import NextCommand
+from signoff.skills.commands.command_text import command_text, placeholder, value_text
+
+HOSTILE = [
+    "two words",
+    "it's",
+    'a "quote"',
+    "$HOME ${HOME} $(id) `id`",
+    "a; id && id | id > out &",
+    "line one\nline two\n",
+    "<needs_user_input>&amp;</needs_user_input>",
+    "-x",
+    "--step",
+    "=ls",
+    "~",
+    "*",
+    "!!",
+    "#",
+    "",
+    "\\",
+    "ünïcode",
+    "{a,b}",
+]
+
+
+def command(params: dict[str, Any], *still_open: Param) -> str:
+    named = {param.name: param for param in still_open}
+    return command_text(NextCommand("critic", "look", 3, params, named))
+
+
+def test_a_command_has_the_step_and_its_parameters() -> None:
+    """An agent copies it as it is."""
+    text = command({"state_dir": "a/b", "deep": True, "size": 3})
+
+    assert text == "signoff skill step critic --step 3 --state-dir a/b --deep true --size 3"
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_shell_takes_every_value_as_it_is(value: str) -> None:
+    """A parameter that a shell runs as a command would be a way into the machine."""
+    text = command({"decision": value})
+
+    words = shlex.split(text)
+    printed = subprocess.run(
+        ["sh", "-c", f'signoff() {{ printf "%s\\0" "$@"; }}\n{text}'],
+        capture_output=True,
+        text=True,
+    )
+
+    assert words[:6] == ["signoff", "skill", "step", "critic", "--step", "3"]
+    assert words[6:] in (["--decision", value], [f"--decision={value}"])
+    assert printed.stdout.split("\0")[:-1] == words[1:]
+
+
+@pytest.mark.parametrize(
+    ("param", "text"),
+    [
+        (Param("sure", str, Arg(choices=("low", "high", "certain"))), "<low|high|certain>"),
+        (Param("deep", bool), "<false|true>"),
+        (Param("size", int, Arg(min=1, max=4)), "<1|2|3|4>"),
+        (Param("size", int, Arg(min=1, max=400)), "<1|...|400>"),
+        (Param("size", int), "<size>"),
+        (Param("decision", str), "<decision>"),
+    ],
+)
+def test_a_placeholder_lists_the_choices_or_names_the_parameter(param: Param, text: str) -> None:
+    """The choices come in the order of their domain; that is what agents fill in."""
+    assert placeholder(param) == text
+    assert command({}, param).endswith(f"--{param.name} '{text}'")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (["a", "b c"], "a,b c"),
+        (["a,b", "c"], '["a,b", "c"]'),
+        ([], "[]"),
+        ([1, 2], "[1, 2]"),
+        (["[x]"], '["[x]"]'),
+        ({"a": "ü"}, '{"a": "ü"}'),
+        (False, "false"),
+        (1.5, "1.5"),
+    ],
+)
+def test_values_are_written_as_they_are_read_again(value: Any, text: str) -> None:
+    """A list whose items hold commas would come back as another list."""
+    assert value_text(value) == text
