@@ -292,7 +292,7 @@ WORKFLOW = Workflow(
         "explore",
         "Read an area",
         [EXPLORE],
-        Dispatch(AgentRole.EXPLORE, free_form=True),
+        Dispatch(AgentRole.EXPLORE, free_form=True, for_each="areas"),
         {OK: "trace"},
     ),
     StepDef("trace", "Trace real paths", [TRACE, NOTES_IN_REPLY], next={OK: "deepen"}),

@@ -330,7 +330,7 @@ WORKFLOW = Workflow(
         "think",
         "Think from one angle",
         [THINK],
-        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
+        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, for_each="angles"),
         {OK: "reconcile"},
     ),
     StepDef("reconcile", "Reconcile the answers", [RECONCILE, NOTES_IN_REPLY], next={OK: "draft"}),

@@ -7,6 +7,7 @@ import pytest
 from signoff.core.outcome import Outcome
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.library.planner import CONTEXT, EMPTY_CONTEXT, EMPTY_PLAN, PLAN, WORKFLOW
+from tests.unit.skills.library import skill_runs
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
 
@@ -65,3 +66,20 @@ def test_the_code_is_read_until_the_facts_are_well_supported() -> None:
     """A plan that was made without reading the code is a guess."""
     assert WORKFLOW.run("explore", confidence="low").next == "explore"
     assert WORKFLOW.run("explore", confidence="high").next == "decide"
+
+
+async def test_in_a_run_a_failed_review_is_fixed_and_repeated(tmp_path: Path) -> None:
+    """The worker that fixes the plan is shown what the reviewer found."""
+    replies = {"review_code": [skill_runs.FAIL, skill_runs.PASS]}
+
+    run = await skill_runs.run_skill(WORKFLOW, replies, state_dir=str(tmp_path))
+
+    position = run.steps.index("fix_code")
+    assert run.steps[position - 1 : position + 3] == [
+        "review_code",
+        "fix_code",
+        "review_code",
+        "documents",
+    ]
+    assert skill_runs.FAIL["notes"] in run.prompts[position]
+    assert {"fix_design", "fix_docs"}.isdisjoint(run.steps)
