@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow as Workflow
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.skills.qr.gate import QRGate as QRGate
+    from signoff.skills.resources import FileResourceProvider as FileResourceProvider
+    from signoff.skills.resources import ResourceProvider as ResourceProvider
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
     from signoff.skills.types import Branch as Branch
@@ -43,6 +46,8 @@ _HOMES = {
     "signoff.core.step_output": ("StepOutput",),
     "signoff.core.workflow": ("Workflow",),
     "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
+    "signoff.skills.qr.gate": ("QRGate",),
+    "signoff.skills.resources": ("FileResourceProvider", "ResourceProvider"),
     "signoff.skills.state": ("STATE_DIR", "state_directory"),
     "signoff.skills.types": (
         "Branch",
