@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
-from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.types import Confidence
 
 MAX_ROUNDS = 5
@@ -86,8 +85,3 @@ def repeat_until_confident(
 ) -> tuple[Outcome, dict[str, Any]]:
     """Returns how a round of an investigation ends: OK from high confidence on."""
     return repeat_until(confidence in (Confidence.HIGH, Confidence.CERTAIN), ctx, iteration)
-
-
-def review_gate(phase: str) -> Dispatch:
-    """Returns the review that a part of the work has to pass."""
-    return Dispatch(AgentRole.QUALITY_REVIEWER, context_vars={"phase": phase})

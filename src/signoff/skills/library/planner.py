@@ -20,8 +20,8 @@ from signoff.skills.parts import (
     ConfidenceLevel,
     Iteration,
     repeat_until_confident,
-    review_gate,
 )
+from signoff.skills.qr.gate import QRGate
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
@@ -302,7 +302,7 @@ OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 
 def review(step: str, title: str, text: str, phase: str, following: str) -> tuple[StepDef, StepDef]:
     """Returns a gate, and the step that fixes what it finds."""
-    gate, fix = review_gate(phase), f"fix_{step}"
+    gate, fix = QRGate(phase=phase), f"fix_{step}"
     instructions = FIX_FINDINGS.format(phase=phase, what="the plan", notes=PLAN)
     return (
         StepDef(f"review_{step}", f"Review {title}", [text], gate, {OK: following, FAIL: fix}),

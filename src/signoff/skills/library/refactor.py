@@ -9,7 +9,8 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
-from signoff.skills.parts import FIX_FINDINGS, TASK, repeat_until, review_gate
+from signoff.skills.parts import FIX_FINDINGS, TASK, repeat_until
+from signoff.skills.qr.gate import QRGate
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
@@ -287,7 +288,7 @@ WORKFLOW = Workflow(
         "review_design",
         "Review the design",
         [REVIEW_DESIGN],
-        review_gate("refactor-design"),
+        QRGate(phase="refactor-design"),
         {OK: "apply", FAIL: "fix_design"},
     ),
     StepDef("fix_design", "Fix the design", [FIX_DESIGN], next={OK: "review_design"}),
@@ -297,7 +298,7 @@ WORKFLOW = Workflow(
         "review_code",
         "Review the result",
         [REVIEW_CODE],
-        review_gate("refactor-code"),
+        QRGate(phase="refactor-code"),
         {OK: "report", FAIL: "fix_code"},
     ),
     StepDef("fix_code", "Fix the result", [FIX_CODE], next={OK: "compare"}),

@@ -1,13 +1,18 @@
 import json
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from signoff.core.outcome import Outcome
-from signoff.runtime.dispatch import AgentRole, Dispatch
+from signoff.core.outcome import Outcome, Status
+from signoff.runtime.dispatch import AgentRole
 from signoff.skills.library.planner import CONTEXT, EMPTY_CONTEXT, EMPTY_PLAN, PLAN, WORKFLOW
-from tests.unit.skills.library import skill_runs
+from signoff.skills.qr.gate import QRGate
+from signoff.skills.qr.items import ItemStatus
+from signoff.skills.qr.record_file import record
+from tests.unit.skills.library.skill_runs import PASS, run_skill
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
 
@@ -26,8 +31,8 @@ def test_each_part_of_the_plan_is_reviewed_until_it_passes(
     phase, fix, following = gate
     handler = WORKFLOW[step].handler
 
-    assert isinstance(handler, Dispatch)
-    assert handler.agent is AgentRole.QUALITY_REVIEWER
+    assert isinstance(handler, QRGate)
+    assert (handler.phase, handler.agent) == (phase, AgentRole.QUALITY_REVIEWER)
     commands = WORKFLOW.run(step).next_commands
     assert {outcome: each and each.step for outcome, each in commands.items()} == {
         OK: following,
@@ -68,18 +73,46 @@ def test_the_code_is_read_until_the_facts_are_well_supported() -> None:
     assert WORKFLOW.run("explore", confidence="high").next == "decide"
 
 
-async def test_in_a_run_a_failed_review_is_fixed_and_repeated(tmp_path: Path) -> None:
-    """The worker that fixes the plan is shown what the reviewer found."""
-    replies = {"review_code": [skill_runs.FAIL, skill_runs.PASS]}
+async def test_in_a_run_a_part_that_fails_its_review_is_fixed_and_reviewed_again(
+    tmp_path: Path,
+) -> None:
+    """Whoever fixes the plan is shown what the reviewer recorded."""
+    passing = [(ItemStatus.PASS, "")]
+    replies = {
+        "review_design": reviewer(tmp_path / "qr-plan-design.json", passing),
+        "review_code": reviewer(
+            tmp_path / "qr-plan-code.json", [(ItemStatus.FAIL, "no line 80 in a.py"), *passing]
+        ),
+        "review_docs": reviewer(tmp_path / "qr-plan-docs.json", passing),
+    }
 
-    run = await skill_runs.run_skill(WORKFLOW, replies, state_dir=str(tmp_path))
+    run = await run_skill(WORKFLOW, replies, state_dir=str(tmp_path))
 
+    assert run.result.status is Status.COMPLETED
     position = run.steps.index("fix_code")
+    assert "no line 80 in a.py" in run.prompts[position]
     assert run.steps[position - 1 : position + 3] == [
         "review_code",
         "fix_code",
         "review_code",
         "documents",
     ]
-    assert skill_runs.FAIL["notes"] in run.prompts[position]
     assert {"fix_design", "fix_docs"}.isdisjoint(run.steps)
+
+
+def reviewer(path: Path, results: Sequence[tuple[ItemStatus, str]]) -> list[Callable[[Any], Any]]:
+    """Returns answers of a reviewer that writes one item down and records results for it."""
+    item = {"id": "places", "check": "each place exists", "severity": "MUST", "status": "TODO"}
+
+    def split(_request: Any) -> Any:
+        path.write_text(json.dumps({"iteration": 1, "items": [item]}))
+        return PASS
+
+    def verify(status: ItemStatus, finding: str) -> Callable[[Any], Any]:
+        def answer(_request: Any) -> Any:
+            record(path, "places", status, finding)
+            return {"status": status.lower(), "notes": finding}
+
+        return answer
+
+    return [split, *(verify(*result) for result in results)]

@@ -1,8 +1,9 @@
 import pytest
 
 from signoff.core.outcome import Outcome
-from signoff.runtime.dispatch import AgentRole, Dispatch
+from signoff.runtime.dispatch import AgentRole
 from signoff.skills.library.refactor import ROUNDS, WORKFLOW
+from signoff.skills.qr.gate import QRGate
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ def test_design_and_result_are_reviewed_until_they_pass(
     """Code that was fixed after a review is compared with the old one again."""
     handler = WORKFLOW[step].handler
 
-    assert isinstance(handler, Dispatch)
-    assert handler.agent is AgentRole.QUALITY_REVIEWER
+    assert isinstance(handler, QRGate)
+    assert (handler.phase, handler.agent) == (phase, AgentRole.QUALITY_REVIEWER)
     commands = WORKFLOW.run(step).next_commands
     assert {outcome: each and each.step for outcome, each in commands.items()} == {
         Outcome.OK: following,
