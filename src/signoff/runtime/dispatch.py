@@ -39,8 +39,8 @@ from signoff.runtime.question_relay import (
 from signoff.runtime.return_budget import BUDGET_RULE, cut_return
 
 KEY = "dispatch"
-ITEMS, QUESTIONS = "items", "questions"
-"""The keys of the fan-out over items, and of the requests with a sub-agent's questions."""
+ITEMS, QUESTIONS, DECISION = "items", "questions", "decision"
+"""The keys of the fan-out over items, of a sub-agent's questions, and of a human's decision."""
 STATE_DIR = "state_dir"
 """The parameter with the folder in which a skill and its sub-agents keep their work."""
 PASS, FAIL = "pass", "fail"
@@ -135,7 +135,7 @@ class _Task:
             lambda own, item: self.run(own, _Item(item)),
             key=ITEMS,
             retries=self.step.retries,
-            otherwise=Otherwise(self._about_failures, ITEMS),
+            otherwise=Otherwise(self._about_failures, DECISION),
         )
         return [self._failed(each) if isinstance(each, Failure) else each for each in results]
 
@@ -155,7 +155,7 @@ class _Task:
                 key=KEY,
                 read=partial(self._read, may_ask=len(rounds) < MOST_ROUNDS),
                 retries=self.step.retries,
-                otherwise=Otherwise(self._about_reply, "decision"),
+                otherwise=Otherwise(self._about_reply, DECISION),
             )
             if checked.answer is not None:
                 return self._decided(checked.answer)
@@ -298,7 +298,11 @@ def feedback_parts(ctx: StepContext, key: str) -> list[str]:
 
 def _command(script: str, ctx: StepContext) -> str:
     folder = ctx.workflow_params.get(STATE_DIR)
-    return f"python3 -m {script}" + (f" --state-dir {shlex.quote(str(folder))}" if folder else "")
+    if not folder:
+        return f"python3 -m {script}"
+    # A script takes its parameters as options of the same name, as every skill does.
+    option = STATE_DIR.replace("_", "-")
+    return f"python3 -m {script} --{option} {shlex.quote(str(folder))}"
 
 
 def _asks(text: str) -> bool:
