@@ -107,8 +107,7 @@ Do:
    might depend on it.
 4. Look for cases: who had this question before, here or elsewhere, what did they do, and how did
    it turn out? Note failures too.
-5. Compare the facts with what you wrote at first as your spontaneous answer. Note what does not
-   fit.
+5. Compare the facts with your spontaneous answer. Note what does not fit.
 
 Done when each criterion has the facts it needs, or an assumption in their place, and the next
 hour of searching would not change which answers are possible.
@@ -156,7 +155,7 @@ Do:
 
 Done when no two angles would make the same argument, and the brief can be understood alone.
 
-Do not assign a candidate to an angle: sub-agents that defend a given answer bring no information.
+Do not assign candidates to angles: an agent that defends a given answer adds no information.
 
 Then report `angles`: their names, separated by commas, without a comma inside a name. Without it
 the step is repeated; once you have reported it, continue with the next step."""
@@ -347,3 +346,8 @@ WORKFLOW = Workflow(
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("deepthink", {BRIEF: SKELETON}),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)
