@@ -1,7 +1,4 @@
-"""Works out an answer to an open question: criteria and facts first, then candidates, then attacks.
-
-In mode `full`, sub-agents that do not know the candidates work on the question as well.
-"""
+"""Works out an answer to an open question: criteria, facts, candidates, a draft, attacks on it."""
 
 from __future__ import annotations
 
@@ -129,8 +126,7 @@ Do:
 4. Only then compare: strike out those that fail a requirement, and name the requirement. For the
    rest, write where each is best and worst, criterion by criterion.
 
-Done when at least two candidates meet all requirements, or you can show why only one can, and a
-supporter of each would agree with its description.
+Done when at least two candidates meet all requirements, or you can show why only one can.
 
 Do not choose yet. Do not write candidates that exist only to lose.
 
