@@ -260,6 +260,8 @@ class _Task:
         parts = [step.instructions]
         if how.script:
             parts.append(f"Run this and follow what it prints: {_command(how.script, ctx)}")
+        elif folder := ctx.workflow_params.get(STATE_DIR):
+            parts.append(f"The state directory is {json.dumps(str(folder))}.")
         if how.context_vars:
             parts.append("Context:\n" + json.dumps(dict(how.context_vars), indent=2))
         actions = [*map(str, step.actions)]

@@ -253,6 +253,22 @@ async def test_the_script_gets_the_state_directory_of_the_run(bench: EngineFixtu
     assert "python3 -m tools.review --state-dir '/tmp/a b; true'" in bench.agent.prompts[0]
 
 
+async def test_a_sub_agent_without_a_script_is_shown_the_state_directory(
+    bench: EngineFixture,
+) -> None:
+    """Its instructions name files there, which it could not find. A name adds no line."""
+    bench.agent.on("Check", DONE)
+    workflow = Workflow(
+        "flow",
+        StepDef("check", "Check", ["Read notes.md."], Dispatch("claude"), {OK: None, FAIL: None}),
+        inputs=[Param("state_dir", str)],
+    )
+
+    await bench.start(workflow, state_dir="/tmp/a\nb")  # never created
+
+    assert '\n\nThe state directory is "/tmp/a\\nb".\n\n' in bench.agent.prompts[0]
+
+
 def each_item(**options: Any) -> Workflow:
     def collect(_ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         return OK, {"found": {"files": ["a.py", {"name": "b.py"}, "c.py"]}}

@@ -19,12 +19,8 @@ from signoff.cli.headline import (
 )
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
-<<<<<<< HEAD
 from signoff.cli.text import ago, clean, moment, near, one_line
-=======
-from signoff.cli.text import ago, clean, moment, one_line
 from signoff.core.questions import format_answer
->>>>>>> wt-skq
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
 

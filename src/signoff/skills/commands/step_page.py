@@ -65,7 +65,8 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
         "and give it the instructions above."
     )
     if launched.get("script"):
-        words = ["python3", "-m", launched["script"]]
+        # A script may have options of its own, such as the phase of a quality review.
+        words = ["python3", "-m", *shlex.split(launched["script"])]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
         yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
