@@ -1,4 +1,5 @@
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,3 +39,27 @@ def test_results_that_are_recorded_at_the_same_time_are_all_kept(tmp_path: Path)
     assert [(item.id, item.check, item.finding) for item in items] == [
         (name, name, f"finding of {name}") for name in names
     ]
+
+
+def test_a_record_is_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A reviewer may be killed at any point: no earlier result is lost, and the next can record."""
+    program = Path(__file__).with_name("qr_killed_writer.py")
+    found = []
+    for calls in range(100):
+        # What a killed process left behind would make the next one take more calls.
+        path = tmp_path / str(calls) / "qr-impl-code.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps({"items": [{"id": "a"}, {"id": "b"}]}))
+        ended = subprocess.run([sys.executable, program, path, "b", str(calls)], check=False)
+        a, b = read_record(path).items
+        assert (a.status, a.finding) == ("FAIL", "kept")
+        assert (b.status, b.finding) in {("TODO", None), ("FAIL", "half of it")}
+        found.append(b.finding)
+        if ended.returncode == 0:
+            break
+        assert ended.returncode == -signal.SIGKILL
+
+    # It was killed both before and after the moment that counts, and survived in the end.
+    assert ended.returncode == 0
+    assert found.count(None) > 5
+    assert found.count("half of it") > 1
