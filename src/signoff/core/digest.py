@@ -27,6 +27,7 @@ SHORT = 12
 """Characters of a digest that humans see."""
 
 _ALIKE = frozenset({str, int, bool, NoneType})
+_NESTS = frozenset({dict, list, tuple})
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -51,13 +52,11 @@ def digest(value: Any) -> str:
 def _is_written_alike(value: Any) -> bool:
     """Whether every JSON library writes a value alike; numbers with a point they do not."""
     kind = type(value)
-    if kind in _ALIKE:
-        return True
-    if kind is dict:
-        return all(map(_is_written_alike, value.values()))
-    if kind is list or kind is tuple:
-        return all(map(_is_written_alike, value))
-    return isinstance(value, StrEnum)
+    if kind not in _NESTS:
+        return kind in _ALIKE or isinstance(value, StrEnum)
+    items = value.values() if kind is dict else value
+    # Most values are not nested, and then this needs no call for each of them.
+    return _ALIKE.issuperset(map(type, items)) or all(map(_is_written_alike, items))
 
 
 def text_digest(text: str) -> str:
