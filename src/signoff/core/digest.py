@@ -55,8 +55,8 @@ def _is_written_alike(value: Any) -> bool:
     if kind not in _NESTS:
         return kind in _ALIKE or isinstance(value, StrEnum)
     items = value.values() if kind is dict else value
-    # Most values are not nested, and then this needs no call for each of them.
-    return _ALIKE.issuperset(map(type, items)) or all(map(_is_written_alike, items))
+    # Most values are not nested, and those need no call.
+    return all(_is_written_alike(each) for each in items if type(each) not in _ALIKE)
 
 
 def text_digest(text: str) -> str:
