@@ -58,8 +58,11 @@ def replay_digest(
     state: RunState, identity: EffectId, effect: Effect, roles: Mapping[str, str]
 ) -> str:
     """Returns the digest to look a request up by: the recorded one if it is the same request."""
-    expected, record = request_digest(effect), state.effect(identity)
-    if record is None or effect.material is None or record.digest.startswith(MATERIAL):
+    expected = request_digest(effect)
+    if effect.material is None:
+        return expected
+    record = state.effect(identity)
+    if record is None or record.digest.startswith(MATERIAL):
         return expected
     if record.digest == digest(effect.payload):
         return record.digest
