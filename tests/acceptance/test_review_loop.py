@@ -1,6 +1,7 @@
 """The review loop: which agent reviews what, what blocks, and when a human decides."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -161,6 +162,26 @@ def test_at_the_iteration_limit_a_human_may_allow_more_iterations(
     assert (stopped.code, asked, final) == (10, ["max_iterations"], DRAFT)
     assert code == 0
     assert flow_project.read("final/artifact.md") == FINAL
+
+
+def test_each_entry_of_the_log_is_one_line(flow_project: FlowProject) -> None:
+    """The question at the limit lists findings; each of them would look like an entry."""
+    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(), issue(evidence="wide", finding="Too wide.")),
+        judge_decides("REWRITE", bill="Fix it."),
+        editor_replaces(),
+    )
+    flow_project.run()
+
+    lines = flow_project.call("logs", "one").out.splitlines()
+
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in lines), lines
+    (question,) = [line for line in lines if "a human has to decide" in line]
+    assert "It is wrong." in question
+    assert "Too wide." in question
 
 
 def test_at_the_iteration_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
