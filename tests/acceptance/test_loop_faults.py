@@ -158,6 +158,11 @@ JUDGE_FAULTS: dict[str, tuple[str, int, int]] = {
         LIMIT,
         1,
     ),
+    "decides about half of them": (
+        judge_reply("APPROVED", {"issue_id": "clear-002", "status": "dismissed"}),
+        LIMIT,
+        1,
+    ),
     "decides both ways": (
         judge_reply(
             "APPROVED",
@@ -182,7 +187,7 @@ def test_a_judge_that_answers_badly(flow_project: FlowProject, fault: str, agent
     begin(
         flow_project,
         author_writes(),
-        critic_finds("clear", FINDING),
+        critic_finds("clear", FINDING, issue(evidence="wide", id="clear-002")),
         {"step": "adjudicate", "text": reply},
         agent=agent,
     )
