@@ -8,9 +8,9 @@ from tests.architecture.tree import Module, planted, product
 NAMES = """
 AgentRequest AgentRole Answer Append Approval Arg BoundedInt Checked Choice ChoiceSet
 CommandResult Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash
-Option Otherwise Outcome Param Question Reply Response RunResult SignoffError Spend Status
-StepContext StepDef StepFailed StepOutput Usage Workflow __version__ answer resume resume_async
-run run_async
+Option Otherwise Outcome Param Question Questions Reply Response RunResult SignoffError Spend
+Status StepContext StepDef StepFailed StepOutput Usage UserQuestion Workflow __version__ answer
+resume resume_async run run_async
 """.split()
 
 

@@ -50,6 +50,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "prompt": item.prompt,
         "prompt_file": _prompt_file(project, item),
         "options": options_of(form),
+        "questions": form.get("questions") or [],
         "shown": form.get("shown") or {},
         "path": form.get("path"),
         "edits": form.get("edits"),

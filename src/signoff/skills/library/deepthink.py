@@ -162,10 +162,10 @@ Then report `angles`: their names, separated by commas, without a comma inside a
 the step is repeated; once you have reported it, continue with the next step."""
 
 THINK = f"""\
-Work on a question from one angle, independently of others who do the same. The angle is the one
-you were given by name; without one, choose the role that bears the consequences of the answer.
-Read `{BRIEF}` in the state directory: question, requirements, criteria, facts. Read no other
-notes on this question, and change no file.
+One sub-agent for each angle does this, independently of the others. Your angle is the one you
+were given by name; without one, choose the role that bears the consequences of the answer. Read
+`{BRIEF}` in the state directory: question, requirements, criteria, facts. Read no other notes on
+this question, and change no file.
 
 Do:
 1. Write what matters from this angle that the brief does not mention.
@@ -330,7 +330,7 @@ WORKFLOW = Workflow(
         "think",
         "Think from one angle",
         [THINK],
-        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
+        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, for_each="angles"),
         {OK: "reconcile"},
     ),
     StepDef("reconcile", "Reconcile the answers", [RECONCILE, NOTES_IN_REPLY], next={OK: "draft"}),
