@@ -298,7 +298,11 @@ def feedback_parts(ctx: StepContext, key: str) -> list[str]:
 
 def _command(script: str, ctx: StepContext) -> str:
     folder = ctx.workflow_params.get(STATE_DIR)
-    return f"python3 -m {script}" + (f" --state-dir {shlex.quote(str(folder))}" if folder else "")
+    if not folder:
+        return f"python3 -m {script}"
+    # A script takes its parameters as options of the same name, as every skill does.
+    option = STATE_DIR.replace("_", "-")
+    return f"python3 -m {script} --{option} {shlex.quote(str(folder))}"
 
 
 def _asks(text: str) -> bool:
