@@ -12,8 +12,9 @@ import click
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
+from signoff.core.placeholders import placeholder, value_text
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import PROGRAM, option_name, placeholder, value_text
+from signoff.skills.commands.command_text import PROGRAM, option_name
 from signoff.skills.commands.project import context_here
 
 

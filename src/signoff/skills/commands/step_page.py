@@ -64,11 +64,14 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
         f"Do not do this step yourself. Launch {what} with the role {str(launched['agent'])!r}, "
         "and give it the instructions above."
     )
+    if evaluated.state_dir:
+        yield f"Tell it the state directory: {evaluated.state_dir}"
     if launched.get("script"):
-        words = ["python3", "-m", launched["script"]]
+        # A script may have options, which are quoted already.
+        command = f"python3 -m {launched['script']}"
         if evaluated.state_dir:
-            words += [option_name(STATE_DIR), evaluated.state_dir]
-        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
+            command += f" {option_name(STATE_DIR)} {shlex.quote(evaluated.state_dir)}"
+        yield commands("Tell it to run this and follow what it prints:", command)
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)
         yield f"Give it this context:\n\n{context}"

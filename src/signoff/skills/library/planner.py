@@ -339,3 +339,8 @@ WORKFLOW = Workflow(
         },
     ),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)
