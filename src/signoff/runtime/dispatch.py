@@ -39,8 +39,8 @@ from signoff.runtime.question_relay import (
 from signoff.runtime.return_budget import BUDGET_RULE, cut_return
 
 KEY = "dispatch"
-ITEMS, QUESTIONS = "items", "questions"
-"""The keys of the fan-out over items, and of the requests with a sub-agent's questions."""
+ITEMS, QUESTIONS, DECISION = "items", "questions", "decision"
+"""The keys of the fan-out over items, of a sub-agent's questions, and of a human's decision."""
 STATE_DIR = "state_dir"
 """The parameter with the folder in which a skill and its sub-agents keep their work."""
 PROJECT = "."
@@ -137,7 +137,7 @@ class _Task:
             lambda own, item: self.run(own, _Item(item)),
             key=ITEMS,
             retries=self.step.retries,
-            otherwise=Otherwise(self._about_failures, ITEMS),
+            otherwise=Otherwise(self._about_failures, DECISION),
         )
         return [self._failed(each) if isinstance(each, Failure) else each for each in results]
 
@@ -158,7 +158,7 @@ class _Task:
                 key=KEY,
                 read=partial(self._read, may_ask=len(rounds) < MOST_ROUNDS),
                 retries=self.step.retries,
-                otherwise=Otherwise(self._about_reply, "decision"),
+                otherwise=Otherwise(self._about_reply, DECISION),
                 **self._options(ctx),
             )
             if checked.answer is not None:

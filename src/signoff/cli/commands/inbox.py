@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +19,7 @@ from signoff.cli.headline import (
 )
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
-from signoff.cli.text import ago, clean, moment, one_line
+from signoff.cli.text import ago, clean, moment, near, one_line
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
@@ -107,6 +108,7 @@ def _show_content(request: dict[str, Any], out: Output) -> None:
         out.line(f"    {name}:")
         for line in text.splitlines():
             out.line(f"    │ {line}")
-    if request["path"]:
-        out.line(f"    {file_line(request)}")
+    if request["file"]:
+        # The recorded path starts in the run's folder; the user is somewhere else.
+        out.line(f"    {file_line({**request, 'path': near(Path(request['file']))})}")
     out.line(f"    digest: {request['digest']}")

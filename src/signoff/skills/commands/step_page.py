@@ -67,11 +67,11 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
     if evaluated.state_dir:
         yield f"Tell it the state directory: {evaluated.state_dir}"
     if launched.get("script"):
-        # A script may have options, which are quoted already.
-        command = f"python3 -m {launched['script']}"
+        # A script may have options of its own, such as the phase of a quality review.
+        words = ["python3", "-m", *shlex.split(launched["script"])]
         if evaluated.state_dir:
-            command += f" {option_name(STATE_DIR)} {shlex.quote(evaluated.state_dir)}"
-        yield commands("Tell it to run this and follow what it prints:", command)
+            words += [option_name(STATE_DIR), evaluated.state_dir]
+        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)
         yield f"Give it this context:\n\n{context}"

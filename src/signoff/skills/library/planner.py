@@ -174,7 +174,7 @@ REVIEW_DESIGN = f"""\
 Review the design of a plan. `{PLAN}` in the state directory is the plan, `{CONTEXT}` what it
 rests on. Check both against the code; you may run it, but change nothing.
 
-Cover at least these, as items that can pass or fail:
+When you write the items of the review down, cover at least these:
 - MUST: each acceptance criterion and constraint of `{CONTEXT}` is met by a named milestone.
 - MUST: the facts are true. Open each reference that a milestone relies on.
 - MUST: all files that have to change are listed: search for callers, tests, configuration, stored
@@ -219,7 +219,7 @@ REVIEW_CODE = f"""\
 Review the code-level detail of a plan: the field `code` of each milestone of `{PLAN}` in the
 state directory. Check it against the files it names; change nothing.
 
-Cover at least these, as items that can pass or fail:
+When you write the items of the review down, cover at least these:
 - MUST: each place exists as described. Open every file and line.
 - MUST: signatures, names and formats agree between milestones and with existing callers.
 - MUST: code in the plan does what the requirement says, including at its boundaries and on
@@ -255,7 +255,7 @@ REVIEW_DOCUMENTS = f"""\
 Review the documentation in a plan: the field `documents` of each milestone of `{PLAN}` in the
 state directory, and whether the plan can be understood alone. Change nothing.
 
-Cover at least these, as items that can pass or fail:
+When you write the items of the review down, cover at least these:
 - MUST: each entry of `invisible_knowledge` and each decision that a maintainer will need has one
   place where it will be found.
 - MUST: an agent that has only `{PLAN}` and the repository could carry out each milestone. Try it

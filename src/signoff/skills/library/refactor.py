@@ -147,7 +147,7 @@ REVIEW_DESIGN = f"""\
 Review the design of a refactoring before any code changes. `{NOTES}` in the state directory has
 the goal, the baseline, the findings and the design; check it against the code it names.
 
-Cover at least these, as items that can pass or fail:
+When you write the items of the review down, cover at least these:
 - MUST: each behavior that must not change has a test that was seen to fail.
 - MUST: each change in the sequence leaves everything green and can be undone alone.
 - MUST: no change in the sequence alters behavior, and no caller outside the boundary breaks.
@@ -220,7 +220,7 @@ REVIEW_CODE = f"""\
 Review a finished refactoring. `{NOTES}` in the state directory has goal, baseline, design, log
 and comparison; review the diff from the baseline's commit to the current one.
 
-Cover at least these, as items that can pass or fail:
+When you write the items of the review down, cover at least these:
 - MUST: no behavior changed: order of effects, defaults, errors and their types, what is evaluated
   when, concurrency, output. Read every hunk that is not a pure move.
 - MUST: no test lost an expectation, was skipped or deleted; run the suite.

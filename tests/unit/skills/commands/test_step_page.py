@@ -40,6 +40,16 @@ def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
     assert '"file": "<plan>"' in page
 
 
+def test_a_script_keeps_the_options_it_is_declared_with() -> None:
+    """Quoted as one word, the command would name a module that does not exist."""
+    review = Dispatch("reviewer", script="checks.review --phase 'a b'")
+    workflow = Workflow("x", StepDef("a", handler=review, next={OK: None, FAIL: None}))
+
+    page = as_text(evaluate_step(workflow, 1, {}), "x")
+
+    assert "\n    python3 -m checks.review --phase 'a b'\n" in page
+
+
 def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
     """What it found is for the next step to judge."""
     explore = Dispatch("explore", free_form=True)
