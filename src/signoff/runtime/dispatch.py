@@ -170,8 +170,7 @@ class _Task:
     def _options(self, ctx: StepContext) -> dict[str, Any]:
         """Returns what the request says besides its prompt: the role and the form of the answer."""
         form = None if self.how.free_form else {"status": f"<{FAIL}|{PASS}>", "notes": "<notes>"}
-        about = {"attempt": ctx.attempt, "feedback": ctx.feedback, "form": form}
-        about["role"] = str(self.how.agent)
+        about = {**about_attempt(self.step, ctx), "role": str(self.how.agent), "form": form}
         return {"about": about, "workspace": PROJECT, "edit": self.step.edits}
 
     async def _relay(self, ctx: StepContext, questions: tuple[UserQuestion, ...]) -> QuestionRound:
@@ -292,6 +291,11 @@ class _Task:
         if how.supports_questions:
             parts.append(SUB_AGENT_QUESTION_FORMAT)
         return ProductPrompt("\n\n".join(parts), material)
+
+
+def about_attempt(step: StepDef, ctx: StepContext) -> dict[str, Any]:
+    """Returns what an outside worker is told about its task in plain values."""
+    return {"title": step.title, "attempt": ctx.attempt, "feedback": ctx.feedback}
 
 
 def feedback_parts(ctx: StepContext, key: str) -> list[str]:

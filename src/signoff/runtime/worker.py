@@ -22,7 +22,7 @@ from signoff.core.step import ITERATION, WORKER, HandlerObject, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput
 from signoff.light_dataclass import light_dataclass
-from signoff.runtime.dispatch import PROJECT, feedback_parts
+from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
 
 KEY = "instructions"
 """The key of the call that follows a step's instructions.
@@ -59,7 +59,7 @@ class Worker:
 
     async def work(self, ctx: StepContext) -> StepContext:
         """Has the instructions followed; returns the context in which the handler decides."""
-        about = {"attempt": ctx.attempt, "feedback": ctx.feedback, "form": self._form()}
+        about = {**about_attempt(self.step, ctx), "form": self._form()}
         reply = await ctx.ask(
             WORKER,
             self._prompt(ctx),

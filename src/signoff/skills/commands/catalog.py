@@ -90,8 +90,9 @@ def show(name: str, out: Output) -> None:
         ]  # fmt: skip
         out.table(("OPTION", "VALUES", "DEFAULT", "DESCRIPTION"), rows_of_params)
     out.line()
+    run = shlex.join(["signoff", "run", name])
     out.line(f"first step: {first}")
-    out.line(f"as a run:   {shlex.join(['signoff', 'run', name])}")
+    out.line(f"as a run:   {run} --pull (you do the work), or {run} (an agent does)")
 
 
 def _steps(workflow: Workflow) -> list[dict[str, Any]]:
