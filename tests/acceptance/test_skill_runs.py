@@ -20,6 +20,7 @@ from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.acceptance.cli_project import CliProject
 from tests.acceptance.command_server import CommandServer
+from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
 from tests.acceptance.stand_in_agent import answer, follow, title_of, titles_of
 
 NOT_ACCEPTED, WAITING = 16, 10
@@ -167,3 +168,30 @@ async def run_with(
     agent = ScriptedAgent().on("", reply)
     agents = dict.fromkeys([WORKER, *map(str, AgentRole)], agent)
     return agent, await run_async(skill, {}, store=MemoryStore(), agents=agents)
+
+
+EDITING = """
+from signoff.skills import Outcome, StepDef, Workflow
+
+WORKFLOW = Workflow(
+    "editing",
+    StepDef("look", "Look", ["Find the mistake."], next={Outcome.OK: "fix"}),
+    StepDef("fix", "Fix", ["Correct it."], edits=True, next={Outcome.OK: None}),
+)
+"""
+
+
+def test_a_program_edits_the_project_only_in_steps_that_say_so(flow_project: FlowProject) -> None:
+    """A user who runs `refactor` expects changed files, one who runs an analysis does not."""
+    flow_project.write(".signoff/skills/editing.py", EDITING)
+    file = flow_project.write("artifact.md", DRAFT)
+    flow_project.script(
+        {"edits": False, "text": "It says see.", "contains": "# Look"},
+        {"edits": True, "text": "Done.", "contains": "# Fix", "edit": [["see", "sea"]]},
+    )
+
+    done = flow_project.call("run", "editing", "--name", "one")
+
+    assert done.code == 0, done.err
+    assert file.read_text() == FINAL
+    assert flow_project.call_fields("edits") == [False, True]
