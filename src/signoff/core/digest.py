@@ -106,6 +106,8 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "timeout": step.timeout,
         "limits": step.limits.to_json(),
         "gate": _describe_gate(step.gate),
+        # Left out if it is not set: the digests of earlier versions must not change.
+        **({"edits": True} if step.edits else {}),
     }
 
 

@@ -23,7 +23,8 @@ from signoff.core.run_state import EffectRecord, RunState
 MATERIAL = "material:"
 """Prefix of the digest of a request that is identified by its material."""
 
-_WORDING = frozenset({"prompt", "system", "about", "shown", "shared", "text"})
+_WORDING = frozenset({"prompt", "system", "about", "shown", "shared", "text", "workspace"})
+"""Where an agent may look things up is no part of the question, like the words that say so."""
 _NOT_SHAPE = _WORDING | {"agent"}
 
 
