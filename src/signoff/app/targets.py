@@ -23,6 +23,7 @@ from signoff.app.notations import (
     named_targets,
     portable_path,
     refuse_options,
+    shipped_targets,
 )
 from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
@@ -96,14 +97,19 @@ def resolve(
 
 
 def _named(name: str, targets: list[str], discovery: Discovery, context: CompileContext) -> Target:
-    """Compiles what a notation calls by this name, unless something else has the name too."""
+    """Compiles what has this name; what belongs to the project goes before what a package has."""
+    shipped = shipped_targets()
     others = [_location(each.path, context.root) for each in discovery.matching(name)]
-    if len(candidates := [*targets, *others]) > 1:
+    own = [each for each in targets if each not in shipped]
+    if others and not own:
+        return _discovered(name, discovery, context, ())
+    candidates = [*own, *others] or [*dict.fromkeys(targets)]
+    if len(candidates) > 1:
         raise UsageError(f"{name!r} can mean {' or '.join(candidates)}; use one of these instead")
-    workflow = compile_named(targets[0].partition(":")[0], name, context)
+    workflow = compile_named(candidates[0].partition(":")[0], name, context)
     if workflow is None:
         raise UnknownName("workflow", name, discovery.names)
-    return Target(workflow, targets[0], discovery.problems)
+    return Target(workflow, candidates[0], discovery.problems)
 
 
 def _compile_file(

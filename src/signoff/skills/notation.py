@@ -10,6 +10,7 @@ NOTATION = Notation(
     scheme="skill",
     resolve="signoff.skills.discovery:find_skill",
     names="signoff.skills.discovery:skill_names",
+    shipped="signoff.skills.discovery:library_names",
     suffixes=(),
     commands={
         "skill": Command(

@@ -160,6 +160,20 @@ async def test_a_wrong_reply_is_sent_back_once_with_every_problem(
     assert result.state == {}
 
 
+async def test_a_worker_has_to_report_what_the_handler_requires(bench: EngineFixture) -> None:
+    """The run starts without it, and the handler is never called without it."""
+
+    def name(ctx: StepContext, topic: str) -> Work:
+        return OK, {"topic": topic}
+
+    bench.agent.on("Look around", {"result": "a cat"}, {"result": "a cat", "topic": "cats"})
+
+    result = await bench.start(flow(name))
+
+    assert result.state["topic"] == "cats"
+    assert "'topic' is missing" in bench.agent.prompts[1]
+
+
 async def test_a_parameter_that_is_null_counts_as_left_out(bench: EngineFixture) -> None:
     """Some models fill in every key of a schema."""
     bench.agent.on("Look around", {"result": "all", "confidence": "high", "depth": None})
