@@ -120,6 +120,12 @@ def find_skill(name: str, context: CompileContext) -> Workflow:
     return find_source(name, context).load()
 
 
+def resolve_skill(name: str, context: CompileContext) -> Workflow:
+    """Imports what `skill:NAME` means in a run; what the settings name can be run by its name."""
+    places = replace(context, workflows=()) if name in skill_names(context) else context
+    return find_skill(name, places)
+
+
 def find_source(name: str, context: CompileContext) -> SkillSource:
     """Returns the module of a skill; raises `UnknownName`, or `InvalidSkill` if there are two."""
     files = list(_files(context))

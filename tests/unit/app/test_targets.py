@@ -283,14 +283,14 @@ def test_a_workflow_of_the_project_goes_before_a_skill_of_the_library(
 ) -> None:
     """A new skill in a later release must not take a project's name away."""
     write(home.root / folder / "own.py", name="code-review")
+    searched = ["team"] if folder == "team" else []
+    context = CompileContext(home.root, home.path, workflows=searched)
 
-    found = resolve(
-        "code-review", home.root, context_of(home), ["team"] if folder == "team" else ()
-    )
+    found = resolve("code-review", home.root, context, searched)
 
     assert found.location == f"{folder}/own.py:WORKFLOW"
-    assert resolve("doc-sync", home.root, context_of(home)).location == "skill:doc-sync"
-    library = resolve("skill:code-review", home.root, context_of(home))
+    assert resolve("doc-sync", home.root, context, searched).location == "skill:doc-sync"
+    library = resolve("skill:code-review", home.root, context, searched)
     assert (library.location, library.workflow.total_steps) == ("skill:code-review", 7)
 
 
