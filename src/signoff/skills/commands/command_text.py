@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from signoff.core.args import BoundedInt, Param
@@ -20,13 +20,20 @@ _LISTED = 10
 """A placeholder lists that many numbers of a range; of a longer range, the first and the last."""
 
 
-def command_text(command: NextCommand, target: str = "") -> str:
-    """Returns the command that shows the next step; `target` is how the skill is found."""
+def command_text(
+    command: NextCommand, target: str = "", more: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Returns the command that shows the next step; `target` is how the skill is found.
+
+    `more` are further options, which may be repeated.
+    """
     words = [*PROGRAM, target or command.workflow, "--step", str(command.number)]
     for name, value in command.params.items():
         words += _option(name, value_text(value))
     for name, param in command.open.items():
         words += _option(name, placeholder(param))
+    for name, text in more:
+        words += _option(name, text)
     return " ".join(map(_quoted, words))
 
 

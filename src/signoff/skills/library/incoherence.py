@@ -265,7 +265,7 @@ WORKFLOW = Workflow(
         "settle",
         "Settle them with the user",
         [SETTLE],
-        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
+        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, supports_questions=True),
         {OK: "apply"},
     ),
     StepDef("apply", "Make the sources agree", [APPLY, NOTES_IN_REPLY], next={OK: "verify"}),
