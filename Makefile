@@ -44,7 +44,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports docs format bench bench-loop bench-peers agents model pins clean
+.PHONY: help setup demo test check fast lint types imports docs format inputs bench bench-loop bench-peers agents model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -72,6 +72,9 @@ bench-peers: setup ## the same work side by side with other engines
 
 docs: setup ## update the generated parts of docs/commands.md
 	@$(BIN)/python docs/generate.py
+
+inputs: setup ## run every input of every skill as a process of its own
+	@EVERY_INPUT=1 $(BIN)/pytest -q -n $(WORKERS) tests/acceptance/test_skill_inputs.py
 
 format: setup ## format the code and fix what the linter can fix
 	@$(BIN)/ruff format
