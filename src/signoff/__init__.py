@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from signoff.core.outcome import End as End
     from signoff.core.outcome import Outcome as Outcome
     from signoff.core.outcome import Status as Status
+    from signoff.core.questions import Option as Option
+    from signoff.core.questions import UserQuestion as UserQuestion
     from signoff.core.requests import Answer as Answer
     from signoff.core.requests import Approval as Approval
     from signoff.core.requests import Choice as Choice
-    from signoff.core.requests import Option as Option
     from signoff.core.requests import Question as Question
+    from signoff.core.requests import Questions as Questions
     from signoff.core.requests import Response as Response
     from signoff.core.spend import Limits as Limits
     from signoff.core.spend import Spend as Spend
@@ -71,7 +73,15 @@ _HOMES = {
     "signoff.core.context": ("Failure", "StepContext"),
     "signoff.core.delta": ("Append",),
     "signoff.core.effects": ("AgentRequest", "CommandResult", "OnCrash", "Reply"),
-    "signoff.core.requests": ("Answer", "Approval", "Choice", "Option", "Question", "Response"),
+    "signoff.core.questions": ("Option", "UserQuestion"),
+    "signoff.core.requests": (
+        "Answer",
+        "Approval",
+        "Choice",
+        "Question",
+        "Questions",
+        "Response",
+    ),
     # what it may cost
     "signoff.core.spend": ("Limits", "Spend", "Usage"),
     # errors

@@ -160,11 +160,12 @@ def test_a_user_overrules_a_verdict(
     profile_project.init()
     commands = profile_project.status()["commands"]
 
-    done = profile_project.profile("approve", option)
+    done = profile_project.profile("approve", option, "--why", "I checked it")
 
     assert f"signoff profile approve one {option}" in commands
     assert (done.code, profile_project.position) == (code, position)
-    assert profile_project.status()["metadata"]["overrides"]
+    (override,) = profile_project.status()["metadata"]["overrides"]
+    assert override["reason"] == "I checked it"
 
 
 def test_a_verdict_that_contradicts_its_counts_leads_nowhere(

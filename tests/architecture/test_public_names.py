@@ -2,15 +2,15 @@ import ast
 from collections.abc import Iterable
 
 import signoff
-from signoff import contracts, flows, profiles
+from signoff import contracts, flows, profiles, skills
 from tests.architecture.tree import Module, planted, product
 
 NAMES = """
 AgentRequest AgentRole Answer Append Approval Arg BoundedInt Checked Choice ChoiceSet
 CommandResult Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash
-Option Otherwise Outcome Param Question Reply Response RunResult SignoffError Spend Status
-StepContext StepDef StepFailed StepOutput Usage Workflow __version__ answer resume resume_async
-run run_async
+Option Otherwise Outcome Param Question Questions Reply Response RunResult SignoffError Spend
+Status StepContext StepDef StepFailed StepOutput Usage UserQuestion Workflow __version__ answer
+resume resume_async run run_async
 """.split()
 
 
@@ -22,7 +22,7 @@ def test_the_public_names_are_these() -> None:
 
 def test_public_values_refuse_changes() -> None:
     """A light dataclass is frozen for type checkers only, and users may not run one."""
-    packages = (signoff, contracts, flows, profiles)
+    packages = (signoff, contracts, flows, profiles, skills)
     public = {name for package in packages for name in package.__all__}
 
     assert public & light_dataclasses(product()) == set()

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.agents.lenient_json import NotJson, load, strip_code_fence
 from signoff.documents import bounded
+from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.errors import AgentBadOutput
 
 MAX_PROBLEMS = 20

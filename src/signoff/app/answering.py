@@ -161,9 +161,9 @@ def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> 
             value: Any = yes
         case AnswerForm.PICK:
             value = _option(form_of(project, item), verb, number)
-        case AnswerForm.TEXT | AnswerForm.WORK:
+        case AnswerForm.TEXT | AnswerForm.WORK | AnswerForm.PICKS:
             raise InvalidAnswer(
-                f"request #{number} is a {item.kind}, which cannot be approved or rejected",
+                f"request #{number} ({item.kind}) cannot be approved or rejected",
                 remedy=AnswerRequest(number),
             )
         case other:

@@ -12,6 +12,7 @@ from typing import Any
 
 from signoff.app.answering import AnswerInput, form_of, record_answer
 from signoff.app.history import events_of, load_state
+from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.resume import FROM_OUTSIDE, resume
 from signoff.app.run_files import Warn
@@ -78,7 +79,7 @@ class RunStatus:
 
     row: RunRow
     work: tuple[WorkItem, ...] = ()
-    people: tuple[InboxItem, ...] = ()
+    people: tuple[Mapping[str, Any], ...] = ()
     """Requests that humans have to answer before the run continues."""
     verdict: SubmitResult | None = None
 
@@ -139,7 +140,7 @@ def run_status(project: Project, name: str) -> RunStatus:
     return RunStatus(
         row=row,
         work=tuple(_work_item(project, item) for item in items if _is_work(item)),
-        people=tuple(item for item in items if not _is_work(item)),
+        people=tuple(request_to_json(project, item) for item in items if not _is_work(item)),
     )
 
 

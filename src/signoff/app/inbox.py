@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from signoff.app.answering import form_of, request_number, title_of
@@ -12,7 +13,7 @@ from signoff.core.requests import AnswerForm, describe_default, options_of
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import AnswerRequest
 from signoff.runtime.store_port import InboxItem, InboxLine
-from signoff.store.rundir.files import HITL
+from signoff.store.rundir.files import HITL, file_path
 from signoff.store.rundir.questions import prompt_name
 
 
@@ -50,8 +51,10 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "prompt": item.prompt,
         "prompt_file": _prompt_file(project, item),
         "options": options_of(form),
+        "questions": form.get("questions") or [],
         "shown": form.get("shown") or {},
         "path": form.get("path"),
+        "file": _file(project, item, form),
         "edits": form.get("edits"),
         "schema": form.get("schema"),
         "question_id": form.get("question_id"),
@@ -86,6 +89,12 @@ def _prompt_file(project: Project, item: InboxItem) -> str | None:
         return None
     path = project.folder(item.run) / HITL / prompt_name(item.id)
     return str(path) if path.is_file() else None
+
+
+def _file(project: Project, item: InboxItem, form: Mapping[str, Any]) -> str | None:
+    """Returns the full path of the file that an approval is about."""
+    path = form.get("path")
+    return str(file_path(project.folder(item.run), path)) if path else None
 
 
 def _is_request(project: Project, word: str) -> bool:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from signoff import remedies as fix
 from signoff._extras import install_command
 from signoff.core.digest import SHORT
+from signoff.core.questions import UserQuestion, questions_of
 from signoff.core.requests import AnswerForm, ItemState, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
 from signoff.notation import YAML_SUFFIXES
@@ -135,7 +136,9 @@ def answer_commands(item: InboxItem, form: Mapping[str, Any], now: float) -> lis
         case AnswerForm.DECISION:
             commands = [f"approve {item.id}", f'reject {item.id} --why "..."']
         case AnswerForm.PICK:
-            commands = [f"answer {item.id} {_choice(option)}" for option in options_of(form)]
+            commands = [f"answer {item.id} {each}" for each in _choices(form)]
+        case AnswerForm.PICKS:
+            commands = [f"answer {item.id} {each}" for each in _answers(form)]
         case AnswerForm.WORK:
             commands = [f"answer {item.id} --file REPLY.md"]
         case AnswerForm.TEXT:
@@ -146,6 +149,24 @@ def answer_commands(item: InboxItem, form: Mapping[str, Any], now: float) -> lis
     return [f"signoff {each} --digest {item.digest[:SHORT]} --resume" for each in commands]
 
 
-def _choice(option: Mapping[str, Any]) -> str:
-    text = ' --text "..."' if option.get("requires_input") else ""
-    return f"{shlex.quote(str(option['label']))}{text}"
+def _choices(form: Mapping[str, Any]) -> Iterator[str]:
+    for number, option in enumerate(options_of(form), 1):
+        text = ' --text "..."' if option.get("requires_input") else ""
+        label = str(option["label"])
+        # What begins with a dash would be taken for an option of the command.
+        yield f"{number if label.startswith('-') else shlex.quote(label)}{text}"
+
+
+def _answers(form: Mapping[str, Any]) -> list[str]:
+    """Returns one answer per option of a single question, else a line to fill in."""
+    match questions_of(form):
+        case [UserQuestion(multi_select=False)]:
+            return list(_choices(form))
+        case questions:
+            return [" ".join(shlex.quote(_placeholder(each)) for each in questions)]
+
+
+def _placeholder(question: UserQuestion) -> str:
+    # Pasted as it is, it names no option and is refused.
+    more = ",..." if question.multi_select else ""
+    return f"{question.header}=<{'|'.join(question.labels)}{more}>"

@@ -20,10 +20,11 @@ import click
 from signoff.app.answering import AnswerInput, form_of, record_answer, title_of
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
-from signoff.cli.headline import deadline_lines, file_line
+from signoff.cli.headline import deadline_lines, file_line, option_line
 from signoff.cli.terminal import discard_typed
 from signoff.cli.text import clean, near, styled, wrapped
 from signoff.core.digest import SHORT
+from signoff.core.questions import UserQuestion, check_answers, questions_of
 from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import read_regular
@@ -132,6 +133,8 @@ def _read_answer(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
             return _decision(item, form)
         case AnswerForm.PICK:
             return _pick(item, form)
+        case AnswerForm.PICKS:
+            return _picks(item, form)
         case AnswerForm.TEXT:
             return _text(item)
         case AnswerForm.WORK:
@@ -160,9 +163,7 @@ def _decision(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
 
 def _pick(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     options = options_of(form)
-    for number, option in enumerate(options, 1):
-        needs = "  (needs a reason)" if option.get("requires_input") else ""
-        _print(f"  {number}  {clean(option['label'])}{needs}")
+    _print_options(options)
     reply = _line(f"choose 1-{len(options)}, or [l]ater")
     labels = [str(option["label"]) for option in options]
     if reply in _LATER and reply not in labels:
@@ -172,6 +173,43 @@ def _pick(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
     )
     needs_text = any(o["label"] == chosen and o.get("requires_input") for o in options)
     return AnswerInput(chosen, _line("reason") if needs_text else "", digest=item.digest)
+
+
+def _picks(item: InboxItem, form: dict[str, Any]) -> AnswerInput:
+    """Asks one question after the other; the answers are recorded together."""
+    answers: dict[str, str | list[str]] = {}
+    reasons: list[str] = []
+    for question in questions_of(form):
+        _print("")
+        _print(wrapped(f"{question.header}: {clean(question.text)}"))
+        options = [option.to_json() for option in question.options]
+        _print_options(options)
+        answers |= _answer_to(question)
+        chosen = answers[question.header]
+        labels = [chosen] if isinstance(chosen, str) else chosen
+        if any(each["requires_input"] and each["label"] in labels for each in options):
+            reasons.append(_line("reason"))
+    return AnswerInput(answers, "\n".join(reasons), digest=item.digest)
+
+
+def _answer_to(question: UserQuestion) -> dict[str, str | list[str]]:
+    many = f"one or more of 1-{len(question.options)}, such as 1,2"
+    how_many = many if question.multi_select else f"1-{len(question.options)}"
+    while True:
+        reply = _line(f"choose {how_many}, or [l]ater")
+        if reply in _LATER and reply not in question.labels:
+            raise AnswerLater
+        try:
+            # The reason is asked for afterwards, so it is not missing yet.
+            return check_answers([question], {question.header: reply}, text="later")
+        except InvalidAnswer as error:
+            _print(f"  {error_message(error)}", style="red")
+
+
+def _print_options(options: Sequence[Mapping[str, Any]]) -> None:
+    for number, option in enumerate(options, 1):
+        needs = "  (needs a reason)" if option.get("requires_input") else ""
+        _print(wrapped(f"{option_line(option, f'{number} ')}{needs}", hang="     "))
 
 
 def _text(item: InboxItem) -> AnswerInput:

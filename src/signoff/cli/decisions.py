@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from signoff.app.answering import AnswerInput, decide, find_item
@@ -65,6 +67,7 @@ def after_decision(
                 "answered_by": item.answered_by,
                 "answered_at": item.answered_at,
                 "digest": item.digest,
+                "value": json.loads(item.answer or "{}").get("value"),
                 "open": remaining,
             }
         )

@@ -12,6 +12,7 @@ from signoff import plugins
 from signoff.app.external_work import RunStatus, WorkItem
 from signoff.cli import exits
 from signoff.cli.driving import choose_view, events_file
+from signoff.cli.headline import question_lines
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import Output
 from signoff.cli.summary import WORDS
@@ -21,6 +22,9 @@ from signoff.core.outcome import Status
 from signoff.documents.control_characters import json_text
 from signoff.errors import UsageError
 from signoff.runtime.ports import Observer
+
+_FOR_PEOPLE = ("number", "kind", "step", "prompt", "questions", "commands")
+"""What a worker is shown of a request that only a human answers."""
 
 _FIXABLE = frozenset({Status.FAILED, Status.INTERRUPTED})
 
@@ -96,10 +100,7 @@ def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
         "accepted": verdict.accepted if verdict else None,
         "problem": (verdict.problem or None) if verdict else None,
         "work": [{**asdict(item), "submit": _commands(item)} for item in items],
-        "for_people": [
-            {"number": item.id, "kind": item.kind, "step": item.step, "prompt": item.prompt}
-            for item in status.people
-        ],
+        "for_people": [{name: request[name] for name in _FOR_PEOPLE} for request in status.people],
         "exit_code": status_exit_code(status),
     }
 
@@ -149,5 +150,12 @@ def _print_rest(status: RunStatus, out: Output) -> None:
     out.line(f"no open work; run {row.name} is {words}{why}")
     if row.status in _FIXABLE:
         out.line(f"  fix that, then run: signoff next {shlex.quote(row.name)} (no work is lost)")
-    for item in status.people:
-        out.line(f"  a human decides #{item.id} ({item.step}): {one_line(item.prompt, 200)}")
+    for request in status.people:
+        prompt = one_line(request["prompt"], 200)
+        out.line(f"  a human decides #{request['number']} ({request['step']}): {prompt}")
+        # The worker may be the one who talks to the human, and passes these on.
+        for line in (
+            *question_lines(request),
+            *(request["commands"] if request["questions"] else ()),
+        ):
+            out.line(f"    {line}")

@@ -32,6 +32,23 @@ def detail_lines(request: Mapping[str, Any]) -> Iterator[str]:
     yield from deadline_lines(request, time.time())
 
 
+def question_lines(request: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the questions of a request with their options, or a choice's described options."""
+    for question in request["questions"]:
+        how = " (choose one or more)" if question.get("multi_select") else ""
+        text = "\n  ".join(clean(question["text"]).splitlines())
+        yield f"{clean(question['header'])}: {text}{how}"
+        yield from map(option_line, question["options"])
+    if not request["questions"] and any(each.get("description") for each in request["options"]):
+        yield from map(option_line, request["options"])
+
+
+def option_line(option: Mapping[str, Any], mark: str = "-") -> str:
+    """Returns an option with its description."""
+    described = f": {one_line(option['description'])}" if option.get("description") else ""
+    return f"  {mark} {clean(option['label'])}{described}"
+
+
 def file_line(request: Mapping[str, Any]) -> str:
     """Returns the file of an approval, and whether its approver may edit it."""
     note = " (you can edit it before you approve)" if request.get("edits") == Edits.ACCEPT else ""

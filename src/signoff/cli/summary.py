@@ -8,7 +8,7 @@ from typing import Any
 from signoff.app.next_commands import next_commands
 from signoff.app.show import RunDetails
 from signoff.cli.exits import OF_STATUS
-from signoff.cli.headline import detail_lines, headline
+from signoff.cli.headline import detail_lines, headline, question_lines
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
 from signoff.core.outcome import Status
@@ -116,6 +116,7 @@ def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {headline(request)}"
-        yield from (f"   {line}" for line in (*detail_lines(request), *request["commands"]))
+        details = (*question_lines(request), *detail_lines(request), *request["commands"])
+        yield from (f"   {line}" for line in details)
     if len(report.requests) > SHOWN_REQUESTS:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import field
 from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
+from signoff.core.questions import (
+    Option,
+    UserQuestion,
+    check_answers,
+    check_headers,
+    format_answer,
+    one_of,
+    questions_of,
+)
 from signoff.errors import InvalidAnswer, UsageError
 from signoff.light_dataclass import frozen_dataclass
-from signoff.remedies import PassOption
 
 RETRY = "retry"
 """The option that repeats what failed, wherever a human is asked about a failure."""
@@ -31,6 +39,8 @@ class AnswerForm(Enum):
     """Yes or no to exactly what was shown."""
     PICK = "pick"
     """One of several options."""
+    PICKS = "picks"
+    """Options for each of one or more questions, by their headers."""
     TEXT = "text"
     """A short text."""
     WORK = "work"
@@ -47,6 +57,8 @@ class RequestKind(StrEnum):
     QUESTION = "question"
     APPROVAL = "approval"
     CHOICE = "choice"
+    QUESTIONS = "questions"
+    """Questions with options, asked together."""
     RESPONSE = "response"
     """The work of an agent, done by a human or an outside worker."""
 
@@ -60,6 +72,8 @@ class RequestKind(StrEnum):
                 return AnswerForm.DECISION
             case RequestKind.CHOICE:
                 return AnswerForm.PICK
+            case RequestKind.QUESTIONS:
+                return AnswerForm.PICKS
             case RequestKind.RESPONSE:
                 return AnswerForm.WORK
             case _:
@@ -85,18 +99,9 @@ class Edits(StrEnum):
     """The approver may edit or create the file; the text found at the approval counts."""
 
 
-@frozen_dataclass()
-class Option:
-    """One thing a human can choose."""
-
-    label: str
-    requires_input: bool = False
-    """Whether the human must also write something."""
-
-
 @frozen_dataclass(kw_only=True)
 class Request:
-    """A request to a human, built by `Question`, `Choice`, `Approval` or `Response`."""
+    """A request to a human, built by one of the functions below."""
 
     kind: RequestKind
     prompt: str
@@ -111,6 +116,8 @@ class Request:
     """A name of the author's for this request, for answers by file."""
     options: tuple[Option, ...] = ()
     """What there is to choose from; empty for anything but a choice."""
+    questions: tuple[UserQuestion, ...] = ()
+    """What is asked, if it is several questions or one with a header."""
     path: str = ""
     """The file in the run directory that an approval is about."""
     edits: Edits = Edits.REFUSE
@@ -140,9 +147,9 @@ class Request:
     def _checked_default(self) -> Any:
         """Returns the default as the handler gets it; it must be what a human could answer."""
         answer_form = self.kind.answer_form
-        if answer_form is AnswerForm.PICK:
+        if answer_form in (AnswerForm.PICK, AnswerForm.PICKS):
             try:
-                return _one_of(self._listed_options(), self.default, AT_DEADLINE)
+                return check_answer(self.to_json(), self.default, AT_DEADLINE)
             except InvalidAnswer as error:
                 raise UsageError(f"default= {error}") from error
         if self.edits is Edits.ACCEPT and self.default is True:
@@ -163,6 +170,9 @@ class Request:
         match self.kind.answer_form:
             case AnswerForm.PICK:
                 return f"one of {', '.join(self.labels)}"
+            case AnswerForm.PICKS:
+                headers = ", ".join(question.header for question in self.questions)
+                return f"the labels to choose, by header: {headers}"
             case AnswerForm.DECISION:
                 return "False (rejected) or True (approved)"
             case AnswerForm.TEXT | AnswerForm.WORK:
@@ -179,7 +189,9 @@ class Request:
         """Returns the form as it is stored in the inbox; it identifies the request on replay."""
         form: dict[str, Any] = {"kind": self.kind.value, "prompt": self.prompt}
         if self.kind.answer_form in (AnswerForm.TEXT, AnswerForm.PICK):
-            form["options"] = self._listed_options()
+            form["options"] = [option.to_json() for option in self.options]
+        if self.questions:
+            form["questions"] = [question.to_json() for question in self.questions]
         if self.deadline is not None:
             form["deadline_seconds"] = self.deadline.total_seconds()
             form["default"] = self.default
@@ -189,9 +201,6 @@ class Request:
         if self.edits is Edits.ACCEPT:
             texts["edits"] = self.edits.value
         return form | {name: value for name, value in texts.items() if value}
-
-    def _listed_options(self) -> list[dict[str, Any]]:
-        return [asdict(option) for option in self.options]
 
 
 # The functions below are named like the types they seem to be: that is how handlers read best.
@@ -210,6 +219,14 @@ def Choice(prompt: str, options: Sequence[Option | str], **common: Any) -> Reque
     if not listed or len({option.label for option in listed}) != len(listed):
         raise ValueError("a choice needs options, each with its own label")
     return Request(kind=RequestKind.CHOICE, prompt=prompt, options=listed, **common)
+
+
+def Questions(  # noqa: N802
+    prompt: str, questions: Sequence[UserQuestion], **common: Any
+) -> Request:
+    """Asks several questions at once; the answer has a label, or a list of them, by header."""
+    check_headers(questions)
+    return Request(kind=RequestKind.QUESTIONS, prompt=prompt, questions=tuple(questions), **common)
 
 
 def Approval(  # noqa: N802
@@ -251,7 +268,7 @@ class Answer:
     """What a human answered, or the default that was taken at the deadline."""
 
     value: Any
-    """The text, the chosen label, or True/False for an approval."""
+    """The text, the chosen label, True/False for an approval, or what was chosen by header."""
     text: str = ""
     """What the human wrote along with a choice or an approval."""
     by: str = ""
@@ -285,8 +302,9 @@ def default_answer(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Returns what can be chosen; empty when anything can be answered."""
-    listed = form.get("options") or []
+    """Returns what can be chosen; empty if it is any text, or a label for each question."""
+    questions = form.get("questions") or []
+    listed = form.get("options") or (questions[0]["options"] if len(questions) == 1 else [])
     return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
 
 
@@ -295,14 +313,16 @@ def describe_default(form: Mapping[str, Any]) -> str:
     default = form.get("default")
     if RequestKind(form["kind"]).answer_form is AnswerForm.DECISION:
         return f"it counts as {'approved' if default is True else 'rejected'}"
-    return f"{default!r} is taken"
+    return f"{format_answer(default)!r} is taken"
 
 
 def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
     """Returns the answer in its stored form, or raises `InvalidAnswer` naming what would fit."""
     match RequestKind(form["kind"]).answer_form:
         case AnswerForm.PICK:
-            return _one_of(form["options"], value, text)
+            return one_of(form["options"], value, text)
+        case AnswerForm.PICKS:
+            return check_answers(questions_of(form), value, text)
         case AnswerForm.DECISION:
             if not isinstance(value, bool):
                 raise InvalidAnswer("this waits for an approval: approve or reject it")
@@ -313,20 +333,3 @@ def check_answer(form: Mapping[str, Any], value: Any, text: str = "") -> Any:
             return value
         case other:
             assert_never(other)
-
-
-def _one_of(options: Sequence[Mapping[str, Any]], value: Any, text: str) -> str:
-    labels = [str(o["label"]) for o in options]
-    label = str(value).strip()
-    if label not in labels:
-        # A human may also type an option's number, or its label in another case.
-        numbered = {str(number): each for number, each in enumerate(labels, 1)}
-        folded = [each for each in labels if each.casefold() == label.casefold()]
-        label = numbered.get(label, folded[0] if len(folded) == 1 else label)
-    if label not in labels:
-        raise InvalidAnswer(f"{value!r} is not an option; choose one of: {', '.join(labels)}")
-    if options[labels.index(label)].get("requires_input") and not text.strip():
-        raise InvalidAnswer(
-            f"option {label!r} needs an explanation", remedy=PassOption("text", "'...'")
-        )
-    return label

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from signoff.profiles.factories import ProfileFactory as ProfileFactory
     from signoff.profiles.factories import StandardsProviderFactory as StandardsProviderFactory
     from signoff.profiles.model import AIProviderResult as AIProviderResult
-    from signoff.profiles.model import ApprovalDecision as ApprovalDecision
     from signoff.profiles.model import ApprovalResult as ApprovalResult
     from signoff.profiles.model import Artifact as Artifact
     from signoff.profiles.model import PhaseTransition as PhaseTransition
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WorkflowState as WorkflowState
     from signoff.profiles.model import WriteOp as WriteOp
     from signoff.profiles.model import WritePlan as WritePlan
+    from signoff.profiles.phases import ApprovalDecision as ApprovalDecision
     from signoff.profiles.phases import WorkflowPhase as WorkflowPhase
     from signoff.profiles.phases import WorkflowStage as WorkflowStage
     from signoff.profiles.phases import WorkflowStatus as WorkflowStatus
@@ -57,7 +57,6 @@ _HOMES = {
     ),
     "signoff.profiles.model": (
         "AIProviderResult",
-        "ApprovalDecision",
         "ApprovalResult",
         "Artifact",
         "PhaseTransition",
@@ -66,7 +65,12 @@ _HOMES = {
         "WriteOp",
         "WritePlan",
     ),
-    "signoff.profiles.phases": ("WorkflowPhase", "WorkflowStage", "WorkflowStatus"),
+    "signoff.profiles.phases": (
+        "ApprovalDecision",
+        "WorkflowPhase",
+        "WorkflowStage",
+        "WorkflowStatus",
+    ),
     "signoff.profiles.profile": ("WorkflowProfile",),
     "signoff.profiles.providers": (
         "AIProvider",

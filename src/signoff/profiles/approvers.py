@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from signoff.profiles.judge import judge_prompt, read_approval
-from signoff.profiles.model import ApprovalDecision, ApprovalResult
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.model import ApprovalResult
+from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -132,16 +134,15 @@ def _session(
 def _rules(
     section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
-    own = section.stage(step_id(phase, stage))
-    criteria = ""
-    if own.criteria_file:
-        path = context.root / own.criteria_file
-        try:
-            criteria = read_regular(path, None, follow=True).decode()
-        except (OSError, UnicodeDecodeError) as error:
-            where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
-            raise ConfigError(f"{where}: cannot read {own.criteria_file}: {error}") from error
-    return StageRules(own.approver, own.max_retries, own.allow_rewrite, criteria)
+    rules = section.stage(step_id(phase, stage))
+    if not rules.criteria_file:
+        return rules
+    try:
+        criteria = read_regular(context.root / rules.criteria_file, None, follow=True).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        where = f"profiles.approval.stages.{step_id(phase, stage)}.criteria_file"
+        raise ConfigError(f"{where}: cannot read {rules.criteria_file}: {error}") from error
+    return replace(rules, criteria=criteria)
 
 
 def _refuse_unknown(
@@ -305,7 +306,10 @@ class _Preparation:
         key = standards_key(config, self.provider)
         provider = StandardsProviderFactory.create(key, config, folder=self.root)
         provider.validate()
-        return {STANDARDS_PARAM: provider.create_bundle(context), STANDARDS_PROVIDER_PARAM: key}
+        bundle = provider.create_bundle(context)
+        for warning in provider.warnings:
+            logging.getLogger("signoff").warning("standards: %s", warning)
+        return {STANDARDS_PARAM: bundle, STANDARDS_PROVIDER_PARAM: key}
 
 
 def standards_key(config: Mapping[str, Any], chosen: str | None) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 from signoff.core.args import Arg, Param, fit
 from signoff.core.code import EMPTY
 from signoff.errors import Problem
+from signoff.profiles.session import STANDARDS_PARAM
 
 TYPES: Mapping[str, type] = {"string": str, "int": int, "bool": bool, "path": str}
 """The types of fields, and what their values become."""
@@ -47,6 +48,8 @@ def _mistakes(name: str, field: Any) -> list[tuple[str, str]]:
     """Returns what is wrong with the form of a field, each with its remedy."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return [("is not a valid name", "use letters, digits and underscores")]
+    if name == STANDARDS_PARAM:
+        return [("is the name under which the standards are recorded", "rename it")]
     if not isinstance(field, Mapping):
         return [("is not a mapping", _VALID_KEYS)]
     found = [(f"unknown key {key!r}", _VALID_KEYS) for key in field if key not in KEYS]

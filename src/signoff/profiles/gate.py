@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
@@ -11,8 +12,7 @@ from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.judge import judge_prompt, read_approval
-from signoff.profiles.model import ApprovalDecision, ApprovalResult
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import (
@@ -26,10 +26,13 @@ from signoff.profiles.session import (
 )
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 
+if TYPE_CHECKING:
+    from signoff.profiles.model import ApprovalResult
+
 GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
 """Returns texts by path that an approver reads along with the file it judges."""
 
-Again = Callable[[Note, str], Awaitable["Passed | TurnedDown | None"]]
+NextVersion = Callable[[Note, str], Awaitable["Submission | Rejection | None"]]
 """Gets another version of a text that the approver rejected; None if there is no other."""
 
 _DECIDE = "Approve {path}? You may edit it first."
@@ -41,22 +44,19 @@ _APPROVALS = frozenset(
     {SessionCommand.APPROVE, SessionCommand.APPROVE_COMPLETE, SessionCommand.APPROVE_REVISE}
 )
 
-# Constructed without validation, for which pydantic would compile the model at every step by hand.
-_PENDING = ApprovalResult.model_construct(decision=ApprovalDecision.PENDING)
-_APPROVED = ApprovalResult.model_construct(decision=ApprovalDecision.APPROVED)
-
 
 class _ApproverFailed(Exception):  # noqa: N818  # never leaves this module
     """The approver did not decide; it is asked again when a human has looked."""
 
 
 @light_dataclass(frozen=True)
-class Passed:
-    """The file is approved."""
+class Submission:
+    """The text of a file, and the human's approval of it if there is one."""
 
     text: str
     answer: Answer | None = None
-    """The human's decision, if a human decided."""
+    note: Note = field(default_factory=Note)
+    """Why the session waited for that approval."""
 
     @property
     def command(self) -> str:
@@ -66,10 +66,11 @@ class Passed:
 
 
 @light_dataclass(frozen=True)
-class TurnedDown:
+class Rejection:
     """A human rejected the file."""
 
-    feedback: str
+    note: Note
+    """The human's feedback, and what the session's approver decided before."""
 
 
 @light_dataclass(frozen=True)
@@ -89,53 +90,67 @@ class StageGate:
         """How this stage is approved."""
         return self.session.rules[step_id(self.phase, self.stage)]
 
-    async def judge(self, passed: Passed, again: Again) -> Passed | TurnedDown:
-        """Returns once the approver or, where it does not approve, a human has decided."""
-        count = 0
+    async def judge(
+        self, submission: Submission, next_version: NextVersion, count: int = 0
+    ) -> Submission | Rejection:
+        """Returns once the approver or, where it does not approve, a human has decided.
+
+        `count` is how often the approver has rejected the file at this stage.
+        """
+        if self.rules.approver == SKIP:
+            return submission
+        if self.rules.approver == MANUAL:
+            return await self.wait(Note())
+        return await self._approver_judges(submission, next_version, count)
+
+    async def _approver_judges(
+        self, submission: Submission, next_version: NextVersion, count: int
+    ) -> Submission | Rejection:
         while True:
-            evaluated = await self._evaluated(passed, count)
-            if isinstance(evaluated, TurnedDown):
+            evaluated = await self._evaluated(submission, count)
+            if isinstance(evaluated, Rejection):
                 return evaluated
-            passed, result = evaluated
+            submission, result = evaluated
             if result.decision is ApprovalDecision.APPROVED:
-                return passed
+                return submission
             if result.decision is ApprovalDecision.PENDING:
-                return await self.wait(_note(result))
+                return await self.wait(replace(_note(result), retry_count=count))
             count += 1
             note = replace(_note(result), last_error=_rejection(count), retry_count=count)
             if await self._rewritten(result):
                 return await self.wait(note, _REWRITTEN)
-            newer = await again(note, passed.text) if count <= self.rules.max_retries else None
+            retry = count <= self.rules.max_retries
+            newer = await next_version(note, submission.text) if retry else None
             if newer is None:
                 return await self.wait(note)
-            if isinstance(newer, TurnedDown):
+            if isinstance(newer, Rejection):
                 return newer
-            passed = newer
+            submission = newer
 
     async def _evaluated(
-        self, passed: Passed, count: int
-    ) -> tuple[Passed, ApprovalResult] | TurnedDown:
+        self, submission: Submission, count: int
+    ) -> tuple[Submission, ApprovalResult] | Rejection:
         """Returns the approver's decision, and the text it is about."""
         while True:
             try:
-                return passed, await self._evaluate(passed.text)
+                return submission, await self._evaluate(submission.text)
             except _ApproverFailed as error:
                 # The next approval is not the decision: it has the approver asked again.
                 decided = await self.wait(Note(last_error=str(error), retry_count=count))
-            if isinstance(decided, TurnedDown):
+            if isinstance(decided, Rejection):
                 return decided
-            passed = decided
+            submission = decided
 
-    async def wait(self, note: Note, question: str = _DECIDE) -> Passed | TurnedDown:
+    async def wait(self, note: Note, question: str = _DECIDE) -> Submission | Rejection:
         """Returns once a human has decided about the file, which may be edited first."""
         while True:
             answer = await self._ask_human(note, question)
             if not answer.approved:
-                return TurnedDown(answer.text)
-            passed = Passed(answer.content or "", answer)
-            problem = self._problem(passed.command, answer.extras.get("fs_ability"))
+                return Rejection(replace(note, last_error="", approval_feedback=answer.text))
+            submission = Submission(answer.content or "", answer, note)
+            problem = self._problem(submission.command, answer.extras.get("fs_ability"))
             if not problem:
-                return passed
+                return submission
             note = replace(note, last_error=problem)
 
     def _problem(self, command: str, fs_ability: str | None) -> str:
@@ -170,10 +185,6 @@ class StageGate:
     async def _evaluate(self, text: str) -> ApprovalResult:
         """Returns the approver's decision about the file; raises `_ApproverFailed`."""
         approver = self.rules.approver
-        if approver == MANUAL:
-            return _PENDING
-        if approver == SKIP:
-            return _APPROVED
         files = {self.path: text, **await self.material()}
         try:
             if approver in self.session.approvers:
@@ -193,6 +204,9 @@ class StageGate:
         reply = await self.ctx.ask(
             self.session.approvers[approver], prompt, key="approver", about=about
         )
+        # Imported here because it takes longer than a step by hand, which needs no approver.
+        from signoff.profiles.model import ApprovalResult
+
         return ApprovalResult.model_validate_json(reply.text)
 
     async def _agent(self, approver: str, files: Mapping[str, str | None]) -> ApprovalResult:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from signoff.core.effects import ProductPrompt
 from signoff.profiles.code_files import fenced
-from signoff.profiles.model import ApprovalDecision, ApprovalResult
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage
+from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
+
+if TYPE_CHECKING:
+    from signoff.profiles.model import ApprovalResult
 
 LONGEST_FILE = 50_000
 """Characters of one file that an approver gets."""
@@ -87,6 +90,7 @@ def read_approval(
 ) -> ApprovalResult:
     """Returns the decision in the reply to that prompt."""
     # Imported here because most sessions have no AI approver, and every step by hand loads this.
+    from signoff.profiles.model import ApprovalResult
     from signoff.review.decision import read_decision
     from signoff.review.own_words import Material
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.profiles.view import workflow_state
+from signoff.profiles.view import session_fields
 from signoff.store.rundir.layout import Layout, ShownRun
 
 
@@ -16,8 +16,7 @@ class ProfileLayout(Layout):
 
     def fields(self, run: ShownRun) -> Mapping[str, Any]:
         """Returns the fields of `WorkflowState`; its status is `workflow_status` here."""
-        state = workflow_state(run.state, run.description.get("source") or {}, run.requests)
-        fields = state.model_dump(mode="json")
+        fields = session_fields(run.state, run.description.get("source") or {}, run.requests)
         # Every `state.json` has its own `status` and `updated_at`.
         del fields["updated_at"]
         return {"workflow_status": fields.pop("status"), **fields}

@@ -6,16 +6,17 @@ All of them refuse unknown fields: a misspelled one would otherwise be lost with
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.phases import (
+    ApprovalDecision,
+    WorkflowPhase,
+    WorkflowStage,
+    WorkflowStatus,
+)
 from signoff.profiles.transitions import Action
-
-NO_HASH = "0" * 64
-"""The hash of the standards before there are any."""
 
 
 class ProfileModel(BaseModel):
@@ -35,7 +36,7 @@ class WriteOp(ProfileModel):
 class WritePlan(ProfileModel):
     """All files that a profile found in a response."""
 
-    writes: list[WriteOp] = Field(default_factory=list)
+    writes: list[WriteOp] = []
 
 
 class Artifact(ProfileModel):
@@ -56,22 +57,13 @@ class ProcessingResult(ProfileModel):
     status: WorkflowStatus
     write_plan: WritePlan | None = None
     """The files for the engine to write."""
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = {}
     """What belongs to the phase, such as the `verdict` of a review."""
     approved: bool = False
-    artifacts: list[Artifact] = Field(default_factory=list)
+    artifacts: list[Artifact] = []
     error_message: str | None = None
     """Why the response cannot be used."""
-    messages: list[str] = Field(default_factory=list)
-
-
-class ApprovalDecision(StrEnum):
-    """What an approver decided."""
-
-    APPROVED = "approved"
-    REJECTED = "rejected"
-    PENDING = "pending"
-    """A human decides."""
+    messages: list[str] = []
 
 
 class ApprovalResult(ProfileModel):
@@ -95,7 +87,7 @@ class ApprovalResult(ProfileModel):
 class AIProviderResult(ProfileModel):
     """What a provider produced."""
 
-    files: dict[str, str | None] = Field(default_factory=dict)
+    files: dict[str, str | None] = {}
     """Text by path; None for a file that the provider wrote itself."""
     response: str | None = None
     """The text of the response file."""
@@ -120,23 +112,23 @@ class WorkflowState(ProfileModel):
     status: WorkflowStatus
     current_iteration: int = Field(1, ge=1)
     """Increases when a review fails."""
-    context: dict[str, Any] = Field(default_factory=dict)
+    context: dict[str, Any] = {}
     """The profile's own data; no other field belongs to a profile."""
-    ai_providers: dict[str, str] = Field(default_factory=dict)
+    ai_providers: dict[str, str] = {}
     """The provider for each role."""
 
     standards_provider: str | None = None
     standards_hash: str
-    """The sha256 of the standards bundle; `NO_HASH` until it exists."""
+    """The sha256 of the standards bundle; 64 zeros until it exists."""
     plan_approved: bool = False
     plan_hash: str | None = None
     """The sha256 of the approved plan."""
-    prompt_hashes: dict[str, str] = Field(default_factory=dict)
+    prompt_hashes: dict[str, str] = {}
     """The sha256 of each approved prompt by its path, if the settings ask for them."""
     review_approved: bool = False
     review_hash: str | None = None
-    artifacts: list[Artifact] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    artifacts: list[Artifact] = []
+    metadata: dict[str, Any] = {}
 
     pending_action: Action | None = None
     pending_approval: bool = False
@@ -151,6 +143,6 @@ class WorkflowState(ProfileModel):
 
     created_at: datetime | None = None
     updated_at: datetime | None = None
-    phase_history: list[PhaseTransition] = Field(default_factory=list)
-    messages: list[str] = Field(default_factory=list, exclude=True)
+    phase_history: list[PhaseTransition] = []
+    messages: list[str] = Field([], exclude=True)
     """Progress for the user who is watching; not stored."""

@@ -1,4 +1,4 @@
-"""The phases and stages of a session, and how a session can end."""
+"""The phases and stages of a session, the decisions at its gates, and how it can end."""
 
 from __future__ import annotations
 
@@ -34,3 +34,12 @@ class WorkflowStatus(StrEnum):
     """No review passed within the allowed iterations."""
     ERROR = "error"
     CANCELLED = "cancelled"
+
+
+class ApprovalDecision(StrEnum):
+    """What an approver decided."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    PENDING = "pending"
+    """A human decides."""

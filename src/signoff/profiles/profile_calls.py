@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.error_text import describe_error
 from signoff.errors import AuthorError, InvalidParams
-from signoff.profiles.model import ProcessingResult
 from signoff.profiles.no_io import call_without_io
 from signoff.profiles.phases import WorkflowPhase
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.session_files import NOUNS
+
+if TYPE_CHECKING:
+    from signoff.profiles.model import ProcessingResult
 
 
 class ProfileError(AuthorError):
@@ -37,6 +39,9 @@ def create_prompt(
 
 def process_response(profile: WorkflowProfile, phase: WorkflowPhase, text: str) -> ProcessingResult:
     """Returns what a profile found in a response."""
+    # Imported here because it takes longer than a step by hand that has no response.
+    from signoff.profiles.model import ProcessingResult
+
     method = f"process_{NOUNS[phase]}_response"
     result = _call(profile, method, text)
     if not isinstance(result, ProcessingResult):

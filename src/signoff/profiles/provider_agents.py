@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentTimeout
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.model import AIProviderResult, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
+from signoff.runtime.from_thread import on_thread
 from signoff.runtime.ports import Call, Capabilities
 
 _FILES, _BY_HAND = "files", "by_hand"
@@ -29,6 +31,9 @@ class ProviderAgent:
         result = await asyncio.to_thread(self.provider.generate, request.prompt, context)
         if result is None:
             return Reply("", value={_BY_HAND: True})
+        # Imported here because it takes longer than a step by hand, which reads files of replies.
+        from signoff.profiles.model import AIProviderResult
+
         if not isinstance(result, AIProviderResult):
             raise TypeError(
                 f"AI provider {self.key!r} must return an AIProviderResult, not {result!r:.80}"
@@ -47,13 +52,21 @@ class ApproverAgent:
     async def ask(self, request: AgentRequest, _call: Call) -> Reply:
         """Asks the approver, in a thread because it may block."""
         about = request.about
-        result = await asyncio.to_thread(
+        evaluate = partial(
             self.approver.evaluate,
             phase=WorkflowPhase(about["phase"]),
             stage=WorkflowStage(about["stage"]),
             files=about["files"],
             context=about["context"],
         )
+        seconds = self.approver.timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                result = await on_thread(evaluate)
+        except TimeoutError:
+            raise AgentTimeout(f"it did not decide within {seconds:g} seconds") from None
+        from signoff.profiles.model import ApprovalResult
+
         if not isinstance(result, ApprovalResult):
             raise TypeError(
                 f"approval provider {self.key!r} must return an ApprovalResult, not {result!r:.80}"

@@ -52,6 +52,8 @@ class ApprovalProvider(ABC):
 
     description: ClassVar[str] = ""
     """One line for listings."""
+    timeout_seconds: ClassVar[float] = 600.0
+    """How long a decision may take; then the session waits for a human."""
 
     @abstractmethod
     def evaluate(

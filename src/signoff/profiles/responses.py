@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
@@ -13,16 +14,21 @@ from signoff.errors import InvalidParams
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
-from signoff.profiles.gate import Passed
-from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
+from signoff.profiles.gate import Submission
 from signoff.profiles.phases import WorkflowPhase, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
-from signoff.profiles.review_meta import check_review_meta
+from signoff.profiles.review_meta import ReviewVerdict, check_review_meta
 from signoff.profiles.session import Session, SessionState
 from signoff.profiles.transitions import SessionCommand
 
-PASS, FAIL = "PASS", "FAIL"
-"""The verdicts of a review."""
+if TYPE_CHECKING:
+    from signoff.profiles.model import ProcessingResult
+
+_OVERRULING: Mapping[str, ReviewVerdict] = {
+    SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
+    SessionCommand.APPROVE_REVISE: ReviewVerdict.FAIL,
+}
+"""What a human decides about a review, whatever its verdict is."""
 
 _FAILED = frozenset({WorkflowStatus.FAILED, WorkflowStatus.ERROR})
 
@@ -32,13 +38,13 @@ class UnusableResponse(Exception):  # noqa: N818  # not an error of the program:
 
 
 @light_dataclass(frozen=True)
-class ResponseUse:
-    """Uses one approved response."""
+class ApprovedResponse:
+    """An approved response, and what is done with it."""
 
     session: Session
     phase: WorkflowPhase
     ctx: StepContext
-    passed: Passed
+    submission: Submission
     files: dict[str, str | None]
     """Files that came with the response, apart from its text."""
     edited: bool = False
@@ -46,66 +52,60 @@ class ResponseUse:
 
     async def apply(self) -> Result:
         """Returns where the session goes and what it remembers; raises `UnusableResponse`."""
-        if not self.passed.text.strip() and not self.files:
+        if not self.submission.text.strip() and not self.files:
             raise UnusableResponse("the response is empty")
         match self.phase:
             case WorkflowPhase.PLAN:
                 return await self._plan()
             case WorkflowPhase.REVIEW:
-                return self._review(self.passed.command)
+                return self._review(self.submission.command)
             case _:
                 return await self._code()
 
     async def _plan(self) -> Result:
         self._process()
-        text = self.passed.text
+        text = self.submission.text
         await self.ctx.write(session_files.PLAN, text)
         update = {"plan": text, "plan_hash": text_digest(text), "plan_approved": True}
         return Outcome.OK, update
 
     def _review(self, command: str) -> Result:
-        text = self.passed.text
+        text = self.submission.text
         update: dict[str, Any] = {"review": text, "review_hash": text_digest(text)}
-        verdict, problem = "", ""
         try:
-            verdict = self._verdict()
-        except UnusableResponse as error:
-            problem = str(error)
-        if command == SessionCommand.APPROVE:
-            if problem:
-                raise UnusableResponse(problem)
-            decided = verdict
-        else:
-            decided = PASS if command == SessionCommand.APPROVE_COMPLETE else FAIL
-            if decided != verdict:
-                override = self._override(verdict, decided)
-                update["overrides"] = [*self._earlier("overrides"), override]
-            answer = self.passed.answer
-            update["feedback"] = answer.text if answer is not None and decided == FAIL else ""
-        passed = decided == PASS
+            verdict: ReviewVerdict | None = self._verdict()
+        except UnusableResponse:
+            if command == SessionCommand.APPROVE:
+                raise
+            verdict = None
+        decided = _OVERRULING.get(command, verdict)
+        answer = self.submission.answer
+        reason = answer.text if answer is not None else ""
+        if decided is not verdict:
+            override = {
+                "iteration": self.ctx.iteration,
+                "verdict": verdict,
+                "decided": decided,
+                "by": answer.by if answer is not None else "",
+                "reason": reason,
+            }
+            update["overrides"] = [*self._earlier("overrides"), override]
+        if command in _OVERRULING:
+            update["feedback"] = reason if decided is ReviewVerdict.FAIL else ""
+        passed = decided is ReviewVerdict.PASS
         # An override does not change what the review says.
-        update |= {"verdict": verdict, "review_approved": passed}
+        update |= {"verdict": verdict or "", "review_approved": passed}
         return (Outcome.OK if passed else Outcome.FAIL), update
 
-    def _override(self, verdict: str, decided: str) -> dict[str, Any]:
-        """Returns the record of a human who overruled a verdict."""
-        answer = self.passed.answer
-        return {
-            "iteration": self.ctx.iteration,
-            "verdict": verdict or None,
-            "decided": decided,
-            "by": answer.by if answer is not None else "",
-            "reason": answer.text if answer is not None else "",
-        }
-
-    def _verdict(self) -> str:
+    def _verdict(self) -> ReviewVerdict:
         result, state = self._process(), SessionState(self.ctx)
         own = result.metadata.get("verdict")
         if own is not None:
-            verdict = str(getattr(own, "value", own)).strip().upper()
-            if verdict not in (PASS, FAIL):
-                raise UnusableResponse(f"the verdict is {own!r}; it must be {PASS} or {FAIL}")
-            return verdict
+            try:
+                return ReviewVerdict(str(getattr(own, "value", own)).strip().upper())
+            except ValueError:
+                valid = " or ".join(ReviewVerdict)
+                raise UnusableResponse(f"the verdict is {own!r}; it must be {valid}") from None
         # Imported here because of the four phases only a review needs it.
         from signoff.review.own_words import Material
 
@@ -113,11 +113,14 @@ class ResponseUse:
             meta = check_review_meta(self._content, Material(*state.code.values()))
         except ValueError as error:
             raise UnusableResponse(str(error)) from error
-        return str(meta.verdict)
+        return meta.verdict
 
     async def _code(self) -> Result:
         """Writes the code of this iteration; files that a revision leaves out are kept."""
         state, iteration = SessionState(self.ctx), self.ctx.iteration
+        # Imported here, as below, because it takes longer than the rest of a step by hand.
+        from signoff.profiles.model import Artifact
+
         code, notes = await self._files(state.code)
         folder = session_files.code_folder(iteration)
         texts = {f"{folder}/{path}": text for path, text in sorted(code.items())}
@@ -150,6 +153,8 @@ class ResponseUse:
 
     async def _files(self, code: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Returns the code with the files of the response, and the reviser's notes by path."""
+        from signoff.profiles.model import WriteOp
+
         result = self._process()
         found = list(result.write_plan.writes if result.write_plan is not None else ())
         if self.files and not (self.edited and found):
@@ -184,6 +189,8 @@ class ResponseUse:
             result = process_response(self.session.profile, self.phase, self._content)
         except (ProfileError, InvalidParams) as error:
             raise UnusableResponse(str(error)) from error
+        for message in result.messages:
+            self.ctx.progress(message)
         if result.status in _FAILED or result.error_message:
             what = result.error_message or f"the profile reports {result.status.value}"
             raise UnusableResponse(what)
@@ -192,7 +199,7 @@ class ResponseUse:
     @property
     def _content(self) -> str:
         """The text without the mark that some editors put at the beginning of a file."""
-        return self.passed.text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
+        return self.submission.text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}")
 
     def _earlier(self, key: str) -> list[Any]:
         return list(self.ctx.step_state.get(key, ()))

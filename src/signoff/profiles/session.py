@@ -36,9 +36,13 @@ class StageRules:
 
     approver: str = MANUAL
     max_retries: int = 0
+    """How often a rejected response is requested again."""
     allow_rewrite: bool = False
+    """Whether the content that an approver suggests replaces a rejected prompt."""
+    criteria_file: str | None = None
+    """A file with what the approver has to check, relative to the project's root."""
     criteria: str = ""
-    """What the approver has to check besides its own question."""
+    """The text of that file, which is read when a session is compiled."""
 
 
 @light_dataclass(frozen=True)

@@ -13,7 +13,7 @@ from signoff.errors import Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.session import MANUAL, ROLES, step_id
+from signoff.profiles.session import MANUAL, ROLES, StageRules, step_id
 from signoff.profiles.transitions import TransitionTable
 
 SECTION = "profiles"
@@ -28,25 +28,12 @@ STAGES = tuple(
 
 
 @light_dataclass(frozen=True)
-class StageSettings:
-    """How one stage is approved."""
-
-    approver: str = MANUAL
-    max_retries: int = 0
-    """How often a rejected response is requested again."""
-    allow_rewrite: bool = False
-    """Whether the content that an approver suggests replaces a rejected prompt."""
-    criteria_file: str | None = None
-    """A file with what the approver has to check, relative to the project's root."""
-
-
-@light_dataclass(frozen=True)
 class ProfileSettings:
     """What sessions of profiles use unless the command line says otherwise."""
 
     providers: Mapping[str, str] = field(default_factory=dict)
     """The provider of each role; `default` responds where a role has none."""
-    default_stage: StageSettings = field(default_factory=StageSettings)
+    default_stage: StageRules = field(default_factory=StageRules)
     """What a stage leaves out."""
     stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What stages say themselves, by `<phase>.<stage>`."""
@@ -68,7 +55,7 @@ class ProfileSettings:
         defaults = {name.removeprefix("default_"): value for name, value in approval.items()}
         return cls(
             **{**values, "providers": _present(values.get("providers", {}))},
-            default_stage=StageSettings(**defaults),
+            default_stage=StageRules(**defaults),
             stages={name: _present(stage_from_name(own)) for name, own in stages.items()},
         )
 
@@ -77,7 +64,7 @@ class ProfileSettings:
         default = self.providers.get("default", MANUAL)
         return agent_name(self.providers.get(role, default))
 
-    def stage(self, name: str) -> StageSettings:
+    def stage(self, name: str) -> StageRules:
         """Returns how a stage such as `plan.prompt` is approved."""
         own = replace(self.default_stage, **self.stages.get(name, {}))
         return replace(own, approver=agent_name(own.approver))

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, create_model
 
 from signoff.documents.sections import Section
-from signoff.profiles.settings import STAGES, ProfileSettings, StageSettings, stage_from_name
+from signoff.profiles.session import StageRules
+from signoff.profiles.settings import STAGES, ProfileSettings, stage_from_name
 
 _PROVIDER = "the name of an agent or a registered provider"
 _APPROVER = "manual, skip, or the name of an agent or a registered approver"
@@ -57,9 +58,9 @@ StagesSection: Any = create_model(
 class GatesSection(Section):
     """The approvers of the stages, and the defaults for those that name none."""
 
-    default_approver: str = Field(StageSettings.approver, min_length=1, description=_APPROVER)
-    default_max_retries: int = Field(StageSettings.max_retries, ge=0, description=_RETRIES)
-    default_allow_rewrite: bool = Field(StageSettings.allow_rewrite, description=_YES_NO)
+    default_approver: str = Field(StageRules.approver, min_length=1, description=_APPROVER)
+    default_max_retries: int = Field(StageRules.max_retries, ge=0, description=_RETRIES)
+    default_allow_rewrite: bool = Field(StageRules.allow_rewrite, description=_YES_NO)
     stages: StagesSection = Field(default_factory=StagesSection, description="approvers by stage")
 
 

@@ -7,7 +7,7 @@ rejection by a human and a response that cannot be used lead back to the same st
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -19,13 +19,13 @@ from signoff.core.step import Result
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.code_files import format_code_files
-from signoff.profiles.gate import HAND_IN, Passed, StageGate, TurnedDown
+from signoff.profiles.gate import HAND_IN, Rejection, StageGate, Submission
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.profile_calls import create_prompt
 from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.provider_agents import by_hand, files_in
 from signoff.profiles.providers import FsAbility
-from signoff.profiles.responses import ResponseUse, UnusableResponse, provided_text
+from signoff.profiles.responses import ApprovedResponse, UnusableResponse, provided_text
 from signoff.profiles.session import MANUAL, ROLES, Note, Session, SessionState
 
 _OPTIONS = ("fs_ability", "hash_prompts")
@@ -68,20 +68,20 @@ class PromptStage:
         if self.phase is WorkflowPhase.PLAN:
             await self.ctx.write(session_files.STANDARDS, state.standards)
         text = await self._create(state.feedback)
-        passed = await self._gate.judge(Passed(text), self._again)
-        while isinstance(passed, TurnedDown):
+        decided = await self._gate.judge(Submission(text), self._again)
+        while isinstance(decided, Rejection):
             # A prompt has no provider to ask again: its user edits the file.
-            passed = await self._gate.wait(Note(approval_feedback=passed.feedback))
+            decided = await self._gate.wait(decided.note)
         entered = {"phase": self.phase.value, "status": WorkflowStatus.IN_PROGRESS.value}
         entered["timestamp"] = self.ctx.now().isoformat()
         update = {
-            **chosen_options(passed.answer),
+            **chosen_options(decided.answer),
             "note": None,
             "feedback": "",
-            "prompt": passed.text,
+            "prompt": decided.text,
             "phase_history": [*self.ctx.step_state.get("phase_history", ()), entered],
         }
-        return Outcome.OK, {**update, **self._hashes(passed.text, update)}
+        return Outcome.OK, {**update, **self._hashes(decided.text, update)}
 
     async def _create(self, feedback: str) -> str:
         state = SessionState(self.ctx)
@@ -93,11 +93,11 @@ class PromptStage:
         await self.ctx.write(self._path, ProductPrompt(text))
         return (await self.ctx.read(self._path)).text
 
-    async def _again(self, note: Note, _text: str) -> Passed | None:
+    async def _again(self, note: Note, _text: str) -> Submission | None:
         """Creates a rejected prompt again, if the profile can."""
         if not self.session.profile.can_regenerate_prompts:
             return None
-        return Passed(await self._create(note.approval_feedback))
+        return Submission(await self._create(note.approval_feedback))
 
     def _hashes(self, text: str, update: dict[str, Any]) -> dict[str, Any]:
         state = self.ctx.step_state
@@ -132,19 +132,18 @@ class ResponseStage:
         """Returns where the session goes once there is a decision about the response."""
         self.files, self.text = self._state.provided_files, self._state.response
         decided = await self._decide()
-        if isinstance(decided, TurnedDown):
-            ask_again = self._provider is not None
-            return self._back(Note(approval_feedback=decided.feedback, ask_again=ask_again))
+        if isinstance(decided, Rejection):
+            return self._back(replace(decided.note, ask_again=self._provider is not None))
         edited = decided.text != self.text
+        response = ApprovedResponse(self.session, self.phase, self.ctx, decided, self.files, edited)
         try:
-            used = ResponseUse(self.session, self.phase, self.ctx, decided, self.files, edited)
-            outcome, update = await used.apply()
+            outcome, update = await response.apply()
         except UnusableResponse as error:
-            return self._back(Note(last_error=str(error)))
+            return self._back(replace(decided.note, last_error=str(error)))
         left: dict[str, Any] = {"note": None, "response": "", "provided_files": {}}
         return outcome, {**chosen_options(decided.answer), **update, **left}
 
-    async def _decide(self) -> Passed | TurnedDown:
+    async def _decide(self) -> Submission | Rejection:
         state, note = self._state, self._state.note
         if self._provider is None:
             return await self._hand_in(note)
@@ -152,30 +151,33 @@ class ResponseStage:
             text = await self._ask(state.prompt)
             if text is None:
                 return await self._hand_in(None)
-            return await self._gate.judge(Passed(text), self._again)
+            return await self._gate.judge(Submission(text), self._again)
         if note.ask_again:
-            rejected = Note(approval_feedback=note.approval_feedback)
+            rejected = replace(note, ask_again=False)
             prompt = retry_prompt(state.prompt, state.response, note.approval_feedback)
             if await self._ask(prompt) is None:
                 return await self._hand_in(rejected)
             return await self._gate.wait(rejected)
         return await self._gate.wait(note)
 
-    async def _hand_in(self, note: Note | None) -> Passed | TurnedDown:
+    async def _hand_in(self, note: Note | None) -> Submission | Rejection:
         """Waits for a human's response, which a human's approval does not judge once more."""
         question = {"question": HAND_IN} if note is None else {}
-        handed = await self._gate.wait(note or Note(), **question)
-        if isinstance(handed, TurnedDown) or self._gate.rules.approver == MANUAL:
-            return handed
-        return await self._gate.judge(handed, self._hand_in_again)
+        note = note or Note()
+        decided = await self._gate.wait(note, **question)
+        rules = self._gate.rules
+        judged = rules.approver == MANUAL or note.retry_count > rules.max_retries
+        if isinstance(decided, Rejection) or judged:
+            return decided
+        return await self._gate.judge(decided, self._hand_in_again, note.retry_count)
 
-    async def _hand_in_again(self, note: Note, _text: str) -> Passed | TurnedDown:
+    async def _hand_in_again(self, note: Note, _text: str) -> Submission | Rejection:
         return await self._gate.wait(note)
 
-    async def _again(self, note: Note, text: str) -> Passed | None:
+    async def _again(self, note: Note, text: str) -> Submission | None:
         prompt = retry_prompt(self._state.prompt, text, note.approval_feedback)
         newer = await self._ask(prompt)
-        return Passed(newer) if newer is not None else None
+        return Submission(newer) if newer is not None else None
 
     async def _ask(self, prompt: str) -> str | None:
         """Asks the provider and writes its response; None if it leaves that to a human."""

@@ -10,14 +10,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from signoff.errors import InvalidParams, Problem
 from signoff.profiles.code_files import find_code_files
-from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
 from signoff.profiles.phases import WorkflowStatus
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.templates import render_template
+
+if TYPE_CHECKING:
+    from signoff.profiles.model import ProcessingResult
 
 FORMS = Path(__file__).with_name("forms")
 """What prompts say about the form of an answer; it has to match what is read from answers."""
@@ -69,7 +71,7 @@ class TemplateProfile(WorkflowProfile):
         """Accepts any plan that is not empty: whether it is good is for the gate to decide."""
         if not content.strip():
             return _unusable("the plan is empty")
-        return ProcessingResult(status=WorkflowStatus.SUCCESS)
+        return _usable()
 
     def process_generation_response(self, content: str) -> ProcessingResult:
         """Returns the files of a response."""
@@ -77,14 +79,13 @@ class TemplateProfile(WorkflowProfile):
             files = find_code_files(content)
         except ValueError as error:
             return _unusable(str(error))
-        writes = [WriteOp(path=path, content=text) for path, text in files.items()]
-        return ProcessingResult(status=WorkflowStatus.SUCCESS, write_plan=WritePlan(writes=writes))
+        return _usable(files)
 
     def process_review_response(self, content: str) -> ProcessingResult:
         """Leaves the verdict to the engine, which reads `@@@REVIEW_META`."""
         if not content.strip():
             return _unusable("the review is empty")
-        return ProcessingResult(status=WorkflowStatus.SUCCESS)
+        return _usable()
 
     def process_revision_response(self, content: str) -> ProcessingResult:
         """Returns the files of a response, `revision-issues.md` among them."""
@@ -102,5 +103,22 @@ class TemplateProfile(WorkflowProfile):
         return render_template(f"{phase}-prompt.md", variables, self.templates)
 
 
+# The models are imported where a response is read: prompts need none of them, and they take longer
+# to import than a prompt takes to create. They are constructed without validation, for which
+# pydantic would compile them at every step by hand.
+
+
+def _usable(files: Mapping[str, str] | None = None) -> ProcessingResult:
+    from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
+
+    plan = None
+    if files is not None:
+        writes = [WriteOp.model_construct(path=p, content=text) for p, text in files.items()]
+        plan = WritePlan.model_construct(writes=writes)
+    return ProcessingResult.model_construct(status=WorkflowStatus.SUCCESS, write_plan=plan)
+
+
 def _unusable(problem: str) -> ProcessingResult:
+    from signoff.profiles.model import ProcessingResult
+
     return ProcessingResult(status=WorkflowStatus.ERROR, error_message=problem)

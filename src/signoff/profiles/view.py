@@ -1,4 +1,8 @@
-"""A session as its user sees it: the fields of `WorkflowState`, computed from the run."""
+"""A session as its user sees it: the fields of `WorkflowState`, computed from the run.
+
+They are plain JSON values. Every step by hand shows them, and loading the model would take longer
+than the step itself.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,9 @@ from typing import Any
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
-from signoff.profiles.model import NO_HASH, PhaseTransition, WorkflowState
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.session import STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM, Note, position_of
-from signoff.profiles.transitions import Action, SessionCommand, TransitionTable
+from signoff.profiles.transitions import SessionCommand, TransitionTable
 
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     Status.COMPLETED: (WorkflowPhase.COMPLETE, WorkflowStatus.SUCCESS),
@@ -24,44 +27,48 @@ _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
 }
 """The phase of a session that has ended; at the iteration limit it stays where it was."""
 
-_COPIED = ("plan_hash", "review_hash", "prompt_hashes", "artifacts")
-_FLAGS = ("plan_approved", "review_approved")
+NO_HASH = "0" * 64
+"""The hash of the standards before there are any."""
 
 
-def workflow_state(
+def session_fields(
     run: RunState, source: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]
-) -> WorkflowState:
-    """Returns the state of a session; `requests` are the forms of its open requests."""
+) -> dict[str, Any]:
+    """Returns the fields of `WorkflowState`; `requests` are the forms of the open requests."""
     phase, stage, status = position(run.status, run.step)
     note = _note(run, requests)
     state, params = run.state, dict(run.params)
     bundle = params.pop(STANDARDS_PARAM, None)
     standards = params.pop(STANDARDS_PROVIDER_PARAM, None) or source.get("standards_provider")
     failed = status is WorkflowStatus.ERROR
-    return WorkflowState(
-        session_id=run.seed,
-        profile=str(source.get("profile", run.workflow)),
-        phase=phase,
-        stage=stage,
-        status=status,
-        current_iteration=run.iteration,
-        context=params,
-        ai_providers=dict(source.get("providers", {})),
-        standards_provider=standards,
-        standards_hash=text_digest(bundle) if isinstance(bundle, str) else NO_HASH,
-        **{name: state[name] for name in _COPIED if state.get(name) is not None},
-        **{name: bool(state.get(name)) for name in _FLAGS},
-        metadata=_metadata(state, source),
-        pending_action=_pending_action(phase, stage) if requests else None,
-        pending_approval=bool(requests),
-        last_error=run.reason if failed else note.last_error or None,
-        approval_feedback=note.approval_feedback or None,
-        suggested_content=note.suggested_content,
-        retry_count=note.retry_count,
-        created_at=_time(run.started_at),
-        updated_at=_time(run.updated_at),
-        phase_history=_history(run, phase, stage, status),
-    )
+    return {
+        "session_id": run.seed,
+        "profile": str(source.get("profile", run.workflow)),
+        "phase": phase.value,
+        "stage": stage.value if stage is not None else None,
+        "status": status.value,
+        "current_iteration": run.iteration,
+        "context": params,
+        "ai_providers": dict(source.get("providers", {})),
+        "standards_provider": standards,
+        "standards_hash": text_digest(bundle) if isinstance(bundle, str) else NO_HASH,
+        "plan_approved": bool(state.get("plan_approved")),
+        "plan_hash": state.get("plan_hash"),
+        "prompt_hashes": dict(state.get("prompt_hashes") or {}),
+        "review_approved": bool(state.get("review_approved")),
+        "review_hash": state.get("review_hash"),
+        "artifacts": list(state.get("artifacts") or ()),
+        "metadata": _metadata(state, source),
+        "pending_action": _pending_action(phase, stage) if requests else None,
+        "pending_approval": bool(requests),
+        "last_error": run.reason if failed else note.last_error or None,
+        "approval_feedback": note.approval_feedback or None,
+        "suggested_content": note.suggested_content,
+        "retry_count": note.retry_count,
+        "created_at": _time(run.started_at),
+        "updated_at": _time(run.updated_at),
+        "phase_history": _history(run, phase, stage, status),
+    }
 
 
 def position(
@@ -87,10 +94,10 @@ def _note(run: RunState, requests: Sequence[Mapping[str, Any]]) -> Note:
     return Note.from_json(stored) if stored else Note()
 
 
-def _pending_action(phase: WorkflowPhase, stage: WorkflowStage | None) -> Action | None:
+def _pending_action(phase: WorkflowPhase, stage: WorkflowStage | None) -> str | None:
     """Returns what an approval leads to."""
     row = TransitionTable.get(phase, stage, SessionCommand.APPROVE)
-    return row.action if row is not None else None
+    return row.action.value if row is not None else None
 
 
 def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,14 +107,22 @@ def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, 
 
 def _history(
     run: RunState, phase: WorkflowPhase, stage: WorkflowStage | None, status: WorkflowStatus
-) -> list[PhaseTransition]:
-    entries = [PhaseTransition(**entry) for entry in run.state.get("phase_history", ())]
+) -> list[dict[str, Any]]:
+    entries = [
+        {**entry, "timestamp": _json_time(datetime.fromisoformat(entry["timestamp"]))}
+        for entry in run.state.get("phase_history", ())
+    ]
     # A phase is stored when its prompt is approved; before that, and at the end, the run tells.
     if status is not WorkflowStatus.IN_PROGRESS or stage is WorkflowStage.PROMPT:
-        changed = datetime.fromtimestamp(run.updated_at, UTC)
-        entries.append(PhaseTransition(phase=phase, status=status, timestamp=changed))
+        changed = _json_time(datetime.fromtimestamp(run.updated_at, UTC))
+        entries.append({"phase": phase.value, "status": status.value, "timestamp": changed})
     return entries
 
 
-def _time(seconds: float) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if seconds else None
+def _time(seconds: float) -> str | None:
+    return _json_time(datetime.fromtimestamp(seconds, UTC)) if seconds else None
+
+
+def _json_time(time: datetime) -> str:
+    """Returns a time as pydantic writes it."""
+    return time.isoformat().replace("+00:00", "Z")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from signoff.agents.lenient_json import NotJson, find_objects, load
+from signoff.documents.lenient_json import NotJson, find_objects, load
 from signoff.review.fields import Unreadable
 from signoff.review.own_words import Claim, Material
 

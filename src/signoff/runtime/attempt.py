@@ -17,7 +17,8 @@ from signoff.core.context import StepContext
 from signoff.core.delta import Delta, apply, diff
 from signoff.core.effects import EffectId
 from signoff.core.outcome import Outcome
-from signoff.core.requests import Choice, Option
+from signoff.core.questions import Option
+from signoff.core.requests import Choice
 from signoff.core.run_state import Stage
 from signoff.core.step import StepDef
 from signoff.core.stop_reason import (

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Status
+from signoff.core.questions import format_answer
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
 from signoff.errors import AgentStopped
@@ -254,7 +255,7 @@ def describe_answer(answer: Mapping[str, Any]) -> str:
         case "" | None:
             decision = "answered"
         case _:
-            first_line = str(value).strip().partition("\n")[0]
+            first_line = format_answer(value).strip().partition("\n")[0]
             decision = f"answered {_cut(first_line, SHOWN_VALUE)!r}"
     author = f" by {by}" if by else ""
     return f"{decision}{author}{why and f': {_cut(why, SHOWN_WHY)}'}"

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from signoff.runtime.dispatch import Dispatch as Dispatch
     from signoff.skills.discovery import discover_workflows as discover_workflows
     from signoff.skills.module_main import main as main
+    from signoff.skills.qr.gate import QRGate as QRGate
+    from signoff.skills.questions import QUESTION_RELAY_HANDLER as QUESTION_RELAY_HANDLER
+    from signoff.skills.questions import SUB_AGENT_QUESTION_FORMAT as SUB_AGENT_QUESTION_FORMAT
+    from signoff.skills.questions import UserQuestion as UserQuestion
+    from signoff.skills.questions import parse_questions as parse_questions
+    from signoff.skills.resources import FileResourceProvider as FileResourceProvider
+    from signoff.skills.resources import ResourceProvider as ResourceProvider
     from signoff.skills.state import STATE_DIR as STATE_DIR
     from signoff.skills.state import state_directory as state_directory
     from signoff.skills.step_text import format_step as format_step
@@ -49,7 +56,15 @@ _HOMES = {
     "signoff.skills.discovery": ("discover_workflows",),
     "signoff.skills.module_main": ("main",),
     "signoff.skills.step_text": ("format_step",),
+    "signoff.skills.qr.gate": ("QRGate",),
+    "signoff.skills.resources": ("FileResourceProvider", "ResourceProvider"),
     "signoff.skills.state": ("STATE_DIR", "state_directory"),
+    "signoff.skills.questions": (
+        "QUESTION_RELAY_HANDLER",
+        "SUB_AGENT_QUESTION_FORMAT",
+        "UserQuestion",
+        "parse_questions",
+    ),
     "signoff.skills.types": (
         "Branch",
         "Confidence",

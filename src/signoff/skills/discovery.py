@@ -230,7 +230,9 @@ def _named(sources: Iterable[SkillSource]) -> Iterator[SkillSource]:
 
 def _refuse_unknown(name: str, sources: Sequence[SkillSource]) -> NoReturn:
     """Raises an error that lists the known skills, and modules that could not be read."""
-    known = sorted(each.name for each in sources if each.problem is None)
+    # The project's own come first: they are not in the documentation.
+    usable = sorted((each.in_library, each.name) for each in sources if each.problem is None)
+    known = [own for _, own in usable]
     problems = [each.problem for each in sources if each.problem is not None]
     unknown = UnknownName("skill", name, known)
     if not problems:

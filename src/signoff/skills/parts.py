@@ -45,12 +45,14 @@ At the end of each round, report `confidence`:
 - `{Confidence.CERTAIN}`: in addition, a second, independent way led to the same answer, and no
   question is open.
 Below `{Confidence.HIGH}`, do another round on what is missing; there are at most {MAX_ROUNDS}.
-Keep your notes and add to them. Once you have reported `{Confidence.HIGH}` or
-`{Confidence.CERTAIN}`, the step is over: continue with the next one."""
+The result of a round replaces that of the one before, so repeat in it what still holds. Once you
+have reported `{Confidence.HIGH}` or `{Confidence.CERTAIN}`, the step is over: continue with the
+next one."""
 
 FIX_FINDINGS = """\
-A reviewer found something wrong. The findings are in `qr-{phase}.json` in the state directory:
-the items with the status FAIL, and in each what has to be true for it to pass.
+A reviewer found something wrong. The findings are the items with the status FAIL in
+`qr-{phase}.json` in the state directory, and the reviewer's answer. Each says what has to be true
+for it to pass.
 
 Do:
 1. Read all failed items before you change anything. Look for a common cause.

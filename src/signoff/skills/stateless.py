@@ -38,6 +38,8 @@ class EvaluatedStep:
     """The only way to continue; None if there is none, or several."""
     choices: Mapping[str, NextCommand | None] = field(default_factory=dict)
     """The ways to continue by the verdict of a sub-agent, or by what a human decides."""
+    state_dir: str = ""
+    """The directory that the steps share with sub-agents, if there is one."""
     limit: int | None = None
     """The number of iterations, if the step would be repeated and may not be any more."""
 
@@ -95,9 +97,15 @@ def evaluate_step(workflow: Workflow, number: int, params: Mapping[str, Any]) ->
         given |= workflow.prepare(values)
     state = {} if iteration is None else {ITERATION: iteration}
     output = _run(workflow, step, given, state)
-    evaluated = _with_choices(
-        EvaluatedStep(workflow, number, step, output, output.next_command), given
+    evaluated = EvaluatedStep(
+        workflow,
+        number,
+        step,
+        output,
+        output.next_command,
+        state_dir=str(given.get(STATE_DIR) or ""),
     )
+    evaluated = _with_choices(evaluated, given)
     return evaluated if iteration is None else _counted(evaluated, iteration)
 
 

@@ -67,12 +67,12 @@ async def test_a_request_to_a_human_is_not_work(project: Project) -> None:
     after = await submit(project, "one", None, AnswerInput("the draft"))
     (asked,) = after.people
 
-    tried = await submit(project, "one", asked.id, AnswerInput("lovely"))
+    tried = await submit(project, "one", asked["number"], AnswerInput("lovely"))
 
-    assert asked.kind == "response"
+    assert asked["kind"] == "response"
     assert tried.verdict is not None
     assert not tried.verdict.accepted
-    assert project.store.item(asked.id).state == "open"
+    assert project.store.item(asked["number"]).state == "open"
 
 
 @pytest.mark.usefixtures("before")

@@ -121,6 +121,25 @@ async def test_a_request_for_a_response_names_the_file_that_holds_its_prompt(
     assert path.read_text().startswith("Write.\n" * 100)
 
 
+async def test_an_approval_names_its_file_by_the_full_path(project: Project) -> None:
+    """The recorded path starts in the run's folder, where no user is."""
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        await ctx.write("plan.md", "a plan")
+        await ctx.wait(Approval("Good?", path="plan.md"))
+        return Outcome.OK, {}
+
+    async with project.engine() as engine:
+        await engine.start(
+            Workflow("w", StepDef("a", handler=work, next={Outcome.OK: None})), name="one"
+        )
+
+    request = request_to_json(project, project.store.item(1))
+
+    assert request["path"] == "plan.md"
+    assert request["file"] == str(project.folder("one") / "plan.md")
+
+
 async def test_after_its_deadline_a_request_only_shows_how_to_resume(
     project: Project, clock: FrozenClock
 ) -> None:

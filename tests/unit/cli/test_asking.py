@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from signoff import Approval, Outcome, Question, StepContext, StepDef, Workflow
+from signoff import (
+    Approval,
+    Option,
+    Outcome,
+    Question,
+    Questions,
+    StepContext,
+    StepDef,
+    UserQuestion,
+    Workflow,
+)
 from signoff.agents.manual import ManualAgent
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.home import init_home
@@ -198,3 +208,52 @@ async def test_a_file_is_named_and_shown_as_it_is_now(
     assert f"  file: {file.relative_to(tmp_path)} (you can edit it before you approve)" in lines
     assert shown in lines
     assert any("'x'" in line and "y, n, v or l" in line for line in lines)
+
+
+async def two_questions(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    storage = UserQuestion(
+        "Storage", "Where?", (Option("SQLite", description="a file"), Option("x"))
+    )
+    other = Option("other", requires_input=True)
+    extras = UserQuestion("Extras", "What else?", (Option("logs"), other), multi_select=True)
+    answer = await ctx.wait(Questions("Please decide.", [storage, extras]))
+    return Outcome.OK, {"value": answer.value, "text": answer.text}
+
+
+@pytest.mark.parametrize(
+    ("typed", "answered", "state"),
+    [
+        ("7\nsqlite\n1,2\nmore of it\n", 1, {"Storage": "SQLite", "Extras": ["logs", "other"]}),
+        ("1\nl\n", 0, None),
+        ("later\n", 0, None),
+    ],
+)
+async def test_several_questions_are_asked_in_one_go(
+    typed: str,
+    answered: int,
+    state: object,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A slip is corrected at its question; leaving in the middle records nothing."""
+    workflow = Workflow("asks", StepDef("only", handler=two_questions, next={Outcome.OK: None}))
+    home = init_home(tmp_path, {}).home
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as project:
+        async with project.engine() as engine:
+            await engine.start(workflow, name="one")
+            asked = ask_all(project, project.store.items("one"))
+            result = await engine.resume("one", workflow)
+
+    assert asked == PromptResult(answered=answered)
+    assert result.state == ({"value": state, "text": "more of it"} if state else {})
+    printed = capsys.readouterr().err
+    for words in (
+        "Please decide.",
+        "Storage: Where?",
+        "1  SQLite: a file",
+        "choose 1-2, or [l]ater",
+    ):
+        assert words in printed
+    assert ("'7' is not an option; choose one of: SQLite, x" in printed) is typed.startswith("7")

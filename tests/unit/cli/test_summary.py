@@ -113,6 +113,8 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
         "number": 7,
         "kind": "choice",
         "prompt": "Which\none?",
+        "options": [{"label": "a", "description": "the first"}, {"label": "b"}],
+        "questions": [],
         "shown": {"content": "text"},
         "prompt_file": None,
         "deadline": None,
@@ -125,8 +127,10 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
 
     printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert printed[0] == "● waiting for a human  one"
-    assert printed[-4:] == [
+    assert printed[-6:] == [
         "#7 choice: Which one?",
+        "- a: the first",
+        "- b",
         "details: signoff inbox 7",
         "signoff answer 7 a --resume",
         "signoff answer 7 b --resume",

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from signoff.core.questions import Option
 from signoff.core.requests import (
     Answer,
     AnswerForm,
     Approval,
     Choice,
-    Option,
     Question,
     Request,
     RequestKind,
@@ -267,6 +267,7 @@ def test_every_kind_of_request_has_a_form_of_answer() -> None:
         "question": AnswerForm.TEXT,
         "approval": AnswerForm.DECISION,
         "choice": AnswerForm.PICK,
+        "questions": AnswerForm.PICKS,
         "response": AnswerForm.WORK,
     }
 

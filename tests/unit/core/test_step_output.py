@@ -8,7 +8,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidParams
+from signoff.errors import InvalidParams, UnmappedOutcome
 from signoff.runtime.dispatch import Dispatch
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
@@ -119,3 +119,11 @@ def test_nothing_follows_the_last_step() -> None:
     output = FLOW.run("write", title="Cats")
 
     assert (output.next, output.next_command, output.next_commands) == (None, None, {})
+
+
+def test_an_outcome_without_an_edge_is_no_end() -> None:
+    """A run fails there, so an agent must not be told that it is done."""
+    flow = Workflow("x", StepDef("a", handler=look, next={OK: None}))
+
+    with pytest.raises(UnmappedOutcome, match="'iterate', which has no edge"):
+        flow.run("a")

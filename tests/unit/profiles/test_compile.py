@@ -328,6 +328,31 @@ def test_the_standards_are_read_once(tmp_path: Path) -> None:
     assert "standards_bundle" not in state.context
 
 
+def test_warnings_about_the_standards_are_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A rule that is left out must not go unnoticed."""
+
+    class Doubtful(StandardsProvider):
+        warnings = ("no rule has the prefix 'X'",)
+
+        def validate(self) -> None:
+            """Is configured."""
+
+        def create_bundle(self, *_args: Any, **_options: Any) -> str:
+            return "rules\n"
+
+    class Ruled(ProbeProfile):
+        def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"provider": "warning"}
+
+    StandardsProviderFactory.register("warning", Doubtful)
+
+    SessionFixture(tmp_path, Ruled).start()
+
+    assert "no rule has the prefix 'X'" in caplog.text
+
+
 def test_another_profile_may_register_the_standards_provider_of_the_settings(
     tmp_path: Path,
 ) -> None:

@@ -143,3 +143,10 @@ def test_the_name_of_a_field_can_be_typed(tmp_path: Path, name: Any) -> None:
     _, problems = context_params({name: {}}, tmp_path)
 
     assert [each.what for each in problems] == ["is not a valid name"]
+
+
+def test_a_field_cannot_have_the_name_of_the_standards(tmp_path: Path) -> None:
+    """The engine records them with the values of the context."""
+    _, problems = context_params({"standards_bundle": {}}, tmp_path)
+
+    assert [each.where for each in problems] == ["context field 'standards_bundle'"]

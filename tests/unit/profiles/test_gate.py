@@ -175,6 +175,48 @@ def test_a_human_overrides_a_rejected_response_and_everything_is_cleared(tmp_pat
     assert state.retry_count == 0
 
 
+@pytest.mark.parametrize("stage", ["plan.prompt", "plan.response"])
+def test_a_rejection_by_hand_keeps_the_counter_of_the_stage(tmp_path: Path, stage: str) -> None:
+    """Counter and suggestion are cleared when the session leaves the stage, not before."""
+    register_approver("probe-approver", rejected("too short", "a long plan"))
+    stages = {"plan.prompt": "skip", stage: "probe-approver"}
+    session = SessionFixture(tmp_path, approval={"stages": stages}, providers={"planner": "claude"})
+    session.start(claude=agent("plan", "another plan"))
+
+    state = session.reject("no tables")
+
+    assert session.step == stage
+    assert (state.retry_count, state.suggested_content) == (1, "a long plan")
+    assert (state.approval_feedback, state.last_error) == ("no tables", None)
+
+
+def test_a_response_that_cannot_be_used_keeps_the_counter_of_the_stage(tmp_path: Path) -> None:
+    """The session has not left the stage."""
+    register_approver("probe-approver", rejected("too short"))
+    session = response_gate(tmp_path)
+    session.start(claude=agent("plan"))
+
+    state = session.approve(" \n")
+
+    assert (session.step, state.retry_count) == ("plan.response", 1)
+    assert state.last_error == "the response is empty"
+
+
+def test_a_rejection_by_hand_gives_an_approver_no_further_evaluations(tmp_path: Path) -> None:
+    """max_retries R means at most 1 + R evaluations, also of responses that a human writes."""
+    calls = register_approver("probe-approver", rejected("too short"))
+    stages = {"plan.prompt": "skip", "plan.response": "probe-approver"}
+    session = SessionFixture(tmp_path, approval={"stages": stages})
+    session.start()
+    session.approve("a plan")
+    session.reject("I will write a better one")
+
+    session.approve("a better plan")
+
+    assert len(calls) == 1
+    assert session.step == "generate.prompt"
+
+
 FAULTS = [RuntimeError("no network"), AgentTimeout("no answer within 5 seconds"), None]
 
 

@@ -5,9 +5,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from signoff.profiles.model import (
-    NO_HASH,
     AIProviderResult,
-    ApprovalDecision,
     ApprovalResult,
     Artifact,
     PhaseTransition,
@@ -16,7 +14,8 @@ from signoff.profiles.model import (
     WriteOp,
     WritePlan,
 )
-from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage, WorkflowStatus
+from signoff.profiles.view import NO_HASH
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

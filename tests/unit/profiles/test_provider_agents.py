@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.errors import AgentTimeout
 from signoff.profiles import (
     AIProvider,
     AIProviderResult,
@@ -126,3 +127,22 @@ def test_any_other_result_of_an_approver_is_a_type_error(result: Any) -> None:
 
     with pytest.raises(TypeError, match="approval provider 'own' must return an ApprovalResult"):
         ask(ApproverAgent("own", Approver(result)), **about)
+
+
+def test_an_approver_that_hangs_is_given_up() -> None:
+    """The session then waits for a human instead of for ever."""
+    released = threading.Event()
+
+    class Hanging(Approver):
+        timeout_seconds = 0.01
+
+        def evaluate(self, **stage: Any) -> ApprovalResult:
+            released.wait()
+            return super().evaluate(**stage)
+
+    try:
+        with pytest.raises(AgentTimeout, match="did not decide"):
+            ask(ApproverAgent("slow", Hanging(rejected())), phase="plan", stage="prompt",
+                files={}, context={})  # fmt: skip
+    finally:
+        released.set()

@@ -13,6 +13,7 @@ from signoff.profiles import (
     WorkflowStatus,
     find_code_files,
 )
+from signoff.runtime.ports import Notice, Progress
 from tests.unit.profiles.session_fixture import (
     PENDING,
     ProbeProfile,
@@ -93,6 +94,27 @@ def test_edits_after_the_approval_do_not_count(tmp_path: Path) -> None:
 
     assert session.text("plan.md") == "approved\n"
     assert state.plan_hash == hashlib.sha256(b"approved\n").hexdigest()
+
+
+async def test_messages_of_a_profile_are_shown(tmp_path: Path) -> None:
+    """They are for the user who watches the session."""
+    texts: list[str] = []
+
+    class Watcher:
+        def notice(self, notice: Notice) -> None:
+            texts.extend([notice.text] if isinstance(notice, Progress) else [])
+
+    class Talking(ProbeProfile):
+        def process_planning_response(self, content: str) -> ProcessingResult:
+            return ProcessingResult(status=WorkflowStatus.SUCCESS, messages=["one table found"])
+
+    session = automatic(tmp_path, Talking)
+    session.fixture.agents["claude"] = agent("a plan", "waves", review("PASS"))
+    with session.fixture.project() as project:
+        async with project.engine([Watcher()]) as engine:
+            await engine.start(session.workflow, name="test")
+
+    assert "one table found" in texts
 
 
 def test_each_generated_file_is_an_artifact_with_its_hash(tmp_path: Path) -> None:

@@ -61,4 +61,4 @@ def test_the_context_has_no_standards() -> None:
 
 def test_stages_wait_for_a_human_by_default() -> None:
     """Nothing is approved that no one saw."""
-    assert StageRules() == StageRules("manual", 0, False, "")
+    assert StageRules() == StageRules("manual", 0, False, None, "")

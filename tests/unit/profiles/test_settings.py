@@ -6,7 +6,8 @@ import pytest
 from signoff.app.home import Home, init_home
 from signoff.app.settings import load_settings, user_file
 from signoff.errors import ConfigError
-from signoff.profiles.settings import STAGES, ProfileSettings, StageSettings
+from signoff.profiles.session import StageRules
+from signoff.profiles.settings import STAGES, ProfileSettings
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_without_settings_everything_is_done_by_hand() -> None:
     settings = ProfileSettings.of({})
 
     assert settings.provider_for("planner") == "manual"
-    assert {settings.stage(name) for name in STAGES} == {StageSettings()}
+    assert {settings.stage(name) for name in STAGES} == {StageRules()}
     assert (settings.max_iterations, settings.hash_prompts) == (5, False)
     assert (settings.dir, settings.standards_provider) == (None, None)
 
@@ -77,8 +78,8 @@ def test_a_stage_overrides_single_defaults() -> None:
         }
     )
 
-    assert settings.stage("plan.response") == StageSettings("claude", 3, True, "plans.md")
-    assert settings.stage("plan.prompt") == StageSettings("manual", 0, False)
+    assert settings.stage("plan.response") == StageRules("claude", 3, True, "plans.md")
+    assert settings.stage("plan.prompt") == StageRules("manual", 0, False)
 
 
 def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> None:
@@ -121,8 +122,8 @@ def test_the_layers_override_single_values_of_stages(
 
     assert settings.provider_for("reviewer") == "codex"
     assert settings.provider_for("planner") == "manual"
-    assert settings.stage("plan.response") == StageSettings("skip", 2)
-    assert settings.stage("plan.prompt") == StageSettings("skip", 0)
+    assert settings.stage("plan.response") == StageRules("skip", 2)
+    assert settings.stage("plan.prompt") == StageRules("skip", 0)
     assert settings.max_iterations == 2
 
 

@@ -1,3 +1,5 @@
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -5,8 +7,8 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
-from signoff.profiles import WorkflowPhase, WorkflowStage, WorkflowStatus
-from signoff.profiles.view import position, workflow_state
+from signoff.profiles import WorkflowPhase, WorkflowStage, WorkflowState, WorkflowStatus
+from signoff.profiles.view import position, session_fields
 from tests.unit.profiles.session_fixture import SessionFixture, review
 
 GATE = {"about": {"title": "plan response", "phase": "plan", "stage": "response"}}
@@ -14,6 +16,16 @@ GATE = {"about": {"title": "plan response", "phase": "plan", "stage": "response"
 
 def run_state(**fields: Any) -> RunState:
     return RunState(workflow="poem", seed="abc", status=Status.WAITING, **fields)
+
+
+def workflow_state(
+    run: RunState, source: Mapping[str, Any], requests: Sequence[Mapping[str, Any]]
+) -> WorkflowState:
+    """Returns the fields as the model that they belong to, which they have to match exactly."""
+    fields = session_fields(run, source, requests)
+    state = WorkflowState.model_validate(fields)
+    assert state.model_dump(mode="json") == fields
+    return state
 
 
 @pytest.mark.parametrize("status", list(Status))
@@ -98,6 +110,23 @@ def test_the_parameters_are_the_context_except_for_the_standards() -> None:
     assert len(set(state.standards_hash)) > 1
     assert (state.profile, state.ai_providers) == ("poem", {"planner": "manual"})
     assert workflow_state(run_state(step="plan.prompt"), {}, []).standards_hash == "0" * 64
+
+
+@pytest.mark.parametrize("seconds", [1767323045.0, 1767323045.25])
+def test_times_are_written_as_the_model_writes_them(seconds: float) -> None:
+    """With and without fractions of a second."""
+    run = run_state(step="plan.prompt", started_at=seconds, updated_at=seconds)
+
+    state = workflow_state(run, {}, [])
+
+    assert state.created_at == datetime.fromtimestamp(seconds, UTC)
+
+
+def test_no_field_is_missing() -> None:
+    """Every field of the model but `messages`, which is not stored."""
+    fields = session_fields(run_state(step="plan.prompt"), {}, [])
+
+    assert [*fields, "messages"] == list(WorkflowState.model_fields)
 
 
 @pytest.mark.parametrize("step", ["generate.prompt", "generate.response"])

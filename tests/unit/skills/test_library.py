@@ -3,7 +3,9 @@
 import importlib
 import itertools
 import pkgutil
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ SKILLS: dict[str, Workflow] = {
     name: importlib.import_module(f"signoff.skills.library.{name}").WORKFLOW for name in NAMES
 }
 MOST_COMMANDS = 80
+DOCS = Path(__file__).parents[3] / "docs"
 
 every_skill = pytest.mark.parametrize("skill", SKILLS.values(), ids=SKILLS)
 every_step = pytest.mark.parametrize(
@@ -116,6 +119,15 @@ def test_a_report_is_only_about_its_own_step(skill: Workflow) -> None:
     ]
 
     assert len(own) == len(set(own))
+
+
+@every_skill
+def test_the_docs_list_every_step_in_order(skill: Workflow) -> None:
+    """Users choose a skill by what it will have them do."""
+    text = "".join(path.read_text() for path in sorted(DOCS.glob("skills*.md")))
+    section = text.partition(f"### {skill.name}\n")[2].partition("\n### ")[0]
+
+    assert re.findall(r"^\d+\. `(\w+)`", section, re.MULTILINE) == [*skill.steps]
 
 
 def followed(skill: Workflow) -> Iterator[str]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
 
 from signoff.app.answering import find_item, request_number
 from signoff.app.inbox import open_requests, request_to_json
-from signoff.cli.headline import deadline_lines, detail_lines, file_line, headline
+from signoff.cli.headline import (
+    deadline_lines,
+    detail_lines,
+    file_line,
+    headline,
+    question_lines,
+)
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
-from signoff.cli.text import ago, clean, moment, one_line
+from signoff.cli.text import ago, clean, moment, near, one_line
+from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
 
@@ -67,6 +75,8 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
     lines = [*title, *clean(request["prompt"]).splitlines()] if whole else [headline(request)]
     for line in lines:
         out.prose(f"    {line}", hang="    ")
+    for line in question_lines(request):
+        out.prose(f"    {line}", hang="      ")
     if whole:
         _show_content(request, out)
     for line in deadline_lines(request, now) if whole else detail_lines(request):
@@ -83,7 +93,7 @@ def _ended(request: dict[str, Any]) -> str:
     if answer is None:
         return "withdrawn: its run no longer needs an answer"
     value = answer["value"]
-    what = f"answered {one_line(value, 200)!r}"
+    what = f"answered {one_line(format_answer(value), 200)!r}"
     if isinstance(value, bool):
         what = "approved" if value else "rejected"
     text = f": {one_line(answer['text'], 200)}" if answer["text"] else ""
@@ -98,6 +108,7 @@ def _show_content(request: dict[str, Any], out: Output) -> None:
         out.line(f"    {name}:")
         for line in text.splitlines():
             out.line(f"    │ {line}")
-    if request["path"]:
-        out.line(f"    {file_line(request)}")
+    if request["file"]:
+        # The recorded path starts in the run's folder; the user is somewhere else.
+        out.line(f"    {file_line({**request, 'path': near(Path(request['file']))})}")
     out.line(f"    digest: {request['digest']}")

@@ -17,7 +17,8 @@ from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.requests import RETRY, Choice, Option, Request
+from signoff.core.questions import Option
+from signoff.core.requests import RETRY, Choice, Request
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState

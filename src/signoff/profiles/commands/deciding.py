@@ -166,6 +166,8 @@ def _context_errors(name: str) -> Iterator[None]:
               help="Finish the session, whatever the review's verdict is.")  # fmt: skip
 @click.option("--revise", "command", flag_value=SessionCommand.APPROVE_REVISE.value,
               help="Revise the code, whatever the review's verdict is.")  # fmt: skip
+@click.option("--why", default="", metavar="TEXT",
+              help="The reason, which is recorded; --revise passes it on.")  # fmt: skip
 @click.option("--fs-ability", type=click.Choice([each.value for each in FsAbility]),
               help="What the provider can do with files, from now on.")  # fmt: skip
 @click.option("--hash-prompts/--no-hash-prompts", default=None,
@@ -176,6 +178,7 @@ def _context_errors(name: str) -> Iterator[None]:
 def approve(
     session: str | None,
     command: str | None,
+    why: str,
     fs_ability: str | None,
     hash_prompts: bool | None,
     adopt: bool,
@@ -190,7 +193,7 @@ def approve(
 
     Examples:
       signoff profile approve
-      signoff profile approve first-try --revise
+      signoff profile approve first-try --revise --why "the names are unclear"
     """
     from signoff.app.answering import AnswerInput
     from signoff.profiles.commands.session_view import view_session
@@ -199,13 +202,13 @@ def approve(
     chosen = {name: value for name, value in extras.items() if value is not None}
     with open_here(limits=limits) as project:
         view = view_session(project, find_session(project, session))
-        if view.answered and not chosen:
+        if view.answered and not (chosen or why):
             _check_definition(project, view.row, adopt=adopt)
             return _continue(project, display, view, adopt=adopt)
         _check_pending(view, "approve")
         if command is not None:
             _check_overruling(view, SessionCommand(command))
-        answer = AnswerInput(None, extras=chosen)
+        answer = AnswerInput(None, why, extras=chosen)
         return _decide(project, display, view, answer, yes=True, adopt=adopt)
 
 
@@ -246,8 +249,8 @@ def _check_pending(view: SessionView, verb: str) -> None:
     if view.requests:
         return
     raise UsageError(
-        f"session {view.row.name!r} has nothing to {verb}: phase {view.state.phase.value}, "
-        f"stage {view.state.stage or 'none'}, status {view.state.status.value}",
+        f"session {view.row.name!r} has nothing to {verb}: phase {view.phase.value}, "
+        f"stage {view.stage or 'none'}, status {view.status.value}",
         remedy=view.remedies,
     )
 
@@ -255,8 +258,7 @@ def _check_pending(view: SessionView, verb: str) -> None:
 def _check_overruling(view: SessionView, command: SessionCommand) -> None:
     from signoff.profiles.commands.session_view import OVERRULING
 
-    phase, stage = view.state.phase, view.state.stage
-    if TransitionTable.get(phase, stage, command) is None:
+    if TransitionTable.get(view.phase, view.stage, command) is None:
         raise UsageError(
             f"{OVERRULING[command]} overrules the verdict of a review, but session "
             f"{view.row.name!r} is at {view.position}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from signoff.app.answering import form_of
@@ -22,7 +22,7 @@ from signoff.profiles.commands.project import project_dir_words, shown_path
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.report import describe_override
 from signoff.profiles.transitions import SessionCommand, TransitionTable
-from signoff.profiles.view import workflow_state
+from signoff.profiles.view import position, session_fields
 from signoff.remedies import RaiseIterations, Remedy, Resume
 from signoff.store.rundir.files import file_path
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from signoff.app.project import Project
     from signoff.core.stop_reason import StopReason
-    from signoff.profiles.model import WorkflowState
     from signoff.runtime.store_port import RunRow
 
 OVERRULING = {
@@ -52,7 +51,11 @@ class SessionView:
     """A session and its pending requests."""
 
     row: RunRow
-    state: WorkflowState
+    state: Mapping[str, Any]
+    """The fields of `WorkflowState`."""
+    phase: WorkflowPhase
+    stage: WorkflowStage | None
+    status: WorkflowStatus
     requests: tuple[dict[str, Any], ...]
     folder: Path
     stop_reason: StopReason | None
@@ -77,8 +80,8 @@ class SessionView:
     @property
     def position(self) -> str:
         """The phase and the stage, as users read them."""
-        stage = f"[{self.state.stage.name}]" if self.state.stage is not None else ""
-        return f"{self.state.phase.name}{stage}"
+        stage = f"[{self.stage.name}]" if self.stage is not None else ""
+        return f"{self.phase.name}{stage}"
 
     @property
     def file(self) -> Path | None:
@@ -96,18 +99,17 @@ class SessionView:
         approve = f"signoff profile approve {self.row.name}{project_dir_words()}"
         if not self.file.exists():
             return [approve]
-        allowed = TransitionTable.commands(self.state.phase, self.state.stage)
+        allowed = TransitionTable.commands(self.phase, self.stage)
         overruling = [f"{approve} {OVERRULING[each]}" for each in allowed if each in OVERRULING]
         reject = [f'signoff profile reject {self.row.name} -f "..."{project_dir_words()}']
         return [approve, *overruling, *(reject if SessionCommand.REJECT in allowed else [])]
 
     def to_json(self) -> dict[str, Any]:
         """Returns everything as plain values."""
-        state = self.state.model_dump(mode="json")
         request = self.requests[0] if self.requests else None
         return {
             "run": self.row.name,
-            **state,
+            **self.state,
             "run_status": self.row.status.value,
             "step": self.row.step,
             "reason": self.row.reason,
@@ -125,12 +127,21 @@ def view_session(project: Project, row: RunRow) -> SessionView:
     items = project.store.items(row.name)
     run = load_state(project, row)
     source = json.loads(project.store.description(row.id)).get("source") or {}
-    state = workflow_state(run, source, [form_of(project, item) for item in items])
+    state = session_fields(run, source, [form_of(project, item) for item in items])
     requests = tuple(request_to_json(project, item) for item in items)
     answered = not items and bool(project.store.items(row.name, state=(ItemState.ANSWERED,)))
     changed = answered and _has_changed(project, row)
     folder = project.folder(row.name)
-    return SessionView(row, state, requests, folder, run.stop_reason, answered, changed)
+    return SessionView(
+        row,
+        state,
+        *position(run.status, run.step),
+        requests,
+        folder,
+        run.stop_reason,
+        answered,
+        changed,
+    )
 
 
 def _has_changed(project: Project, row: RunRow) -> bool:
@@ -146,9 +157,8 @@ def print_session(view: SessionView, out: Output) -> None:
     if out.as_json:
         out.json(view.to_json())
         return
-    state = view.state
-    first = f"{view.row.name}  {state.profile}  {view.position}  {state.status.value}"
-    out.line(first, style=_STYLES.get(state.status, "red"))
+    first = f"{view.row.name}  {view.state['profile']}  {view.position}  {view.status.value}"
+    out.line(first, style=_STYLES.get(view.status, "red"))
     for label, text in _facts(view):
         out.prose(f"  {label + ':':<11} {text}", hang=" " * 14)
     for text in view.commands:
@@ -157,7 +167,7 @@ def print_session(view: SessionView, out: Output) -> None:
 
 
 def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
-    yield "iteration", str(view.state.current_iteration)
+    yield "iteration", str(view.state["current_iteration"])
     yield from _troubles(view)
     yield from _results(view)
     if view.answered:
@@ -170,25 +180,25 @@ def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
 
 def _troubles(view: SessionView) -> Iterator[tuple[str, str]]:
     state = view.state
-    if state.phase is WorkflowPhase.ERROR and view.row.step is not None:
+    if view.phase is WorkflowPhase.ERROR and view.row.step is not None:
         yield "failed at", view.row.step
-    if state.last_error:
-        yield "error", state.last_error
+    if error := state["last_error"]:
+        yield "error", error
     elif view.row.reason and view.row.status is not Status.WAITING:
         yield "reason", view.row.reason
-    if state.approval_feedback:
-        yield "feedback", state.approval_feedback
+    if feedback := state["approval_feedback"]:
+        yield "feedback", feedback
 
 
 def _results(view: SessionView) -> Iterator[tuple[str, str]]:
     state = view.state
-    if verdict := state.metadata.get("verdict"):
+    if verdict := state["metadata"].get("verdict"):
         yield "verdict", f"{verdict} (the last review)"
-    for override in state.metadata.get("overrides", ()):
+    for override in state["metadata"].get("overrides", ()):
         yield "overruled", describe_override(override)
-    for artifact in state.artifacts:
-        if artifact.iteration == state.current_iteration:
-            yield "generated", shown_path(view.folder / artifact.path)
+    for artifact in state["artifacts"]:
+        if artifact["iteration"] == state["current_iteration"]:
+            yield "generated", shown_path(view.folder / artifact["path"])
 
 
 def _what_to_do(view: SessionView, file: Path) -> str:
@@ -196,8 +206,8 @@ def _what_to_do(view: SessionView, file: Path) -> str:
     if not file.exists():
         prompt = file.name.replace(WorkflowStage.RESPONSE.value, WorkflowStage.PROMPT.value)
         return f"{path}: save the response to {prompt} there, then approve"
-    if view.state.stage is WorkflowStage.PROMPT:
+    if view.stage is WorkflowStage.PROMPT:
         return f"{path}: edit it if you like, then approve"
-    if view.state.last_error:
+    if view.state["last_error"]:
         return f"{path}: correct it if the error is about it, then approve or reject"
     return f"{path}: read it, edit it if you like, then approve or reject"

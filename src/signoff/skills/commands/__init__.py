@@ -10,6 +10,7 @@ from signoff.cli.options import Group
 
 MODULES = {
     "list": "catalog:list_skills",
+    "qr": "qr:qr",
     "show": "catalog:show",
     "step": "step:step",
 }

@@ -46,8 +46,11 @@ def list_skills(out: Output) -> int:
             ]
         )
     else:
-        rows = [(s.workflow.name, s.workflow.total_steps, s.source.origin, s.workflow.description)
-                for s in skills]  # fmt: skip
+        rows = [
+            (each.name, each.total_steps, skill.source.origin, _first_sentence(each.description))
+            for skill in skills
+            for each in (skill.workflow,)
+        ]
         out.table(("SKILL", "STEPS", "FROM", "DESCRIPTION"), rows, spare=("FROM", "STEPS"))
     for problem in problems:
         out.warn(str(problem))
@@ -74,14 +77,14 @@ def show(name: str, out: Output) -> None:
         shown = {"name": workflow.name, "description": workflow.description}
         out.json({**shown, "steps": steps, "params": params, "first_command": first})
         return
-    out.line(f"{workflow.name}: {workflow.description}")
+    out.prose(f"{workflow.name}: {' '.join(workflow.description.split())}")
     out.line()
     rows = [(s["step"], s["title"], s["agent"], _arrows(s["next"])) for s in steps]
     out.table(("STEP", "TITLE", "BY", "NEXT"), rows, spare=("BY",))
     if params:
         out.line()
         rows_of_params = [
-            (p["option"], p["values"], "required" if p["required"] else p["default"],
+            (p["option"], p["values"], "required" if p["required"] else p["default"] or "",
              p["description"]) for p in params
         ]  # fmt: skip
         out.table(("OPTION", "VALUES", "DEFAULT", "DESCRIPTION"), rows_of_params)
@@ -119,6 +122,12 @@ def _params(workflow: Workflow) -> list[dict[str, Any]]:
         }
         for name, param in workflow.declared_params.items()
     ]  # fmt: skip
+
+
+def _first_sentence(text: str) -> str:
+    """Returns what a table has room for; the rest says when to use the skill and when not."""
+    first, separator, _ = " ".join(text.split()).partition(". ")
+    return first + separator.strip()
 
 
 def _arrows(targets: dict[str, int | None]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from signoff.cli import main
+from signoff.cli.entry import run_command
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.skills.commands.command_text import PROGRAM
@@ -19,7 +19,7 @@ def run_step(workflow: Workflow, target: str, file: Path, arguments: Sequence[st
     # Sub-agents are told to run the module, and start at its first step.
     step = [] if _names_step(arguments) else ["--step", "1"]
     found_by = workflow.name if _is_found(workflow.name, file) else target
-    return main([*PROGRAM[1:], found_by, *step, *arguments])
+    return run_command([*PROGRAM[1:], found_by, *step, *arguments])
 
 
 def _names_step(arguments: Sequence[str]) -> bool:

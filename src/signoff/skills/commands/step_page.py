@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 from signoff.core.outcome import Outcome
 from signoff.core.step_output import NextCommand
 from signoff.documents.control_characters import json_text
 from signoff.runtime.dispatch import Dispatch
-from signoff.skills.commands.command_text import command_text
-from signoff.skills.stateless import EvaluatedStep
+from signoff.skills.commands.command_text import command_text, option_name
+from signoff.skills.stateless import STATE_DIR, EvaluatedStep
 from signoff.skills.step_text import LAST_STEP, commands, page, when_done
 
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
@@ -44,16 +46,11 @@ def as_text(evaluated: EvaluatedStep, target: str) -> str:
 
 
 def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
-    """Returns what is known about the sub-agent to launch."""
+    """Returns what is known about the sub-agent to launch; a gate adds fields of its own."""
     dispatch = evaluated.output.dispatch
-    if not isinstance(dispatch, Dispatch):
-        return {"agent": str(dispatch.agent) if dispatch is not None else ""}
-    return {
-        "agent": str(dispatch.agent),
-        "script": dispatch.script,
-        "context": dict(dispatch.context_vars),
-        "free_form": dispatch.free_form,
-    }
+    if isinstance(dispatch, Dispatch):
+        return {each.name: getattr(dispatch, each.name) for each in fields(dispatch)}
+    return {"agent": dispatch.agent} if dispatch is not None else {}
 
 
 def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
@@ -61,15 +58,23 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
     if evaluated.output.dispatch is None:
         return
     launched = _launched(evaluated)
+    each = launched.get("for_each")
+    what = f"a sub-agent for each of {each!r}, all at once," if each else "a sub-agent"
     yield (
-        f"Do not do this step yourself. Launch a sub-agent with the role {launched['agent']!r} "
+        f"Do not do this step yourself. Launch {what} with the role {str(launched['agent'])!r}, "
         "and give it the instructions above."
     )
     if launched.get("script"):
-        yield commands("Tell it to run this and follow what it prints:",
-                       f"python3 -m {launched['script']}")  # fmt: skip
-    if launched.get("context"):
-        yield f"Give it this context:\n\n{json_text(launched['context'], indent=2, default=str)}"
+        # A script may have options of its own, such as the phase of a quality review.
+        words = ["python3", "-m", *shlex.split(launched["script"])]
+        if evaluated.state_dir:
+            words += [option_name(STATE_DIR), evaluated.state_dir]
+        yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
+    if launched.get("context_vars"):
+        context = json_text(dict(launched["context_vars"]), indent=2, default=str)
+        yield f"Give it this context:\n\n{context}"
+    if not launched.get("free_form"):
+        yield "Ask it for a verdict, pass or fail, with its reasons. Anything unclear is a fail."
 
 
 def _end(evaluated: EvaluatedStep, target: str) -> Iterator[str]:
@@ -87,7 +92,14 @@ def _end(evaluated: EvaluatedStep, target: str) -> Iterator[str]:
         if gate is not None:
             yield f"Ask the user, and wait for the answer: {gate.prompt}"
         for label, command in evaluated.choices.items():
-            yield _choice(_VERDICTS.get(label, f"If the answer is {label!r}"), command, target)
+            yield _choice(_condition(evaluated, label), command, target)
+
+
+def _condition(evaluated: EvaluatedStep, label: str) -> str:
+    """Returns when one of several commands is run."""
+    if len(evaluated.choices) == 1 and evaluated.output.dispatch is not None:
+        return "When it is done"
+    return _VERDICTS.get(label, f"If the answer is {label!r}")
 
 
 def _choice(condition: str, command: NextCommand | None, target: str) -> str:

@@ -143,10 +143,10 @@ Then report `areas`: their names, separated by commas, without a comma inside a 
 the step is repeated; once you have reported it, continue with the next step."""
 
 EXPLORE = f"""\
-Read one area of a code base and report what is there. The area is the one you were given by name;
-without one, take each area in the list, one after the other. `{NOTES}` in the state directory has
-the questions, the inventory and the list of areas with what to find out about each. Do not change
-any file of the project.
+One sub-agent for each area reads it and reports what is there. Your area is the one you were
+given by name; without one, take each area in the list, one after the other. `{NOTES}` in the
+state directory has the questions, the inventory and the list of areas with what to find out about
+each. Do not change any file of the project.
 
 Do:
 1. Read the public surface of the area: what others call, import, configure or read.
@@ -292,7 +292,7 @@ WORKFLOW = Workflow(
         "explore",
         "Read an area",
         [EXPLORE],
-        Dispatch(AgentRole.EXPLORE, free_form=True),
+        Dispatch(AgentRole.EXPLORE, free_form=True, for_each="areas"),
         {OK: "trace"},
     ),
     StepDef("trace", "Trace real paths", [TRACE, NOTES_IN_REPLY], next={OK: "deepen"}),
@@ -309,3 +309,8 @@ WORKFLOW = Workflow(
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("codebase-analysis", {NOTES: SKELETON}),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

@@ -226,3 +226,8 @@ WORKFLOW = Workflow(
     description=DESCRIPTION,
     inputs=[TASK],
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

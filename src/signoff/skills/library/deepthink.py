@@ -1,7 +1,4 @@
-"""Works out an answer to an open question: criteria and facts first, then candidates, then attacks.
-
-In mode `full`, sub-agents that do not know the candidates work on the question as well.
-"""
+"""Works out an answer to an open question: criteria, facts, candidates, a draft, attacks on it."""
 
 from __future__ import annotations
 
@@ -107,8 +104,7 @@ Do:
    might depend on it.
 4. Look for cases: who had this question before, here or elsewhere, what did they do, and how did
    it turn out? Note failures too.
-5. Compare the facts with what you wrote at first as your spontaneous answer. Note what does not
-   fit.
+5. Compare the facts with your spontaneous answer. Note what does not fit.
 
 Done when each criterion has the facts it needs, or an assumption in their place, and the next
 hour of searching would not change which answers are possible.
@@ -130,8 +126,7 @@ Do:
 4. Only then compare: strike out those that fail a requirement, and name the requirement. For the
    rest, write where each is best and worst, criterion by criterion.
 
-Done when at least two candidates meet all requirements, or you can show why only one can, and a
-supporter of each would agree with its description.
+Done when at least two candidates meet all requirements, or you can show why only one can.
 
 Do not choose yet. Do not write candidates that exist only to lose.
 
@@ -156,16 +151,16 @@ Do:
 
 Done when no two angles would make the same argument, and the brief can be understood alone.
 
-Do not assign a candidate to an angle: sub-agents that defend a given answer bring no information.
+Do not assign candidates to angles: an agent that defends a given answer adds no information.
 
 Then report `angles`: their names, separated by commas, without a comma inside a name. Without it
 the step is repeated; once you have reported it, continue with the next step."""
 
 THINK = f"""\
-Work on a question from one angle, independently of others who do the same. The angle is the one
-you were given by name; without one, choose the role that bears the consequences of the answer.
-Read `{BRIEF}` in the state directory: question, requirements, criteria, facts. Read no other
-notes on this question, and change no file.
+One sub-agent for each angle does this, independently of the others. Your angle is the one you
+were given by name; without one, choose the role that bears the consequences of the answer. Read
+`{BRIEF}` in the state directory: question, requirements, criteria, facts. Read no other notes on
+this question, and change no file.
 
 Do:
 1. Write what matters from this angle that the brief does not mention.
@@ -330,7 +325,7 @@ WORKFLOW = Workflow(
         "think",
         "Think from one angle",
         [THINK],
-        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
+        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, for_each="angles"),
         {OK: "reconcile"},
     ),
     StepDef("reconcile", "Reconcile the answers", [RECONCILE, NOTES_IN_REPLY], next={OK: "draft"}),
@@ -347,3 +342,8 @@ WORKFLOW = Workflow(
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("deepthink", {BRIEF: SKELETON}),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

@@ -335,3 +335,8 @@ WORKFLOW = Workflow(
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("incident-review", FILES),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

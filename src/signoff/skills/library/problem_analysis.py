@@ -79,7 +79,8 @@ At the end of each round, report `reproduction`:
 - `always`: one command shows it every time, or at a rate that is high enough to test against.
 Before `always`, do another round; there are at most {MAX_ROUNDS}. If it was not reproduced by
 then, the analysis continues from records (logs, traces, dumps, data), and the report says so.
-Once you have reported `always`, continue with the next step."""
+Repeat in each round what earlier ones found. Once you have reported `always`, continue with the
+next step."""
 
 BOUNDARY = """\
 You have a symptom and, if possible, a command that reproduces it.
@@ -277,3 +278,8 @@ WORKFLOW = Workflow(
     description=DESCRIPTION,
     inputs=[TASK],
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

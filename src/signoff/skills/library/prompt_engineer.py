@@ -244,3 +244,8 @@ WORKFLOW = Workflow(
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("prompt-engineer", FILES),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

@@ -286,3 +286,8 @@ WORKFLOW = Workflow(
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("test-designer", {"behaviors.md": SKELETON}),
 )
+
+if __name__ == "__main__":
+    from signoff.skills.module_main import main
+
+    main(WORKFLOW)

@@ -175,8 +175,11 @@ class _AnswerReader:
         self.warnings: list[str] = []
         self.recorded_files: list[AnswerFile] = []
         self._open = [item for item in items if item.state == ItemState.OPEN]
-        self._names = {
-            item.id: str(decode_form(item, blob).get("question_id") or "") for item in self._open
+        forms = {item.id: decode_form(item, blob) for item in self._open}
+        self._names = {number: str(f.get("question_id") or "") for number, f in forms.items()}
+        self._headers = {
+            number: [str(each["header"]) for each in form.get("questions", ())]
+            for number, form in forms.items()
         }
         self._answered_by = "\n".join(item.answered_by or "" for item in items)
 
@@ -193,11 +196,24 @@ class _AnswerReader:
             except _UnusableAnswerError as problem:
                 self._warn(path, problem)
                 return
-            for entry in entries:
+            for entry in self._by_request(entries):
                 try:
                     self._accept(file, entry)
                 except _UnusableAnswerError as problem:
                     self._warn(path, problem)
+
+    def _by_request(self, entries: Sequence[_AnswerEntry]) -> list[_AnswerEntry]:
+        """Returns the entries, with those for the questions of one request put together."""
+        found: list[_AnswerEntry] = []
+        together: dict[int, dict[str, Any]] = {}
+        names = {*map(str, self._names), *self._names.values()}
+        for entry in entries:
+            asked = [number for number, each in self._headers.items() if entry.name in each]
+            if len(asked) == 1 and entry.name not in names:
+                together.setdefault(asked[0], {})[entry.name] = entry.answer
+            else:
+                found.append(entry)
+        return found + [_AnswerEntry(str(number), each) for number, each in together.items()]
 
     def _warn(self, path: Path, problem: object) -> None:
         self.warnings.append(f"{path.parent.name}/{path.name}: {problem}")
@@ -224,7 +240,8 @@ class _AnswerReader:
     def _find_item(self, entry: _AnswerEntry) -> InboxItem:
         """Returns the request an entry answers."""
         answer = entry.answer.strip() if isinstance(entry.answer, str) else entry.answer
-        if answer in (None, "", PLACEHOLDER):
+        unfilled = isinstance(answer, dict) and PLACEHOLDER in answer.values()
+        if unfilled or answer in (None, "", PLACEHOLDER):
             raise _UnusableAnswerError(f"{entry.name!r} has no answer yet")
         number = entry.name.removeprefix("#")
         by_number = [item for item in self._open if number == str(item.id)]
@@ -285,7 +302,7 @@ def _parse_response(item: InboxItem, text: str) -> _AnswerEntry:
     """
     decision, _, reason = text.strip().partition("\n")
     match item.kind.answer_form:
-        case AnswerForm.TEXT | AnswerForm.WORK:
+        case AnswerForm.TEXT | AnswerForm.WORK | AnswerForm.PICKS:
             return _AnswerEntry(str(item.id), text)
         case AnswerForm.PICK:
             return _AnswerEntry(str(item.id), decision.strip(), reason.strip())
@@ -297,6 +314,8 @@ def _parse_response(item: InboxItem, text: str) -> _AnswerEntry:
 
 
 def _parse_value(form: AnswerForm, answer: Any) -> Any:
+    if form is AnswerForm.PICKS:
+        return answer
     if form is not AnswerForm.DECISION:
         return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
     if isinstance(answer, bool):

@@ -89,6 +89,10 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
     options = options_of(form)
     if options:
         question["options"] = [str(option["label"]) for option in options]
+        described = {str(o["label"]): o["description"] for o in options if o.get("description")}
+        question |= {"descriptions": described} if described else {}
+    if form.get("questions"):
+        question["questions"] = form["questions"]
     if item.deadline is not None:
         question["deadline"] = timestamp(item.deadline)
         question["default"] = form.get("default")
@@ -103,7 +107,9 @@ def _question(item: InboxItem, form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _example(question: Mapping[str, Any]) -> dict[str, Any]:
-    example = {"question_id": question["id"], "answer": PLACEHOLDER}
+    parts = question.get("questions", ())
+    answer = {each["header"]: PLACEHOLDER for each in parts} if parts else PLACEHOLDER
+    example = {"question_id": question["id"], "answer": answer}
     if question["kind"].answer_form is AnswerForm.DECISION:
         # An approval by file counts only with the digest of what it approves.
         example["digest"] = question["digest"]

@@ -1,6 +1,10 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from signoff.skills.library.codebase_analysis import WHOLE, WORKFLOW
+from tests.unit.skills.library.skill_runs import reported, run_skill
 
 
 @pytest.mark.parametrize(
@@ -26,3 +30,19 @@ def test_confidence_in_the_answers_ends_the_reading() -> None:
     """The map is checked only once it is complete."""
     assert WORKFLOW.run("deepen", confidence="low").next == "deepen"
     assert WORKFLOW.run("deepen", confidence="high").next == "verify"
+
+
+async def test_in_a_run_each_area_is_read_by_a_sub_agent(tmp_path: Path) -> None:
+    """The map is made of all their reports."""
+    replies: dict[str, list[Any]] = {
+        "divide": [reported(areas=["store", "engine"])],
+        "explore": ["rows", "steps"],
+    }
+
+    run = await run_skill(WORKFLOW, replies, state_dir=str(tmp_path))
+
+    assert run.steps.count("explore") == 2
+    assert run.result.state["explore"] == ["rows", "steps"]
+    trace = next(prompt for prompt in run.prompts if prompt.startswith("# Trace real paths"))
+    assert "rows" in trace
+    assert "steps" in trace

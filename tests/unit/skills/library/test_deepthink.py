@@ -1,7 +1,11 @@
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from signoff.core.outcome import Outcome
 from signoff.skills.library.deepthink import DEFAULT_ANGLE, WORKFLOW
+from tests.unit.skills.library.skill_runs import reported, run_skill
 
 FULL_ONLY = {"angles", "think", "reconcile"}
 
@@ -73,3 +77,38 @@ def test_the_draft_is_attacked_until_it_holds() -> None:
     """The first draft is no answer."""
     assert WORKFLOW.run("refine", confidence="low").next == "refine"
     assert WORKFLOW.run("refine", confidence="certain").next == "answer"
+
+
+async def test_in_a_run_each_angle_has_a_sub_agent_that_finds_the_brief(tmp_path: Path) -> None:
+    """A sub-agent knows only what it is given."""
+    replies: dict[str, list[Any]] = {
+        "candidates": [reported()],
+        "angles": [reported(angles=["operator", "payer"])],
+        "think": ["rent it", "build it"],
+    }
+
+    run = await run_skill(WORKFLOW, replies, state_dir=str(tmp_path))
+
+    thoughts = [prompt for prompt in run.prompts if prompt.startswith("# Think from one angle")]
+    assert [step for step in run.steps if step in FULL_ONLY] == [
+        "angles",
+        "think",
+        "think",
+        "reconcile",
+    ]
+    assert all(str(tmp_path) in prompt for prompt in thoughts)
+    assert sorted(name for name in ("operator", "payer") for t in thoughts if name in t) == [
+        "operator",
+        "payer",
+    ]
+    assert run.result.state["think"] == ["rent it", "build it"]
+
+
+async def test_in_a_run_the_worker_chooses_the_mode(tmp_path: Path) -> None:
+    """No one has to know it before the question is framed."""
+    replies = {"frame": [reported(), reported(mode="quick")], "candidates": [reported()]}
+
+    run = await run_skill(WORKFLOW, replies, state_dir=str(tmp_path))
+
+    assert run.steps[:2] == ["frame", "frame"]
+    assert FULL_ONLY.isdisjoint(run.steps)

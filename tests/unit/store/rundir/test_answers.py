@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from signoff.core.requests import Approval, Choice, Option, Question, Request, Response
+from signoff.core.questions import Option, UserQuestion
+from signoff.core.requests import Approval, Choice, Question, Questions, Request, Response
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.answers import FileAnswers
 from signoff.store.rundir.directory import RunDirectory
@@ -388,3 +389,50 @@ def test_a_number_of_thousands_of_digits_is_a_warning(tmp_path: Path, written: s
     taken = desk.take()
 
     assert (taken.answers, len(taken.warnings)) == ((), 1)
+
+
+STORAGE = UserQuestion("Storage", "Where?", (Option("SQLite"), Option("Postgres")))
+AUTH = UserQuestion("Auth", "Who?", (Option("none"), Option("token")))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "value"),
+    [
+        ("answers.json", answers(("1", {"Storage": "SQLite"})), {"Storage": "SQLite"}),
+        ("answers.json", {"Storage": "SQLite", "Auth": ["none"]},
+         {"Storage": "SQLite", "Auth": ["none"]}),
+        ("answers.json", answers(("Storage", "SQLite"), ("Auth", "none")),
+         {"Storage": "SQLite", "Auth": "none"}),
+        ("1-response.md", "Storage: SQLite\nAuth: none", "Storage: SQLite\nAuth: none"),
+    ],
+)  # fmt: skip
+def test_questions_are_answered_together_by_number_or_by_header(
+    tmp_path: Path, name: str, content: Any, value: Any
+) -> None:
+    """They are one request, so its answer is one value."""
+    desk = Desk(tmp_path, Questions("Please decide.", [STORAGE, AUTH]))
+    desk.put(name, content)
+
+    assert desk.values() == {1: value}
+
+
+def test_a_header_that_two_requests_have_names_neither(tmp_path: Path) -> None:
+    """Three sub-agents may ask the same; the number tells their requests apart."""
+    desk = Desk(tmp_path, *[Questions("Please decide.", [STORAGE])] * 2)
+    desk.put("answers.json", {"Storage": "SQLite", "2": {"Storage": "Postgres"}})
+
+    taken = desk.take()
+
+    assert [(each.number, each.value) for each in taken.answers] == [(2, {"Storage": "Postgres"})]
+    assert "no open request is called 'Storage'; open requests: 1, 2" in taken.warnings[0]
+
+
+def test_the_example_of_several_questions_is_not_an_answer(tmp_path: Path) -> None:
+    """Nor is one in which only some are filled in."""
+    desk = Desk(tmp_path, Questions("Please decide.", [STORAGE, AUTH]))
+    example = document(desk.hitl / "questions.json")["answer_format"]
+    assert example == answers(("1", {"Storage": PLACEHOLDER, "Auth": PLACEHOLDER}))
+    example["answers"][0]["answer"]["Auth"] = "none"
+    desk.put("answers.json", example)
+
+    assert desk.take().answers == ()

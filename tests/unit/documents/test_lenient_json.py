@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from signoff.agents.lenient_json import (
+from signoff.documents.lenient_json import (
     MAX_REPAIRED_CHARACTERS,
     NotJson,
     find_end,

@@ -1,0 +1,170 @@
+"""A step that passes only if the recorded items of a quality review pass.
+
+In a run, the gate has the review split into items once, has the items that are due verified in
+parallel, one sub-agent for each group, and then goes by the records. What is read from the file
+is recorded in the run, so that a resume finds the same.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.one_line import one_line
+from signoff.core.outcome import Outcome
+from signoff.core.questions import Option
+from signoff.core.requests import Answer, Choice
+from signoff.core.step import HandlerFunction, Result, StepDef
+from signoff.documents.control_characters import escape_controls
+from signoff.errors import UnreadableFile
+from signoff.light_dataclass import frozen_dataclass
+from signoff.runtime.dispatch import AgentRole, Dispatch
+from signoff.skills.qr.items import ItemStatus
+from signoff.skills.qr.judging import ITERATION_LIMIT, QRAction, QRVerdict
+from signoff.skills.qr.record_file import begin_round, judge_file, qr_file, read_record
+from signoff.skills.state import need_state_dir
+from signoff.skills.types import QRStatus
+
+SCRIPT = "signoff.skills.quality_review"
+
+ROUNDS = 3
+"""How often items are verified in one visit before a human decides about those without a result."""
+
+LONGEST_FINDING = 1_000
+"""Characters of a finding that a human is shown; the file has all of it."""
+
+_PHASE = re.compile(r"[a-z0-9][a-z0-9-]*")
+_ACCEPT = "accept"
+_REDO, _VERIFY = QRAction.REDO.value, QRAction.VERIFY.value
+
+
+@frozen_dataclass(kw_only=True)
+class QRGate(Dispatch):
+    """A handler that has a phase reviewed: OK if its items pass, FAIL if the work must be redone.
+
+    The workflow needs `STATE_DIR` as an input. After a few tries a human decides, who is shown
+    every finding.
+    """
+
+    phase: str
+    """What is reviewed, such as `plan-design`; the items are in `qr-<phase>.json`."""
+    agent: AgentRole | str = AgentRole.QUALITY_REVIEWER
+    script: str = SCRIPT
+
+    def __post_init__(self) -> None:
+        """Completes the script with the phase, so that every surface shows the whole command."""
+        if not _PHASE.fullmatch(self.phase):
+            raise ValueError(f"phase={self.phase!r} must be lowercase words joined by '-'")
+        if self.free_form:
+            raise ValueError("a quality review needs a verdict; free_form=True gives none")
+        if len(self.script.split()) == 1:
+            object.__setattr__(self, "script", f"{self.script} {_option('phase', self.phase)}")
+
+    def function(self, step: StepDef) -> HandlerFunction:
+        """Returns a function that has the phase reviewed and goes by what was recorded."""
+
+        async def handler(ctx: StepContext) -> Result:
+            path = qr_file(need_state_dir(ctx.workflow_params), self.phase)
+            while True:
+                verdict = await self._review(step, ctx, path)
+                if verdict["action"] == QRAction.PROCEED:
+                    return Outcome.OK, {step.id: verdict}
+                if verdict["action"] == QRAction.REDO and ctx.visit < ITERATION_LIMIT:
+                    return Outcome.FAIL, {step.id: verdict}
+                answer = await ctx.wait(_decision(self.phase, verdict), key="decide")
+                if answer.value != _VERIFY:
+                    return _decided(step, verdict, answer)
+
+        return handler
+
+    async def _review(self, step: StepDef, ctx: StepContext, path: Path) -> dict[str, Any]:
+        """Has everything that is due verified; returns the verdict and what it rests on."""
+        verdict: dict[str, Any] = {}
+        for _ in range(ROUNDS):
+            groups = await _once(ctx, "round", lambda: _groups_due(path))
+            if groups is None:
+                await self._reviewer("items").function(step)(ctx)  # type: ignore[misc]  # is async
+                groups = await _once(ctx, "round", lambda: _groups_due(path))
+            reports = await ctx.map(groups or [], self._verifier(step), key="verify", retries=1)
+            failed = any(report["status"] == QRStatus.FAIL for report in reports)
+            reported = QRStatus.FAIL.value if failed else None
+            verdict = await _once(ctx, "verdict", lambda r=reported: _verdict(path, r))
+            if verdict["action"] != QRAction.VERIFY:
+                break
+        return verdict
+
+    def _verifier(self, step: StepDef) -> Any:
+        async def verify(ctx: StepContext, group: str) -> dict[str, Any]:
+            returned = self._reviewer("group", group).function(step)(ctx)
+            _, update = await returned  # type: ignore[misc]  # a dispatch is async
+            report: dict[str, Any] = update[step.id]
+            return report
+
+        return verify
+
+    def _reviewer(self, option: str, value: str = "") -> Dispatch:
+        """Returns the dispatch of one sub-agent, which runs the script with one more option."""
+        own = {each.name: getattr(self, each.name) for each in fields(Dispatch)}
+        return Dispatch(**own | {"script": f"{self.script} {_option(option, value)}"})
+
+
+def _option(name: str, value: str = "") -> str:
+    return f"--{name} {shlex.quote(value)}" if value else f"--{name}"
+
+
+async def _once(ctx: StepContext, key: str, call: Any) -> Any:
+    """Calls a function that reads or changes the file, once: a resume gets its recorded result."""
+    (result,) = await ctx.map([key], lambda _ctx, _key: call(), key=key)
+    return result
+
+
+def _groups_due(path: Path) -> list[str] | None:
+    """Begins a round; returns the groups to verify, or None if there are no usable items yet."""
+    try:
+        return [*begin_round(path, work_changed=True).due()]
+    except UnreadableFile:
+        return None
+
+
+def _verdict(path: Path, reported: str | None) -> dict[str, Any]:
+    """Returns the verdict as the run's state has it."""
+    verdict: QRVerdict = judge_file(path, reported)
+    result = {"status": verdict.status.value, "action": verdict.action.value}
+    try:
+        found = read_record(path)
+    except UnreadableFile as error:
+        return {**result, "notes": str(error), "findings": []}
+    listed = [item for item in found.items if item.status is not ItemStatus.PASS]
+    findings = [
+        {
+            "id": item.id,
+            "severity": item.severity.value,
+            "status": item.status.value,
+            "check": item.check,
+            "finding": item.finding or "",
+        }
+        for item in listed
+    ]
+    notes = f"iteration {found.iteration}, {len(listed)} of {len(found.items)} items did not pass"
+    return {**result, "notes": notes, "findings": findings}
+
+
+def _decision(phase: str, verdict: dict[str, Any]) -> Any:
+    """Returns the request to a human, with every finding on a line of its own."""
+    lines = [
+        f"- {each['id']} ({each['severity']}, {each['status']}): "
+        + escape_controls(one_line(each["finding"] or each["check"], LONGEST_FINDING))
+        for each in verdict["findings"]
+    ]
+    prompt = f"The quality review of {phase} did not pass: {verdict['notes']}."
+    options = [Option(_REDO), Option(_VERIFY), Option(_ACCEPT)]
+    return Choice("\n".join([prompt, *lines]), options)
+
+
+def _decided(step: StepDef, verdict: dict[str, Any], answer: Answer) -> Result:
+    decided = {**verdict, "decision": str(answer.value), "comment": answer.text}
+    return (Outcome.OK if answer.value == _ACCEPT else Outcome.FAIL), {step.id: decided}

@@ -1,0 +1,93 @@
+from typing import Any
+
+from signoff.core.args import Param
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
+from signoff.core.step import Edge, Gate, GateOption, StepDef
+from signoff.core.workflow import Workflow
+from signoff.runtime.dispatch import Dispatch
+from signoff.skills.commands.step_page import as_json, as_text
+from signoff.skills.stateless import evaluate_step
+
+OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
+
+
+def again(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    return ITERATE, {}
+
+
+REVIEW = Dispatch("reviewer", script="checks.review", context_vars={"file": "<plan>"})
+GATE = Gate("Ship it?", [GateOption("ship", "loop"), GateOption("it's wrong", None)])
+FLOW = Workflow(
+    "flow",
+    StepDef("review", "Review", ["Judge."], REVIEW, {OK: "ask", FAIL: None}),
+    StepDef("ask", "Ask", ["Show it."], gate=GATE),
+    StepDef("loop", "", ["Again."], again, {OK: None, ITERATE: Edge("loop", bound=1)}),
+    inputs=[Param("state_dir", str, default=None)],
+)
+
+
+def text(number: int, **params: Any) -> str:
+    return as_text(evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), "flow")
+
+
+def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
+    """The script finds the files of the skill in the state directory."""
+    page = text(1)
+
+    assert "role 'reviewer'" in page
+    assert "    python3 -m checks.review --state-dir 'my dir'" in page
+    assert '"file": "<plan>"' in page
+
+
+def test_a_script_keeps_the_options_it_is_declared_with() -> None:
+    """Quoted as one word, the command would name a module that does not exist."""
+    review = Dispatch("reviewer", script="checks.review --phase 'a b'")
+    workflow = Workflow("x", StepDef("a", handler=review, next={OK: None, FAIL: None}))
+
+    page = as_text(evaluate_step(workflow, 1, {}), "x")
+
+    assert "\n    python3 -m checks.review --phase 'a b'\n" in page
+
+
+def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
+    """What it found is for the next step to judge."""
+    explore = Dispatch("explore", free_form=True)
+    workflow = Workflow(
+        "x", StepDef("a", handler=explore, next={OK: "b"}), StepDef("b", next={OK: None})
+    )
+
+    page = as_text(evaluate_step(workflow, 1, {}), "x")
+
+    assert "When it is done, run:\n\n    signoff skill step x --step 2" in page
+    assert "verdict" not in page
+    assert "verdict, pass or fail" in text(1)
+
+
+def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
+    """An agent must not look for a command that does not exist."""
+    evaluated = evaluate_step(FLOW, 1, {"state_dir": "d"})
+
+    assert "If it fails, stop" in as_text(evaluated, "flow")
+    assert as_json(evaluated, "x.py")["next_commands"] == {
+        "ok": "signoff skill step x.py --step 2 --state-dir d",
+        "fail": None,
+    }
+
+
+def test_a_gate_is_put_to_the_user() -> None:
+    """No agent may decide it."""
+    page = text(2)
+
+    assert "Ask the user, and wait for the answer: Ship it?" in page
+    assert "If the answer is 'ship', run:\n\n    signoff skill step flow --step 3" in page
+    assert """If the answer is "it's wrong", stop""" in page
+
+
+def test_a_loop_that_is_used_up_stops_the_agent() -> None:
+    """In a run, the engine ends it there."""
+    page = text(3, iteration=2)
+
+    assert "iteration 2, the last one" in page
+    assert "signoff skill" not in page
+    assert page.startswith("# flow, step 3 of 3: loop\n")
