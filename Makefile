@@ -70,7 +70,7 @@ bench-loop: setup ## measure the review loop with simulated agents
 bench-peers: setup ## the same work side by side with other engines
 	@$(BIN)/python -m benchmarks.peers
 
-docs: setup ## update the generated parts of docs/commands.md
+docs: setup ## update the generated parts of the documentation
 	@$(BIN)/python docs/generate.py
 
 inputs: setup ## run every input of every skill as a process of its own
