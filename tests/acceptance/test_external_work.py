@@ -421,12 +421,15 @@ def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> No
     done = book.submit("--result", json.dumps({"result": "Enough.", "confidence": "high"}))
 
     assert "# Collect facts\n\nList what is known." in first
-    assert "--result TEXT" in first
+    assert "--result '<result>'" in first
     assert "Weigh them" not in first
     assert "# Weigh them\n\nFind what is missing." in second
-    assert "--result JSON" in second
+    form = '{"result": "<result>", "confidence": "<low|high>"}'
+    assert second.count(form) == 2
+    assert f"--result '{form}'" in second
     assert refused.code == NOT_ACCEPTED
-    assert "'none' is not one of the choices" in refused.json["problem"]
+    assert "'none' is not one of" in refused.json["problem"]
+    assert [each["attempt"] for each in refused.json["work"]] == [1]
     assert (third.code, third.json["step"]) == (0, "weigh")
     assert (done.code, done.json["status"]) == (0, "completed")
     state = json.loads((book.folder / ".signoff/runs/one/state.json").read_text())

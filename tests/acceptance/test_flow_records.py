@@ -9,6 +9,7 @@ from tests.acceptance.flow_project import (
     critics_pass,
     editor_replaces,
     issue,
+    judge_decides,
 )
 
 STEPS = """
@@ -121,6 +122,48 @@ def test_an_edit_that_cannot_be_applied_is_reported(flow_project: FlowProject) -
     assert "It costs 9 dollars" in flow_project.read("iterations/1/prompt_refine_claude.txt")
     ((edit, why),) = flow_project.load("iterations/1/changes.json")["unmatched"]
     assert (edit["find"], why) == ("It costs 9 dollars", "not found")
+
+
+WINDOWS = TEA.replace("\n", "\r\n")
+PLACE = "## Where\nMain Street."
+EDITS = {
+    "replace": (PLACE, "## Place\nHigh Street.\nBy the sea."),
+    "insert_after": (PLACE, "\nAsk Ann.\nOr Bob."),
+    "delete": ("It costs 9 euros.\n\n## Where", ""),
+}
+ORDERS = {
+    "replace": "Replace\n\nFind:\n```\n{}\n```\n\nReplace:\n```\n{}\n```\n",
+    "insert_after": "Insert after\n\nAnchor:\n```\n{}\n```\n\nInsert:\n```\n{}\n```\n",
+    "delete": "Delete\n\nFind:\n```\n{}\n```\n",
+}
+
+
+@pytest.mark.parametrize("author", ["critic", "judge"])
+@pytest.mark.parametrize("kind", EDITS)
+def test_edits_of_several_lines_are_made_in_a_file_with_windows_line_endings(
+    flow_project: FlowProject, kind: str, author: str
+) -> None:
+    """Models write \\n; the file keeps its line endings, and no agent is paid to edit it."""
+    find, text = EDITS[kind]
+    edit = {"kind": kind, "find": find, "text": text} if author == "critic" else None
+    order = f"### Issue: form-001 (HIGH)\n\n{ORDERS[kind].format(find, text)}"
+    judge = "policy" if author == "critic" else "claude"
+    flow_project.write_flow(STEPS.replace("policy", judge).replace(": fix,", ": fix, mode: apply,"))
+    flow_project.constraints("form")
+    flow_project.script(
+        author_writes(WINDOWS),
+        critic_finds("form", issue(evidence=find, id="form-001", edit=edit), times=1),
+        critics_pass(),
+        judge_decides("REWRITE", bill=order),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 0, done.err
+    assert "refine" not in flow_project.call_fields("step")
+    expected = TEA.replace(find, find + text if kind == "insert_after" else text)
+    final = (flow_project.run_dir / "final/artifact.md").read_bytes().decode()
+    assert final == expected.replace("\n", "\r\n")
 
 
 @pytest.mark.parametrize("triggers", ["", "max_iterations"])

@@ -23,9 +23,12 @@ from tests.acceptance.flow_project import (
 BILL = "Fix the spelling.\n"
 
 
-def test_the_shortest_flow_repeats_until_its_judge_approves(flow_project: FlowProject) -> None:
+@pytest.mark.parametrize("flow", ["minimal", "plain_loop"])
+def test_the_shortest_flow_repeats_until_its_judge_approves(
+    flow_project: FlowProject, flow: str
+) -> None:
     """A user's first flow; the second iteration starts with the author."""
-    flow_project.copy_flow("minimal")
+    flow_project.copy_flow(flow)
     flow_project.constraints("clear")
     flow_project.script(
         author_writes(times=1),

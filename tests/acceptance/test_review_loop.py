@@ -1,6 +1,7 @@
 """The review loop: which agent reviews what, what blocks, and when a human decides."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -163,6 +164,26 @@ def test_at_the_iteration_limit_a_human_may_allow_more_iterations(
     assert flow_project.read("final/artifact.md") == FINAL
 
 
+def test_each_entry_of_the_log_is_one_line(flow_project: FlowProject) -> None:
+    """The question at the limit lists findings; each of them would look like an entry."""
+    flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue(), issue(evidence="wide", finding="Too wide.")),
+        judge_decides("REWRITE", bill="Fix it."),
+        editor_replaces(),
+    )
+    flow_project.run()
+
+    lines = flow_project.call("logs", "one").out.splitlines()
+
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in lines), lines
+    (question,) = [line for line in lines if "a human has to decide" in line]
+    assert "It is wrong." in question
+    assert "Too wide." in question
+
+
 def test_at_the_iteration_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
     """The exit code must not mean approval."""
     flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
@@ -310,6 +331,57 @@ def test_a_fixer_that_damages_its_file_is_told_once_and_then_a_human_decides(
     assert why in flow_project.read("iterations/1/prompt_refine_claude_2.txt")
     assert flow_project.read("iterations/1/artifact.md") == draft
     assert flow_project.call("show", "one", "--json").code == 0
+
+
+PLAIN = """
+max_iterations: 1
+workflow:
+  - {step: generate}
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, mode: edit, loop_to: review}
+"""
+
+
+@pytest.mark.parametrize("damage", ["deleted", "emptied", "blanked", "spaced"])
+def test_a_fixer_of_a_plain_flow_that_damages_its_file_is_reported(
+    flow_project: FlowProject, damage: str
+) -> None:
+    """Plain flows ask for no retry: the round has changed nothing, and the text is still there."""
+    flow_project.write_flow(PLAIN)
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", issue()),
+        {"step": "refine", "edits": True, "damage": damage, "text": "Done."},
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 11, done.err
+    assert flow_project.call_fields("step").count("refine") == 1
+    assert "fix: the refinement changed nothing" in flow_project.read("final/status.md")
+    assert flow_project.read("final/artifact.md") == DRAFT
+
+
+def test_an_agent_that_rewrites_the_text_to_nothing_is_asked_once_more(
+    flow_project: FlowProject,
+) -> None:
+    """Then a human decides; an empty text must not replace a good one."""
+    flow_project.write_flow(PLAIN.replace("mode: edit", "mode: rewrite"))
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(" \n", contains="<<<BILL_OF_WORK"),
+        author_writes(),
+        critic_finds("clear", issue()),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == 10, done.err
+    assert "the answer is empty" in done.out
+    assert flow_project.call_fields("step") == ["generate", "critique", "generate", "generate"]
+    assert flow_project.load("state.json")["artifact"] == DRAFT
 
 
 @pytest.mark.parametrize("choice", ["edit by hand", "regenerate", "accept"])

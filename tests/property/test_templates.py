@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.documents.templates import escape, fill, render_text
+from signoff.documents.templates import escape, fill
+from tests.template_text import render_text
 
 NAMES = ("A", "B")
 KEPT = ("PLAN", "CODE")

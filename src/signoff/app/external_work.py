@@ -61,6 +61,10 @@ class WorkItem:
     """The conditions that are checked afterwards."""
     takes: Sequence[str] = ()
     """What can be submitted in addition to the result, as words of the notation's options."""
+    role: str = ""
+    """The role of the sub-agent that has to do it; empty if the worker itself does."""
+    form: Mapping[str, str] | None = None
+    """The result with placeholders, if the prompt describes it; it says more than the schema."""
 
 
 @light_dataclass(frozen=True)
@@ -158,7 +162,7 @@ def _work_item(project: Project, item: InboxItem) -> WorkItem:
     )
 
 
-_DETAILS = frozenset({"step", "item", "attempt", "feedback", "must_hold", "takes"})
+_DETAILS = frozenset({"step", "item", "attempt", "feedback", "must_hold", "takes", "role", "form"})
 
 
 def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:

@@ -109,21 +109,24 @@ def compile_path(path: Path, context: CompileContext) -> Workflow:
     return _compiled(compiler, file, file.name, notation, context)
 
 
-def compile_named(scheme: str, name: str, context: CompileContext) -> Workflow | None:
-    """Returns the workflow that a scheme's notation has under a name; None if it is unknown."""
-    notation = next((each for each in plugins.notations() if each.scheme == scheme), None)
-    if notation is None:
-        return None
-    return _compiled(plugins.load(notation.resolve), name, f"{scheme}:{name}", notation, context)
+def notation_of_scheme(scheme: str) -> Notation | None:
+    """Returns the notation whose targets begin with `scheme:`; None if there is none."""
+    return next((each for each in plugins.notations() if each.scheme == scheme), None)
 
 
-def named_targets(context: CompileContext) -> dict[str, list[str]]:
-    """Returns the targets that notations can run by a name alone, by that name."""
-    targets: dict[str, list[str]] = {}
+def compile_named(notation: Notation, name: str, context: CompileContext) -> Workflow:
+    """Returns the workflow that a notation has under a name."""
+    target = f"{notation.scheme}:{name}"
+    return _compiled(plugins.load(notation.resolve), name, target, notation, context)
+
+
+def named_by_notations(context: CompileContext) -> dict[str, list[Notation]]:
+    """Returns the notations that can run something by a name alone, by that name."""
+    names: dict[str, list[Notation]] = {}
     for each in plugins.notations():
         for name in plugins.load(each.names)(context) if each.names else ():
-            targets.setdefault(name, []).append(f"{each.scheme}:{name}")
-    return targets
+            names.setdefault(name, []).append(each)
+    return names
 
 
 def notation_of(file: SourceFile) -> Notation:

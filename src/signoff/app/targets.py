@@ -20,7 +20,8 @@ from signoff.app.notations import (
     compile_context,
     compile_named,
     compile_path,
-    named_targets,
+    named_by_notations,
+    notation_of_scheme,
     portable_path,
     refuse_options,
 )
@@ -30,7 +31,7 @@ from signoff.discovery import NAME, DiscoveredWorkflow, Discovery
 from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import CompileContext
+from signoff.notation import CompileContext, Notation
 
 _PYTHON_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>\w+))?")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>\w+)")
@@ -72,9 +73,9 @@ def resolve(
     if match := _NAMED.fullmatch(target):
         # A scheme wins over a file or a top-level module of the same name; a file can be given by
         # a longer path.
-        named = compile_named(match["scheme"], match["name"], context)
-        if named is not None:
-            return Target(named, target)
+        notation = notation_of_scheme(match["scheme"])
+        if notation is not None:
+            return Target(compile_named(notation, match["name"], context), target)
     if match := _PYTHON_FILE.fullmatch(target):
         path = _existing(cwd / Path(match["path"]).expanduser())
         name = match["name"] or NAME
@@ -86,7 +87,7 @@ def resolve(
     if match := _MODULE.fullmatch(target):
         refuse_options(target, context.options, None)
         return Target(_from_module(match["module"], match["name"]), target)
-    discovery, named_by = discover(context, searched), named_targets(context)
+    discovery, named_by = discover(context, searched), named_by_notations(context)
     if target in named_by:
         return _named(target, named_by[target], discovery, context)
     if not discovery.matching(target) and _is_file(cwd / target):
@@ -95,15 +96,15 @@ def resolve(
     return _discovered(target, discovery, context, named_by)
 
 
-def _named(name: str, targets: list[str], discovery: Discovery, context: CompileContext) -> Target:
+def _named(
+    name: str, notations: list[Notation], discovery: Discovery, context: CompileContext
+) -> Target:
     """Compiles what a notation calls by this name, unless something else has the name too."""
+    targets = [f"{each.scheme}:{name}" for each in notations]
     others = [_location(each.path, context.root) for each in discovery.matching(name)]
     if len(candidates := [*targets, *others]) > 1:
         raise UsageError(f"{name!r} can mean {' or '.join(candidates)}; use one of these instead")
-    workflow = compile_named(targets[0].partition(":")[0], name, context)
-    if workflow is None:
-        raise UnknownName("workflow", name, discovery.names)
-    return Target(workflow, targets[0], discovery.problems)
+    return Target(compile_named(notations[0], name, context), targets[0], discovery.problems)
 
 
 def _compile_file(

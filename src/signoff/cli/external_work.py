@@ -31,6 +31,11 @@ _FIXABLE = frozenset({Status.FAILED, Status.INTERRUPTED})
 SHOWN = 5
 """How many work items are shown in full; a worker's context window is small."""
 
+_SUB_AGENT = (
+    "Do not do this yourself. Launch a sub-agent with the role {role!r}, give it the instructions "
+    "below, and submit its answer."
+)
+
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunStatus]]
 
 
@@ -108,25 +113,35 @@ def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
 def _print_item(item: WorkItem, out: Output) -> None:
     again = f", attempt {item.attempt}" if item.attempt > 1 else ""
     out.line(f"--- work #{item.number} of run {item.run}: {item.step}{again} ---")
+    if item.role:
+        out.line(_SUB_AGENT.format(role=item.role))
+        out.line()
     out.line(item.prompt)
+    if item.role:
+        out.line("--- end of its instructions ---")
     out.line()
+    _print_conditions(item, out)
+    out.line("When it is done, or cannot be done:")
+    for command in _commands(item):
+        out.line(f"  {command}")
+    out.line("  A long result: --file FILE in place of --result, or --result - for stdin.")
+    for option in plugins.options_of("submit") if item.takes else ():
+        if option.word in item.takes:
+            out.line(f"  Optional: {option.flag} {option.metavar}. {option.help}")
+    out.line()
+
+
+def _print_conditions(item: WorkItem, out: Output) -> None:
     conditions = [each for each in item.must_hold if each not in item.prompt]
     if conditions:
         out.line("Conditions that the engine checks:")
         for each in conditions:
             out.line(f"- {each}")
         out.line()
-    if item.schema:
+    if item.schema and not item.form:
         out.line("The result must match this JSON Schema:")
         out.line(json_text(item.schema, indent=1))
         out.line()
-    out.line("When it is done, or cannot be done:")
-    for command in _commands(item):
-        out.line(f"  {command}")
-    for option in plugins.options_of("submit") if item.takes else ():
-        if option.word in item.takes:
-            out.line(f"  Optional: {option.flag} {option.metavar}. {option.help}")
-    out.line()
 
 
 def _print_others(items: Sequence[WorkItem], out: Output) -> None:
@@ -139,8 +154,14 @@ def _print_others(items: Sequence[WorkItem], out: Output) -> None:
 def _commands(item: WorkItem) -> list[str]:
     submit = f"signoff submit {shlex.quote(item.run)} --item {item.number}"
     bound = f"{submit} --digest {item.digest[:SHORT]}"
-    form = "JSON" if item.schema or item.takes else "TEXT"
-    return [f"{bound} --result {form}", f"{bound} --failure WHY"]
+    return [f"{bound} --result {_result_form(item)}", f"{bound} --failure '<why>'"]
+
+
+def _result_form(item: WorkItem) -> str:
+    """Returns what stands for the result, quoted, so that pasting it unchanged does no harm."""
+    if item.form:
+        return shlex.quote(json_text(item.form))
+    return "'<JSON>'" if item.schema or item.takes else "'<result>'"
 
 
 def _print_rest(status: RunStatus, out: Output) -> None:

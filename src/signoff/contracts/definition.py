@@ -14,7 +14,7 @@ from typing import Any
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
 from signoff.contracts.contract_file import PythonDefinition
 from signoff.contracts.database import check_address, with_absolute_paths
-from signoff.contracts.expressions import BadExpression, Expression
+from signoff.contracts.expressions import BadExpression, parse_expression
 from signoff.contracts.model import (
     Check,
     Condition,
@@ -200,7 +200,7 @@ def _check_problems(
         yield from functions.problems(check, where, "condition")
         return
     try:
-        Expression(check)
+        parse_expression(check)
     except BadExpression as error:
         yield Problem(where, str(error))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
@@ -54,20 +54,21 @@ class Expression:
         self.text = text
         _check(text)
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """The names that it may use; all its words count, so there can be too many."""
         return NAMES & frozenset(_WORD.findall(self.text))
 
-    @property
+    @cached_property
     def is_quick(self) -> bool:
         """Whether it takes no noticeable time: it has no loops and builds no long texts."""
-        return not _loops(self.text) and self.text.count("+") <= MOST_SUMS
+        loops = any(match.lastgroup == "loop" for match in _SYNTAX.finditer(self.text))
+        return not loops and self.text.count("+") <= MOST_SUMS
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Returns its value; raises `BadExpression` for a missing name."""
         try:
-            return evaluate(plain_cel(self.text), dict(values), linear=self.is_quick)
+            return evaluate(self._cel, dict(values), linear=self.is_quick)
         except OutOfBounds as error:
             raise BadExpression(f"{self.text!r}: {error}; use a function") from error
         except EvaluationFailed as error:
@@ -82,6 +83,10 @@ class Expression:
             raise BadExpression(f"{self.text!r} is {value!r:.80}, neither true nor false")
         return value
 
+    @cached_property
+    def _cel(self) -> str:
+        return plain_cel(self.text)
+
     def _missing(self, values: Mapping[str, Any]) -> str:
         """Returns a hint how to pass the parameters that are missing; "" if none is."""
         names = dict.fromkeys(_PARAMETER.findall(_without_strings(self.text)))
@@ -90,12 +95,10 @@ class Expression:
         return f"; start the run with {' '.join(missing)}" if missing else ""
 
 
-@lru_cache(maxsize=512)
-def _loops(text: str) -> bool:
-    return any(match.lastgroup == "loop" for match in _SYNTAX.finditer(text))
+# The same few conditions are evaluated for every item of a fan-out.
+parse_expression = lru_cache(maxsize=512)(Expression)
 
 
-@lru_cache(maxsize=512)
 def _check(text: str) -> None:
     """Raises `BadExpression` for a text that is not an expression or uses unknown names."""
     if not text.strip():

@@ -17,7 +17,7 @@ from typing import Any
 
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import Proof, StepDatabase, StepKey, Tables
-from signoff.contracts.expressions import Expression
+from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
 from signoff.core.frozen import freeze
 from signoff.error_text import describe_error
@@ -84,7 +84,7 @@ def check_storable(output: dict[str, Any]) -> dict[str, Any]:
 
 def is_quick(check: Check | str) -> bool:
     """Whether a condition takes no noticeable time: it is an expression without loops."""
-    return isinstance(check, str) and Expression(check).is_quick
+    return isinstance(check, str) and parse_expression(check).is_quick
 
 
 async def evaluate(
@@ -120,7 +120,7 @@ async def time_limit(seconds: float, message: str) -> AsyncIterator[None]:
 def holds(check: Check | str, ctx: StepContext) -> bool:
     """Returns whether a condition holds in a context; raises what it raises."""
     if isinstance(check, str):
-        expression = Expression(check)
+        expression = parse_expression(check)
         return expression.holds(ctx.values(expression.names))
     value = check(ctx)
     if inspect.isawaitable(value):

@@ -278,7 +278,8 @@ def describe_param(param: Param) -> str:
     """Returns a parameter's type, whether it is required, and its description, on one line."""
     kind = "list" if param.type in (list, tuple) else _article(param.type).removeprefix("a ")
     facts = [f"one of {', '.join(map(str, param.arg.choices))}" if param.arg.choices else kind]
-    facts.append("required" if param.required else f"default {param.default!r}")
+    default = "optional" if param.default is None else f"default {param.default!r}"
+    facts.append("required" if param.required else default)
     return f"{', '.join(facts)}{f': {param.arg.description}' if param.arg.description else ''}"
 
 

@@ -80,7 +80,8 @@ def _check(value: Any, levels: int) -> bool:
         kind = type(each)
         if kind in _PLAIN or (kind is float and math.isfinite(each)):
             continue
-        plain = _check(each, levels - 1) and plain
+        nested = isinstance(each, _NESTS)
+        plain = (_check(each, levels - 1) if nested else _is_plain_scalar(each)) and plain
     return plain
 
 

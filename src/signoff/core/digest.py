@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from enum import StrEnum
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,19 +26,19 @@ if TYPE_CHECKING:
 SHORT = 12
 """Characters of a digest that humans see."""
 
-_TEXTS = frozenset({str})
+_ALIKE = frozenset({str, int, bool, NoneType})
+_NESTS = frozenset({dict, list, tuple})
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest(value: Any) -> str:
     """Returns the sha256 of a JSON value in canonical form."""
-    if type(value) is dict and _TEXTS.issuperset(map(type, value.values())):
-        # Nothing but texts, as in most calls. Every JSON library writes those alike, so the
-        # fastest one is used.
-        try:
+    try:
+        if _is_written_alike(value):
+            # As in most calls: so the fastest library is used.
             return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        except TypeError:
-            pass  # half a character, or a key that is not a text
+    except (TypeError, RecursionError):
+        pass  # half a character, a large number, or a key that is not a text
     try:
         text = _canonical.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -45,6 +47,16 @@ def digest(value: Any) -> str:
             "dicts with string keys"
         ) from error
     return text_digest(text)
+
+
+def _is_written_alike(value: Any) -> bool:
+    """Whether every JSON library writes a value alike; numbers with a point they do not."""
+    kind = type(value)
+    if kind not in _NESTS:
+        return kind in _ALIKE or isinstance(value, StrEnum)
+    items = value.values() if kind is dict else value
+    # Most values are not nested, and those need no call.
+    return all(_is_written_alike(each) for each in items if type(each) not in _ALIKE)
 
 
 def text_digest(text: str) -> str:
@@ -94,6 +106,8 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "timeout": step.timeout,
         "limits": step.limits.to_json(),
         "gate": _describe_gate(step.gate),
+        # Left out if it is not set: the digests of earlier versions must not change.
+        **({"edits": True} if step.edits else {}),
     }
 
 

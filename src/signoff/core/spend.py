@@ -178,8 +178,9 @@ class Spend:
         # One call without a report makes a total unknown, but what others reported still counts
         # toward the limits.
         reported = usage or _NO_REPORT
-        self.known_tokens += reported.tokens or 0
-        self.unknown_tokens += reported.tokens is None
+        tokens = reported.tokens
+        self.known_tokens += tokens or 0
+        self.unknown_tokens += tokens is None
         self.known_usd += reported.usd or 0.0
         self.unknown_usd += reported.usd is None
         self.known_cached += reported.tokens_cached or 0

@@ -20,6 +20,9 @@ HandlerFunction = Callable[..., Result | Awaitable[Result]]
 WORKER = "worker"
 """The role of the agent that follows the instructions of a step."""
 
+ITERATION = "iteration"
+"""The parameter of a step that repeats which has the round; a run counts it by itself."""
+
 
 class HandlerObject(ABC):
     """A handler that hands its step to an agent; the engine asks it for the function to call.
@@ -122,6 +125,8 @@ class StepDef:
     """Seconds one attempt may take."""
     limits: Limits = field(default_factory=Limits)
     """Limits for one visit of this step."""
+    edits: bool = False
+    """Whether the agent that follows the instructions may change files in the folder of the run."""
 
     @property
     def agent(self) -> str:

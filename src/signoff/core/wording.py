@@ -23,7 +23,8 @@ from signoff.core.run_state import EffectRecord, RunState
 MATERIAL = "material:"
 """Prefix of the digest of a request that is identified by its material."""
 
-_WORDING = frozenset({"prompt", "system", "about", "shown", "shared", "text"})
+_WORDING = frozenset({"prompt", "system", "about", "shown", "shared", "text", "workspace"})
+"""Where an agent may look things up is no part of the question, like the words that say so."""
 _NOT_SHAPE = _WORDING | {"agent"}
 
 
@@ -58,8 +59,11 @@ def replay_digest(
     state: RunState, identity: EffectId, effect: Effect, roles: Mapping[str, str]
 ) -> str:
     """Returns the digest to look a request up by: the recorded one if it is the same request."""
-    expected, record = request_digest(effect), state.effect(identity)
-    if record is None or effect.material is None or record.digest.startswith(MATERIAL):
+    expected = request_digest(effect)
+    if effect.material is None:
+        return expected
+    record = state.effect(identity)
+    if record is None or record.digest.startswith(MATERIAL):
         return expected
     if record.digest == digest(effect.payload):
         return record.digest

@@ -179,9 +179,10 @@ class Workflow:
     def bind(self, params: Mapping[str, Any], also: Collection[str] = ()) -> dict[str, Any]:
         """Converts and checks the parameters of a run; every problem is reported at once.
 
-        `also` are names that are accepted although the workflow does not take them.
+        `also` are names that are accepted although the workflow does not take them. What only
+        steps with instructions require may be left out: their workers report it.
         """
-        return self._bind(self.declared_params, params, also)
+        return self._bind(self._params_at_start(params), params, also)
 
     def bind_at(self, step_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Converts and checks the parameters for one step; other steps require none of theirs."""
@@ -265,7 +266,15 @@ class Workflow:
 
     def _params_at(self, step: StepDef, given: Collection[str]) -> dict[str, Param]:
         """Returns the parameters that count at one step: other steps require none of theirs."""
-        needed = {*self.params[step.id], *self.input_params, *given}
+        return self._params_needed({*self.params[step.id], *given})
+
+    def _params_at_start(self, given: Collection[str]) -> dict[str, Param]:
+        """Returns the parameters of a run, without those that only its workers have to report."""
+        own = {n for s in self.steps.values() if not s.actions for n in self.params[s.id]}
+        return self._params_needed({*own, *given})
+
+    def _params_needed(self, names: Collection[str]) -> dict[str, Param]:
+        needed = {*names, *self.input_params}
         declared = self.declared_params.items()
         return {name: param for name, param in declared if name in needed or not param.required}
 

@@ -58,15 +58,6 @@ def render_template(
     return _render(pieces, variables, keep, template.problems)
 
 
-def render_text(
-    text: str, variables: Mapping[str, Any], keep: Collection[str] = (), *, name: str = "template"
-) -> str:
-    """Renders a text like the file `name`; it can include nothing."""
-    template = _Template(None)
-    pieces = template.expand(text, name)
-    return _render(pieces, variables, keep, template.problems)
-
-
 def fill(text: str, values: Mapping[str, Any]) -> str:
     """Fills in the variables that rendering left, and leaves all other text as it is.
 
@@ -87,7 +78,7 @@ def escape(text: str, names: Collection[str]) -> str:
 class _Template:
     """Loads a template and its includes, and collects their problems."""
 
-    def __init__(self, root: Path | None, *, start_at_root: bool = False) -> None:
+    def __init__(self, root: Path, *, start_at_root: bool) -> None:
         self.problems: list[Problem] = []
         self._root = root
         self._start_at_root = start_at_root
@@ -97,9 +88,9 @@ class _Template:
         """Returns the pieces of a file."""
         name = display_path(file)
         text = read_text(file, self.problems, name=name)
-        return self.expand(text, name, (file,)) if text is not None else []
+        return self._expand(text, name, (file,)) if text is not None else []
 
-    def expand(self, text: str, name: str, files: Sequence[Path] = ()) -> list[Piece]:
+    def _expand(self, text: str, name: str, files: Sequence[Path]) -> list[Piece]:
         """Returns the pieces of a text, with those of its includes in their places.
 
         `files` lead to the text: each of them includes the next one.
@@ -126,12 +117,10 @@ class _Template:
             return []
         # The included text ends where the line of its tag ends.
         text = text.removesuffix("\n").removesuffix("\r") + tag.line_break
-        return self.expand(text, name, (*files, file))
+        return self._expand(text, name, (*files, file))
 
     def _find(self, path: str, files: Sequence[Path]) -> tuple[Path | None, str]:
         """Returns the file of an include, or why there is none."""
-        if self._root is None:
-            return None, "a text without a file includes nothing"
         if not path or PurePosixPath(path).is_absolute() or PureWindowsPath(path).anchor:
             return None, "write a relative path"
         try:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from signoff.errors import NotAllowed
@@ -50,12 +49,19 @@ class Guard:
     def __init__(self, dialect: Dialect, *, functions: Iterable[str] = ()) -> None:
         self.dialect: Dialect = dialect
         self._own_functions = frozenset(name.lower() for name in functions)
-        self._cached_verdict = lru_cache(CACHED_STATEMENTS)(self._find_verdict)
+        self._verdicts: dict[str, Verdict] = {}
 
     def verdict(self, sql: str) -> Verdict:
         """Returns whether a statement may run, and what it may do; never raises for a bad one."""
-        cached = len(sql) <= CACHED_CHARACTERS
-        return self._cached_verdict(sql) if cached else self._find_verdict(sql)
+        known = self._verdicts.get(sql)
+        if known is not None:
+            return known
+        verdict = self._find_verdict(sql)
+        if len(sql) <= CACHED_CHARACTERS:
+            if len(self._verdicts) >= CACHED_STATEMENTS:
+                self._verdicts.clear()
+            self._verdicts[sql] = verdict
+        return verdict
 
     def check(self, sql: str) -> Allowed:
         """Returns what a statement may do; raises `NotAllowed` if it may not run."""

@@ -32,7 +32,7 @@ from signoff.profiles.factories import (
 )
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.profile_calls import create_profile, create_prompt, standards_config
+from signoff.profiles.profile_calls import create_profile, create_prompt
 from signoff.profiles.provider_agents import ApproverAgent, ProviderAgent
 from signoff.profiles.session import (
     MANUAL,
@@ -47,13 +47,11 @@ from signoff.profiles.session import (
 )
 from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
 from signoff.profiles.stages import StageHandler
+from signoff.profiles.standards_source import StandardsSource, unknown_profiles
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
 from signoff.runtime.ports import Agent
 
 T = TypeVar("T")
-
-DEFAULT_STANDARDS = "scoped-layer-fs"
-"""The provider of standards for profiles that name none."""
 
 MOST_ROUNDS = 1000
 """How often a human may send a session back to the same stage."""
@@ -84,7 +82,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         notation="profiles",
         source=_source(session, profile_class, section, context),
         inputs=_inputs(name, schema, context),
-        prepare=_Preparation(session, agents, schema, section.standards_provider, context.root),
+        prepare=_Preparation(session, agents, schema, section, context.root),
         agents=agents,
     )
 
@@ -100,8 +98,8 @@ def _session(
         step_id(phase, stage): _rules(section, phase, stage, context)
         for phase, stage in map(position_of, STAGES)
     }
-    standards = [section.standards_provider] if section.standards_provider else []
-    used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards}
+    standards = {section.standards_provider, section.standards.get(name, {}).get("provider")}
+    used = {*providers.values(), *(rule.approver for rule in rules.values()), *standards} - {None}
     if not used <= {
         *context.agents,
         *AIProviderFactory.registered(),
@@ -148,7 +146,7 @@ def _rules(
 def _refuse_unknown(
     name: str, section: ProfileSettings, providers: Mapping[str, str], context: CompileContext
 ) -> None:
-    """Raises `InvalidProfile` for providers and approvers that do not exist."""
+    """Raises `InvalidProfile` for providers, approvers and profiles that do not exist."""
     if context.agent_names is None:
         # A run under way is not affected by what the settings name now.
         return
@@ -159,6 +157,7 @@ def _refuse_unknown(
         for role, provider in providers.items()
         if provider not in known and role in context.options
     ]
+    problems += unknown_profiles(section, context)
     if problems:
         raise InvalidProfile(name, problems)
 
@@ -284,8 +283,7 @@ class _Preparation:
     session: Session
     agents: Mapping[str, Agent]
     schema: Mapping[str, Any]
-    provider: str | None
-    """The provider of standards that the settings name."""
+    section: ProfileSettings
     root: Path
 
     def __call__(self, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,21 +298,11 @@ class _Preparation:
         return {**texts, **self._standards(profile, {**context, **texts})}
 
     def _standards(self, profile: WorkflowProfile, context: Mapping[str, Any]) -> dict[str, str]:
-        config = standards_config(profile, context)
-        if not config:
+        source = StandardsSource.of(self.session.name, profile, self.section, context)
+        if not source.config:
             return {STANDARDS_PARAM: ""}
-        key = standards_key(config, self.provider)
-        provider = StandardsProviderFactory.create(key, config, folder=self.root)
-        provider.validate()
+        provider = source.create(self.root)
         bundle = provider.create_bundle(context)
         for warning in provider.warnings:
             logging.getLogger("signoff").warning("standards: %s", warning)
-        return {STANDARDS_PARAM: bundle, STANDARDS_PROVIDER_PARAM: key}
-
-
-def standards_key(config: Mapping[str, Any], chosen: str | None) -> str:
-    """Returns the provider of standards: the one of the settings, of the profile, or the default.
-
-    `config` comes from the profile, `chosen` from the settings.
-    """
-    return chosen or str(config.get("provider", DEFAULT_STANDARDS))
+        return {STANDARDS_PARAM: bundle, STANDARDS_PROVIDER_PARAM: source.provider}

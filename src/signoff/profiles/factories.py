@@ -102,21 +102,16 @@ class AIProviderFactory(ProfileRegistry[AIProvider]):
 
     kind = "AI provider"
     base = AIProvider
+    built_in: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        [*WITHOUT_SETTINGS, *AGENT_ALIASES], "signoff.profiles.agent_provider:AgentProvider"
+    )
 
     @classmethod
     def create(cls, key: str, *args: Any, **kwargs: Any) -> AIProvider:
         """Returns a provider; `claude-code` means the agent `claude`."""
-        name = AGENT_ALIASES.get(key, key)
-        if key in cls.registered() or name not in WITHOUT_SETTINGS:
-            return super().create(key, *args, **kwargs)
-        from signoff.profiles.agent_provider import AgentProvider
-
-        return AgentProvider(name)
-
-    @classmethod
-    def keys(cls) -> tuple[str, ...]:
-        """Returns every known key, sorted."""
-        return tuple(sorted({*WITHOUT_SETTINGS, *AGENT_ALIASES, *cls.registered()}))
+        if key in cls.built_in and key not in cls._registered:
+            return super().create(key, AGENT_ALIASES.get(key, key))
+        return super().create(key, *args, **kwargs)
 
 
 class ApprovalProviderFactory(ProfileRegistry[ApprovalProvider]):

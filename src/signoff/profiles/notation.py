@@ -38,7 +38,7 @@ NOTATION = Notation(
         "profiles",
         "signoff.profiles.settings_section:ProfilesSection",
         "sessions of profiles: providers, approval, max_iterations, hash_prompts, "
-        "standards_provider, dir",
+        "standards_provider, standards, dir",
         {
             "SIGNOFF_PROFILES_DIR": "dir",
             "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations",

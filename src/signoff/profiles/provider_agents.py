@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentTimeout
@@ -13,6 +14,8 @@ from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
 from signoff.runtime.from_thread import on_thread
 from signoff.runtime.ports import Call, Capabilities
+
+T = TypeVar("T")
 
 _FILES, _BY_HAND = "files", "by_hand"
 
@@ -28,7 +31,8 @@ class ProviderAgent:
     async def ask(self, request: AgentRequest, _call: Call) -> Reply:
         """Asks the provider, in a thread because it may block."""
         context = {**request.about.get("context", {}), **_without_context(request.about)}
-        result = await asyncio.to_thread(self.provider.generate, request.prompt, context)
+        generate = partial(self.provider.generate, request.prompt, context)
+        result = await _in_time(generate, self.provider.timeout_seconds, "respond")
         if result is None:
             return Reply("", value={_BY_HAND: True})
         # Imported here because it takes longer than a step by hand, which reads files of replies.
@@ -59,12 +63,7 @@ class ApproverAgent:
             files=about["files"],
             context=about["context"],
         )
-        seconds = self.approver.timeout_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                result = await on_thread(evaluate)
-        except TimeoutError:
-            raise AgentTimeout(f"it did not decide within {seconds:g} seconds") from None
+        result = await _in_time(evaluate, self.approver.timeout_seconds, "decide")
         from signoff.profiles.model import ApprovalResult
 
         if not isinstance(result, ApprovalResult):
@@ -83,6 +82,19 @@ def files_in(reply: Reply) -> dict[str, str | None]:
 def by_hand(reply: Reply) -> bool:
     """Tells whether the provider leaves the response to a human."""
     return isinstance(reply.value, dict) and reply.value.get(_BY_HAND) is True
+
+
+async def _in_time(call: Callable[[], T], seconds: float, verb: str) -> T:
+    """Returns the result of a call in a thread, which is abandoned when its time is up."""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await on_thread(call)
+    except TimeoutError:
+        # The provider's own code may time out, too, and knows better what was too slow.
+        if not limit.expired():
+            raise
+        raise AgentTimeout(f"it did not {verb} within {seconds:g} seconds") from None
 
 
 def _without_context(about: dict[str, Any]) -> dict[str, Any]:

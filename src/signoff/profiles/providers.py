@@ -37,6 +37,8 @@ class AIProvider(ABC):
     """One line for listings."""
     fs_ability: ClassVar[FsAbility] = FsAbility.NONE
     """What it can do with files, unless the user says otherwise."""
+    timeout_seconds: ClassVar[float] = 1800.0
+    """How long a response may take; then the call fails like that of an agent."""
 
     @abstractmethod
     def validate(self) -> None:

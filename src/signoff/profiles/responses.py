@@ -14,6 +14,7 @@ from signoff.errors import InvalidParams
 from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
+from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import Submission
 from signoff.profiles.phases import WorkflowPhase, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
@@ -22,7 +23,7 @@ from signoff.profiles.session import Session, SessionState
 from signoff.profiles.transitions import SessionCommand
 
 if TYPE_CHECKING:
-    from signoff.profiles.model import ProcessingResult
+    from signoff.profiles.model import ProcessingResult, WriteOp
 
 _OVERRULING: Mapping[str, ReviewVerdict] = {
     SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
@@ -63,7 +64,7 @@ class ApprovedResponse:
                 return await self._code()
 
     async def _plan(self) -> Result:
-        self._process()
+        self._process(self._content)
         text = self.submission.text
         await self.ctx.write(session_files.PLAN, text)
         update = {"plan": text, "plan_hash": text_digest(text), "plan_approved": True}
@@ -98,7 +99,7 @@ class ApprovedResponse:
         return (Outcome.OK if passed else Outcome.FAIL), update
 
     def _verdict(self) -> ReviewVerdict:
-        result, state = self._process(), SessionState(self.ctx)
+        result, state = self._process(self._content), SessionState(self.ctx)
         own = result.metadata.get("verdict")
         if own is not None:
             try:
@@ -155,10 +156,7 @@ class ApprovedResponse:
         """Returns the code with the files of the response, and the reviser's notes by path."""
         from signoff.profiles.model import WriteOp
 
-        result = self._process()
-        found = list(result.write_plan.writes if result.write_plan is not None else ())
-        if self.files and not (self.edited and found):
-            found = [WriteOp(path=p, content=await self._text(p, t)) for p, t in self.files.items()]
+        found = await self._writes()
         try:
             files = check_writes(found)
             # Files that the revision keeps must not clash with new ones either.
@@ -174,6 +172,26 @@ class ApprovedResponse:
             raise UnusableResponse(f"the response contains only {session_files.REVISION_ISSUES}")
         return {**code, **files}, notes
 
+    async def _writes(self) -> list[WriteOp]:
+        """Returns the files of the response: those in its text, or those that came with it."""
+        from signoff.profiles.model import WriteOp
+
+        usable, found = True, list[WriteOp]()
+        try:
+            plan = self._process(self._content).write_plan
+            found = list(plan.writes) if plan is not None else []
+        except UnusableResponse:
+            # The text that comes with files may be no more than "done".
+            if not self.files or self.edited:
+                raise
+            usable = False
+        if not self.files or (self.edited and found):
+            return found
+        texts = {path: await self._text(path, text) for path, text in self.files.items()}
+        if not usable:
+            self._process(format_code_files(texts))
+        return [WriteOp(path=path, content=text) for path, text in texts.items()]
+
     async def _text(self, path: str, text: str | None) -> str:
         found = await provided_text(self.ctx, path, text)
         if found is None:
@@ -184,9 +202,9 @@ class ApprovedResponse:
             )
         return found
 
-    def _process(self) -> ProcessingResult:
+    def _process(self, content: str) -> ProcessingResult:
         try:
-            result = process_response(self.session.profile, self.phase, self._content)
+            result = process_response(self.session.profile, self.phase, content)
         except (ProfileError, InvalidParams) as error:
             raise UnusableResponse(str(error)) from error
         for message in result.messages:

@@ -17,6 +17,7 @@ from signoff.profiles.session import MANUAL, ROLES, StageRules, step_id
 from signoff.profiles.transitions import TransitionTable
 
 SECTION = "profiles"
+_BY_NAME = ("providers", "standards")
 
 STAGES = tuple(
     step_id(phase, stage)
@@ -43,6 +44,8 @@ class ProfileSettings:
     """Whether the state holds the digest of each approved prompt."""
     standards_provider: str | None = None
     """Replaces the provider that a profile names."""
+    standards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The configuration of standards by profile; replaces the profile's own."""
     dir: str | None = None
     """The folder of local profiles, relative to the project's root."""
 
@@ -54,7 +57,7 @@ class ProfileSettings:
         stages = approval.pop("stages", {})
         defaults = {name.removeprefix("default_"): value for name, value in approval.items()}
         return cls(
-            **{**values, "providers": _present(values.get("providers", {}))},
+            **{**values, **{name: _present(values.get(name, {})) for name in _BY_NAME}},
             default_stage=StageRules(**defaults),
             stages={name: _present(stage_from_name(own)) for name, own in stages.items()},
         )

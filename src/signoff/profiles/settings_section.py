@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from signoff.documents.sections import Section
 from signoff.profiles.session import StageRules
@@ -64,6 +64,17 @@ class GatesSection(Section):
     stages: StagesSection = Field(default_factory=StagesSection, description="approvers by stage")
 
 
+class StandardsSection(BaseModel):
+    """The configuration of standards by profile; the provider of standards checks it.
+
+    A model and not a mapping, so that a settings file overrides single profiles.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    __pydantic_extra__: dict[str, dict[str, Any] | None]
+
+
 class ProfilesSection(Section):
     """What sessions of profiles use unless the command line says otherwise."""
 
@@ -79,5 +90,9 @@ class ProfilesSection(Section):
     hash_prompts: bool = Field(ProfileSettings.hash_prompts, description=_YES_NO)
     standards_provider: str | None = Field(
         None, min_length=1, description="the name of a standards provider"
+    )
+    standards: StandardsSection = Field(
+        default_factory=StandardsSection,
+        description="a configuration by profile, as in {python-module: {root: standards, ...}}",
     )
     dir: str | None = Field(None, min_length=1, description="the path of a folder")

@@ -8,7 +8,7 @@ about and where they are.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,6 +47,13 @@ class TemplateProfile(WorkflowProfile):
         """Returns what is wrong with a context, by field, beyond what its schema can say."""
         return {}
 
+    def generation_problem(self, files: Mapping[str, str]) -> str:  # noqa: ARG002  # for subclasses
+        """Returns what is wrong with the generated files, by path; empty if nothing is.
+
+        A revision is not asked: it has only the files that change.
+        """
+        return ""
+
     def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  # the same for every context
         """Returns `standards`; the provider itself takes the scope from the context."""
         return self.standards
@@ -75,11 +82,7 @@ class TemplateProfile(WorkflowProfile):
 
     def process_generation_response(self, content: str) -> ProcessingResult:
         """Returns the files of a response."""
-        try:
-            files = find_code_files(content)
-        except ValueError as error:
-            return _unusable(str(error))
-        return _usable(files)
+        return _files_of(content, self.generation_problem)
 
     def process_review_response(self, content: str) -> ProcessingResult:
         """Leaves the verdict to the engine, which reads `@@@REVIEW_META`."""
@@ -89,7 +92,7 @@ class TemplateProfile(WorkflowProfile):
 
     def process_revision_response(self, content: str) -> ProcessingResult:
         """Returns the files of a response, `revision-issues.md` among them."""
-        return self.process_generation_response(content)
+        return _files_of(content)
 
     def _render(self, phase: str, context: Mapping[str, Any]) -> str:
         problems = self.context_problems(context)
@@ -106,6 +109,17 @@ class TemplateProfile(WorkflowProfile):
 # The models are imported where a response is read: prompts need none of them, and they take longer
 # to import than a prompt takes to create. They are constructed without validation, for which
 # pydantic would compile them at every step by hand.
+
+
+def _files_of(
+    content: str, problem_with: Callable[[Mapping[str, str]], str] | None = None
+) -> ProcessingResult:
+    try:
+        files = find_code_files(content)
+    except ValueError as error:
+        return _unusable(str(error))
+    problem = problem_with(files) if problem_with is not None else ""
+    return _unusable(problem) if problem else _usable(files)
 
 
 def _usable(files: Mapping[str, str] | None = None) -> ProcessingResult:

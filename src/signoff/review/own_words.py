@@ -22,7 +22,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from signoff.review.adjudication import Verdict
 from signoff.review.critique import Overall
@@ -82,42 +82,59 @@ class Material:
             return all(map(self._copied, texts[:MOST_TEXTS]))
         if claim.verdict is not None and not claim.alone:
             return True
-        return sum(map(hash, source.split(" "))) in self._verdicts.sums
+        total = sum(map(hash, source.split(" ")))
+        return any(total in text.verdicts.sums for text in self._read)
 
     def contains(self, text: str) -> bool:
         """Whether the words of a text occur in the material one after the other."""
         return self._has(_words(text))
 
     @cached_property
-    def _content(self) -> str:
-        # The separator is no word, so nothing is found across the end of a text.
-        return " | ".join(map(_words, self._texts))
+    def _read(self) -> list[_MaterialText]:
+        return list(map(_read, self._texts))
 
     def _has(self, words: str) -> bool:
-        start = self._content.find(words) if words else -1
-        while start >= 0:
-            end = start + len(words)
-            if not self._content.startswith(_ALTERNATIVES, end):
-                return True
-            start = self._content.find(words, end)
-        return False
+        return any(text.has(words) for text in self._read)
 
     def _copied(self, text: str) -> bool:
+        verdicts = [each.verdicts for each in self._read]
         parts = filter(None, map(_words, _ELLIPSIS.split(text)))
         # Whole words only: "ok" is not copied from "broken".
-        if all(f" {part} " in f" {self._verdicts.text} " for part in parts):
+        if all(any(f" {part} " in each.text for each in verdicts) for part in parts):
             return True
         runs = list(_runs(_words(text)))
-        copied = sum(run in self._verdicts.runs for run in runs)
+        copied = sum(any(run in each.runs for each in verdicts) for run in runs)
         return bool(runs) and copied >= COPIED_SHARE * len(runs)
 
+
+class _MaterialText:
+    """One text of the material; nothing is found across its end."""
+
+    def __init__(self, text: str) -> None:
+        self._words = _words(text)
+
+    def has(self, words: str) -> bool:
+        """Whether words occur here one after the other, and not in a list of alternatives."""
+        start = self._words.find(words) if words else -1
+        while start >= 0:
+            end = start + len(words)
+            if not self._words.startswith(_ALTERNATIVES, end):
+                return True
+            start = self._words.find(words, end)
+        return False
+
     @cached_property
-    def _verdicts(self) -> _Verdicts:
-        return _Verdicts(self._content.split(" "))
+    def verdicts(self) -> _Verdicts:
+        """The objects here that have a verdict."""
+        return _Verdicts(self._words.split(" "))
+
+
+# All critics of a step get the same goal and artifact, and often reply at the same time.
+_read = lru_cache(maxsize=4)(_MaterialText)
 
 
 class _Verdicts:
-    """The objects in the material that have a verdict, found in one pass however deep they are.
+    """The objects in a text that have a verdict, found in one pass however deep they are.
 
     Only these are searched for copied texts: elsewhere, a reviewer uses the words of the material
     because it writes about it.
@@ -150,8 +167,8 @@ class _Verdicts:
 
     @cached_property
     def text(self) -> str:
-        """The words of these objects."""
-        return " | ".join(self._excerpts)
+        """The words of these objects, each between spaces."""
+        return f" {' | '.join(self._excerpts)} "
 
     @cached_property
     def runs(self) -> frozenset[tuple[str, ...]]:

@@ -12,6 +12,7 @@ must not change. What is derived from the recorded state is left out of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -37,8 +38,8 @@ from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CONFIRMATION_SCHEM
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 from signoff.review.template import built_in, fill
 
-_OF_CONSTRAINT = ("constraint", "constraints", "known", "several")
-"""The values of a critic's prompt that are not the same for all critics of a step."""
+_OF_CONSTRAINT = re.compile(r"\{\{[#^]?(?:constraints?|known|several)\}\}")
+"""The tags of a critic's prompt that are not the same for all critics of a step."""
 
 Templates = Mapping[str, str]
 """The templates that a flow replaces, by name."""
@@ -316,9 +317,8 @@ def _prompt(
 
 def _shared_length(prompt: str, template: str, values: Mapping[str, str]) -> int:
     """Returns how many characters come before the first line that depends on the constraint."""
-    tags = [f"{{{{{kind}{name}}}}}" for name in _OF_CONSTRAINT for kind in ("", "#", "^")]
-    positions = [template.find(tag) for tag in tags if tag in template]
-    head, line_break, _ = template[: min(positions, default=0)].rpartition("\n")
+    first = _OF_CONSTRAINT.search(template)
+    head, line_break, _ = template[: first.start() if first else 0].rpartition("\n")
     shared = fill(head, values) if line_break else ""
     return len(shared) if prompt.startswith(shared) else 0
 

@@ -149,6 +149,8 @@ def own_answers(
 
 def sole_answer(own: Sequence[PossibleAnswer]) -> PossibleAnswer:
     """Returns the first of several identical answers; raises `Unreadable` if two differ."""
+    if len(own) == 1:
+        return own[0]
     contents = {json.dumps(each.value, sort_keys=True, default=str) for each in own}
     if len(contents) > 1:
         raise Unreadable(

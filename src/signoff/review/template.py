@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,11 +65,18 @@ def built_in(name: str) -> str:
 
 def fill(template: str, values: Mapping[str, str]) -> str:
     """Returns a template with its values filled in; it ends with one line break."""
+    present = frozenset(name for name, value in values.items() if value.strip())
+    return _TAG.sub(lambda tag: values[tag[2]], _layout(template, present)) + "\n"
+
+
+# The prompts of all critics of a step have the same layout.
+@lru_cache(maxsize=32)
+def _layout(template: str, present: frozenset[str]) -> str:
+    """Returns a template with only the sections and lines that its present values leave."""
     text = _TAG_LINE.sub(r"\1", _COMMENT.sub("", template) + "\n")
-    text = _keep_sections(text, values)
-    text = _VALUE_LINE.sub(lambda line: line[0] if values[line[1]].strip() else "", text)
-    text = _GAP.sub("\n\n", text).strip("\n")
-    return _TAG.sub(lambda tag: values[tag[2]], text) + "\n"
+    text = _keep_sections(text, present)
+    text = _VALUE_LINE.sub(lambda line: line[0] if line[1] in present else "", text)
+    return _GAP.sub("\n\n", text).strip("\n")
 
 
 def problems(name: str, text: str) -> Iterator[TemplateProblem]:
@@ -102,11 +109,10 @@ def placeholders_of(name: str) -> set[str]:
     return set().union(*(_names(built_in(part)) for part in parts))
 
 
-def _keep_sections(text: str, values: Mapping[str, str]) -> str:
+def _keep_sections(text: str, present: frozenset[str]) -> str:
     def keep(section: re.Match[str]) -> str:
         kind, name, body = section.groups()
-        empty = not values[name].strip()
-        return _keep_sections(body, values) if empty == (kind == "^") else ""
+        return _keep_sections(body, present) if (name in present) == (kind == "#") else ""
 
     return _SECTION.sub(keep, text)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import partial
@@ -43,6 +43,8 @@ ITEMS, QUESTIONS, DECISION = "items", "questions", "decision"
 """The keys of the fan-out over items, of a sub-agent's questions, and of a human's decision."""
 STATE_DIR = "state_dir"
 """The parameter with the folder in which a skill and its sub-agents keep their work."""
+PROJECT = "."
+"""The workspace of agents that follow instructions: the folder that the run was started in."""
 PASS, FAIL = "pass", "fail"
 WRITE, LEAVE_OUT = "write", "leave out"
 """What a human can choose in place of a text that no sub-agent could give."""
@@ -145,7 +147,8 @@ class _Task:
         agent = str(self.how.agent)
         if not self.how.supports_questions:
             schema = None if self.how.free_form else VERDICT_SCHEMA
-            reply = await ctx.ask(agent, self._prompt(ctx, item, rounds), key=KEY, schema=schema)
+            prompt = self._prompt(ctx, item, rounds)
+            reply = await ctx.ask(agent, prompt, key=KEY, schema=schema, **self._options(ctx))
             return self._result(reply)
         while True:
             # Without a schema: a provider that enforces one would not let the sub-agent ask.
@@ -156,12 +159,19 @@ class _Task:
                 read=partial(self._read, may_ask=len(rounds) < MOST_ROUNDS),
                 retries=self.step.retries,
                 otherwise=Otherwise(self._about_reply, DECISION),
+                **self._options(ctx),
             )
             if checked.answer is not None:
                 return self._decided(checked.answer)
             if not isinstance(checked.value, tuple):
                 return checked.value
             rounds.append(await self._relay(ctx, checked.value))
+
+    def _options(self, ctx: StepContext) -> dict[str, Any]:
+        """Returns what the request says besides its prompt: the role and the form of the answer."""
+        form = None if self.how.free_form else {"status": f"<{FAIL}|{PASS}>", "notes": "<notes>"}
+        about = {**about_attempt(self.step, ctx), "role": str(self.how.agent), "form": form}
+        return {"about": about, "workspace": PROJECT, "edit": self.step.edits}
 
     async def _relay(self, ctx: StepContext, questions: tuple[UserQuestion, ...]) -> QuestionRound:
         """Asks a human what the sub-agent asked."""
@@ -257,11 +267,7 @@ class _Task:
         self, ctx: StepContext, item: _Item | None, rounds: Sequence[QuestionRound]
     ) -> ProductPrompt:
         step, how = self.step, self.how
-        parts = [step.instructions]
-        if how.script:
-            parts.append(f"Run this and follow what it prints: {_command(how.script, ctx)}")
-        elif folder := ctx.workflow_params.get(STATE_DIR):
-            parts.append(f"The state directory is {json.dumps(str(folder))}.")
+        parts = [step.instructions, *_where(how.script, ctx.workflow_params.get(STATE_DIR))]
         if how.context_vars:
             parts.append("Context:\n" + json.dumps(dict(how.context_vars), indent=2))
         actions = [*map(str, step.actions)]
@@ -287,6 +293,11 @@ class _Task:
         return ProductPrompt("\n\n".join(parts), material)
 
 
+def about_attempt(step: StepDef, ctx: StepContext) -> dict[str, Any]:
+    """Returns what an outside worker is told about its task in plain values."""
+    return {"title": step.title, "attempt": ctx.attempt, "feedback": ctx.feedback}
+
+
 def feedback_parts(ctx: StepContext, key: str) -> list[str]:
     """Returns what a retry adds to a prompt: the previous answer, and why it was not accepted."""
     if not ctx.feedback:
@@ -296,13 +307,15 @@ def feedback_parts(ctx: StepContext, key: str) -> list[str]:
     return [*shown, f"Previous attempt failed: {ctx.feedback}"]
 
 
-def _command(script: str, ctx: StepContext) -> str:
-    folder = ctx.workflow_params.get(STATE_DIR)
-    if not folder:
-        return f"python3 -m {script}"
-    # A script takes its parameters as options of the same name, as every skill does.
-    option = STATE_DIR.replace("_", "-")
-    return f"python3 -m {script} --{option} {shlex.quote(str(folder))}"
+def _where(script: str, folder: Any) -> Iterator[str]:
+    """Yields where the files of the skill are, and the script to run there."""
+    if folder:
+        yield f"The state directory is {json.dumps(str(folder))}."
+    if script:
+        # A script takes its parameters as options of the same name, as every skill does.
+        name = STATE_DIR.replace("_", "-")
+        option = f" --{name} {shlex.quote(str(folder))}" if folder else ""
+        yield f"Run this and follow what it prints: python3 -m {script}{option}"
 
 
 def _asks(text: str) -> bool:

@@ -63,6 +63,9 @@ class _Turn:
             self.answering.set()
 
 
+_AT_ONCE = _Turn()
+
+
 @light_dataclass()
 class FanOut:
     """One call of `ctx.map`."""
@@ -138,7 +141,7 @@ class FanOut:
     def _turn(self, group: str | None) -> _Turn:
         """Returns when an item may start: the first one of a group that comes here goes ahead."""
         if group is None:
-            return _Turn()
+            return _AT_ONCE
         if group in self._leaders:
             return _Turn(leader=self._leaders[group])
         self._leaders[group] = asyncio.Event()

@@ -13,6 +13,7 @@ from signoff.core.effects import EffectId, Reply
 from signoff.core.requests import Request, Response
 from signoff.core.run_state import EffectRecord
 from signoff.errors import AgentBadOutput
+from signoff.runtime.dispatch import PROJECT
 from signoff.runtime.effect_errors import FREE, with_usage
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.run_inbox import BY_HUMAN, RunInbox
@@ -39,7 +40,7 @@ def _request(payload: Mapping[str, Any]) -> Request:
     parts += [f"----- {name} -----\n{text}" for name, text in files.items()]
     if files and edit:
         parts.append("Answer with the whole new text, and nothing else.")
-    elif edit:
+    elif edit and payload.get("workspace") != PROJECT:
         parts.append(f"Work in this directory: {payload.get('workspace')}")
     prompt = "\n\n".join(filter(None, parts))
     return Response(prompt, payload.get("schema"), about=payload.get("about", {}))

@@ -78,7 +78,8 @@ class Narrator:
             lines.append((template.format(step=self._step, event=event), weight))
         if event.tag in _DESCRIBE:
             lines += _DESCRIBE[event.tag](self, event)
-        return [LogLine(event.at, text, weight) for text, weight in lines]
+        # A question or an error may have several lines; the second could pass for an entry.
+        return [LogLine(event.at, " ".join(text.split()), weight) for text, weight in lines]
 
     def _warnings(self) -> Lines:
         """Yields what a step warns of; one whose result a human has to decide about ends later."""

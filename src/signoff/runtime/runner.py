@@ -56,6 +56,7 @@ class Runner:
         files = services.performers.files
         approved = None if files is None else ApprovedFiles(services.store, files)
         self._inbox = RunInbox(journal, services.clock, items, approved)
+        self._roles = services.roles_of(workflow)
         self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()
         self._stop_as: tuple[Status, StopReason] | None = None
@@ -150,7 +151,7 @@ class Runner:
             self._effect_runner,
             self._inbox,
             bound.step.limits,
-            self._services.roles_of(self._workflow),
+            self._roles,
         )
         return Attempt(bound, self._journal, self._inbox, effects)
 

@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from signoff.core.args import Param, bind, describe_param
+from signoff.core.args import Arg, Param, bind, describe_param
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.step import WORKER, HandlerObject, StepDef
+from signoff.core.outcome import Outcome
+from signoff.core.placeholders import placeholder
+from signoff.core.step import ITERATION, WORKER, HandlerObject, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput
 from signoff.light_dataclass import light_dataclass
-from signoff.runtime.dispatch import feedback_parts
+from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
 
 KEY = "instructions"
 """The key of the call that follows a step's instructions.
@@ -32,11 +34,13 @@ steps are unlikely to use for a call of their own.
 RESULT = "result"
 """The key of a reply's text if the reply has parameters as well."""
 
+_RESULT = Param(RESULT, str, Arg("what you found or did"))
+
 _TEXT_FORM = "When you are done, answer with the result as text."
-_OBJECT_FORM = (
-    f'When you are done, answer with one JSON object: "{RESULT}", a text, and these parameters by '
-    "name. Leave out those that you have nothing to say about."
-)
+_OBJECT_FORM = """\
+When you are done, answer with one JSON object of this form, and fill in its placeholders. Leave \
+out what you have nothing to say about, except what is required.
+"""
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -48,11 +52,22 @@ class Worker:
     """What the step's handler takes by name; the worker may report values for these."""
     sources: tuple[str, ...]
     """The steps whose replies the worker is shown: it may not remember them."""
+    defaults: Mapping[str, Any]
+    """What the parameters of handlers are unless the run was started with another value."""
+    repeats: bool = False
+    """Whether the step may be repeated, so that the run counts its rounds."""
 
     async def work(self, ctx: StepContext) -> StepContext:
         """Has the instructions followed; returns the context in which the handler decides."""
-        about = {"attempt": ctx.attempt, "feedback": ctx.feedback}
-        reply = await ctx.ask(WORKER, self._prompt(ctx), key=KEY, about=about)
+        about = {**about_attempt(self.step, ctx), "form": self._form()}
+        reply = await ctx.ask(
+            WORKER,
+            self._prompt(ctx),
+            key=KEY,
+            about=about,
+            workspace=PROJECT,
+            edit=self.step.edits,
+        )
         value, params = self._read(reply, ctx)
         return replace(
             ctx,
@@ -63,14 +78,33 @@ class Worker:
     def _prompt(self, ctx: StepContext) -> ProductPrompt:
         step, own = self.step, self._declared(ctx)
         parts = [step.instructions, *self._background(ctx), *feedback_parts(ctx, KEY)]
-        listed = [f"- {name}: {describe_param(param)}" for name, param in own.items()]
-        parts.append("\n".join([_OBJECT_FORM, *listed]) if listed else _TEXT_FORM)
+        parts.append(self._object_form(own) if own else _TEXT_FORM)
         material = [step.title, [*map(str, step.actions)], sorted(self.params), ctx.feedback]
         return ProductPrompt("\n\n".join(parts), material, schema=_schema(own) if own else None)
 
+    def _form(self) -> dict[str, str] | None:
+        """Returns the reply with placeholders; None if it is a text."""
+        if not self.params:
+            return None
+        return {each.name: placeholder(each) for each in (_RESULT, *self._reported())}
+
+    def _object_form(self, own: Mapping[str, Param]) -> str:
+        example = json.dumps(self._form(), ensure_ascii=False)
+        listed = [_RESULT, *(own[each.name] for each in self._reported())]
+        lines = [f"- {each.name}: {describe_param(each)}" for each in listed]
+        return "\n".join([f"{_OBJECT_FORM}{example}", *lines])
+
+    def _reported(self) -> list[Param]:
+        """Returns what the worker is asked for: not the round, which the run knows better."""
+        return [each for n, each in self.params.items() if n != ITERATION or not self.repeats]
+
     def _background(self, ctx: StepContext) -> list[str]:
         """Returns what the worker has to know about the run, as data that gives no orders."""
-        params = {name: value for name, value in ctx.workflow_params.items() if value is not None}
+        params = {
+            name: value
+            for name, value in ctx.workflow_params.items()
+            if value is not None and (name not in self.defaults or value != self.defaults[name])
+        }
         results = {name: ctx.step_state[name] for name in self.sources if name in ctx.step_state}
         known = {"parameters": params, "results": results}
         filled = {name: values for name, values in known.items() if values}
@@ -81,7 +115,10 @@ class Worker:
 
     def _declared(self, ctx: StepContext) -> dict[str, Param]:
         """Returns the parameters, with the run's own values as their defaults."""
-        values = ctx.workflow_params
+        values = dict(ctx.workflow_params)
+        if self.repeats and ITERATION in self.params:
+            most = self.params[ITERATION].arg.max
+            values[ITERATION] = ctx.visit if most is None else min(ctx.visit, most)
         return {
             name: replace(param, default=values[name]) if name in values else param
             for name, param in self.params.items()
@@ -90,10 +127,12 @@ class Worker:
     def _read(self, reply: Reply, ctx: StepContext) -> tuple[Any, dict[str, Any]]:
         """Returns the reply and its parameters, or raises `AgentBadOutput` with every problem."""
         if not self.params:
+            if problems := _unfilled({RESULT: reply.text.strip()}, {}):
+                raise AgentBadOutput("", *problems, answer=reply.text)
             return reply.text, {}
         value = _parsed(self.step.id, reply)
         given = {name: each for name, each in value.items() if each is not None}
-        problems = []
+        problems = _unfilled(given, self.params)
         if not isinstance(given.get(RESULT), str):
             problems.append(f"{RESULT!r} is missing or not a text")
         # A handler may take the result by name as well.
@@ -113,7 +152,20 @@ def worker_of(workflow: Workflow, step: StepDef) -> Worker | None:
     if not step.actions or isinstance(step.handler, HandlerObject):
         return None
     sources = tuple(each.id for each in workflow.steps.values() if each.agent)
-    return Worker(step, workflow.params[step.id], sources)
+    declared = workflow.declared_params.items()
+    defaults = {n: each.default for n, each in declared if n not in workflow.input_params}
+    repeats = workflow.edges.get(step.id, Outcome.ITERATE.value) is not None
+    return Worker(step, workflow.params[step.id], sources, defaults, repeats)
+
+
+def _unfilled(given: Mapping[str, Any], params: Mapping[str, Param]) -> list[str]:
+    """Returns which values are still their placeholders: a form that was sent back as it is."""
+    forms = {RESULT: placeholder(_RESULT), **{n: placeholder(each) for n, each in params.items()}}
+    return [
+        f"{name!r} still has its placeholder {value}; fill in a value"
+        for name, value in given.items()
+        if value == forms.get(name)
+    ]
 
 
 def _parsed(step: str, reply: Reply) -> dict[str, Any]:
@@ -130,13 +182,21 @@ def _parsed(step: str, reply: Reply) -> dict[str, Any]:
 
 
 def _schema(params: Mapping[str, Param]) -> dict[str, Any]:
-    # Types and choices are left to `bind`, which converts values like those of the command line.
+    own = [each for each in params.values() if each.name != RESULT]
     return {
         "type": "object",
-        "properties": {
-            RESULT: {"type": "string"},
-            **{name: {"description": describe_param(each)} for name, each in params.items()},
-        },
-        "required": [RESULT],
+        "properties": {RESULT: {"type": "string"}, **{p.name: _property(p) for p in own}},
+        "required": [RESULT, *(each.name for each in own if each.required)],
         "additionalProperties": False,
+    }
+
+
+def _property(param: Param) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": describe_param(param)}
+    if param.arg.choices is None or param.type is not str:
+        # Left to `bind`, which converts values like those of the command line.
+        return described
+    return {
+        **described,
+        "enum": [*map(str, param.arg.choices), *([] if param.required else [None])],
     }

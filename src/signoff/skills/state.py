@@ -8,7 +8,6 @@ its path.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,6 +85,8 @@ def _create(prefix: str, files: Mapping[str, str]) -> Path:
                 with os.fdopen(create_private(folder / name), "w", encoding="utf-8") as file:
                     file.write(text)
         except BaseException:
+            import shutil
+
             shutil.rmtree(folder, ignore_errors=True)
             raise
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import Any
 from signoff.core.args import BoundedInt
 from signoff.core.edges import gate_name
 from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
+from signoff.core.step import ITERATION, StepDef
 from signoff.core.step_output import NextCommand, StepOutput, command_to
 from signoff.core.workflow import Workflow
 from signoff.documents.python_files import error_location
@@ -22,7 +22,6 @@ from signoff.errors import HandlerFailed, SignoffError, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import PassOption
 
-ITERATION = "iteration"
 STATE_DIR = "state_dir"
 
 

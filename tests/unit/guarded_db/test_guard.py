@@ -1,7 +1,7 @@
 import pytest
 
 from signoff.errors import NotAllowed
-from signoff.guarded_db.guard import CACHED_CHARACTERS, CACHED_STATEMENTS, MOST_CHARACTERS, Guard
+from signoff.guarded_db.guard import CACHED_CHARACTERS, MOST_CHARACTERS, Guard
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
 from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN
 from tests.unit.guarded_db.honest import DELETES, HONEST
@@ -92,15 +92,18 @@ def test_a_projects_own_functions_are_allowed_by_name() -> None:
     assert [type(verdict) for verdict in verdicts] == [Allowed, Allowed, Refused, Refused]
 
 
-def test_verdicts_are_cached_up_to_a_limit() -> None:
+def test_verdicts_are_cached_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that runs for months must not store every statement it ever saw."""
+    monkeypatch.setattr("signoff.guarded_db.guard.CACHED_STATEMENTS", 2)
     guard = Guard("sqlite")
     first = guard.verdict("SELECT 0")
     long = f"SELECT '{'x' * CACHED_CHARACTERS}'"
 
     assert guard.verdict("SELECT 0") is first
     assert guard.verdict(long) is not guard.verdict(long)
-    assert guard._cached_verdict.cache_info().maxsize == CACHED_STATEMENTS
+    guard.verdict("SELECT 1")
+    guard.verdict("SELECT 2")
+    assert guard.verdict("SELECT 0") is not first
 
 
 def test_the_parser_writes_nothing_to_the_terminal(

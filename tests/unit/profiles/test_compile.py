@@ -381,6 +381,20 @@ def test_another_profile_may_register_the_standards_provider_of_the_settings(
     assert params[STANDARDS_PARAM] == "Be brief."
 
 
+def test_the_settings_replace_the_standards_of_a_profile(tmp_path: Path) -> None:
+    """A team's rules reach the prompts of a profile that it did not write."""
+    (tmp_path / "team").mkdir()
+    (tmp_path / "team" / "a.rules.yml").write_text('TEAM-001: "C: Be brief."\n')
+    StandardsProviderFactory.register("no-standards", NoStandards)
+    own = {"provider": "yaml-rules", "root": "team"}
+
+    session = SessionFixture(tmp_path, WithStandards, standards={PROFILE: own})
+    state = session.start()
+
+    assert "TEAM-001 C: Be brief." in session.text("standards-bundle.md")
+    assert state.standards_provider == "yaml-rules"
+
+
 def test_no_standards_give_an_empty_file(tmp_path: Path) -> None:
     """A prompt may tell a model to read it."""
     session = SessionFixture(tmp_path)

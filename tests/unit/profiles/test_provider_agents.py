@@ -87,6 +87,35 @@ def test_files_come_with_the_reply() -> None:
     assert not by_hand(replayed)
 
 
+def test_a_provider_that_hangs_is_given_up() -> None:
+    """The session then fails and can be resumed, instead of waiting for ever."""
+    released = threading.Event()
+
+    class Hanging(Provider):
+        timeout_seconds = 0.01
+
+        def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
+            released.wait()
+            return super().generate(prompt, context)
+
+    try:
+        with pytest.raises(AgentTimeout, match="did not respond"):
+            ask(ProviderAgent("slow", Hanging(None)))
+    finally:
+        released.set()
+
+
+def test_a_time_out_of_the_providers_own_is_reported_as_it_is() -> None:
+    """It says what was too slow."""
+
+    class Unreachable(Provider):
+        def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
+            raise TimeoutError("no connection to the house model")
+
+    with pytest.raises(TimeoutError, match="house model"):
+        ask(ProviderAgent("slow", Unreachable(None)))
+
+
 def test_none_leaves_the_response_to_a_human() -> None:
     """Also after a replay."""
     reply = ask(ProviderAgent("own", Provider(None)))

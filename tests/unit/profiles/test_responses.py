@@ -296,6 +296,42 @@ def test_files_of_a_provider_are_written_and_shown_in_the_response(tmp_path: Pat
     assert f"{CODE}/poem.txt" not in session.files
 
 
+class TwoFiles(ProbeProfile):
+    """Reads files from the text, and needs at least two."""
+
+    def process_generation_response(self, content: str) -> ProcessingResult:
+        files = find_code_files(content)
+        if len(files) < 2:
+            raise ValueError(f"only {', '.join(files)}")
+        return writes(*files.items())
+
+
+def test_files_of_a_provider_count_if_its_text_has_none(tmp_path: Path) -> None:
+    """The text next to files is often no more than "done"."""
+    files: dict[str, str | None] = {"a.txt": "waves\n", "b.txt": "foam\n"}
+    register_provider("writer", lambda _p, _c: AIProviderResult(files=files, response="done"))
+    session = SessionFixture(tmp_path, TwoFiles, approval=SKIP, providers={"generator": "writer"})
+    session.start()
+
+    session.approve("a plan\n")
+
+    assert session.step == "review.response"
+    assert session.text(f"{CODE}/b.txt") == "foam\n"
+
+
+def test_a_profile_checks_the_files_of_a_provider_as_well(tmp_path: Path) -> None:
+    """It does not matter in which form they arrive."""
+    files: dict[str, str | None] = {"a.txt": "waves\n"}
+    register_provider("writer", lambda _p, _c: AIProviderResult(files=files, response="done"))
+    session = SessionFixture(tmp_path, TwoFiles, approval=SKIP, providers={"generator": "writer"})
+    session.start()
+
+    state = session.approve("a plan\n")
+
+    assert session.step == "generate.response"
+    assert "only a.txt" in (state.last_error or "")
+
+
 def test_an_edited_response_replaces_the_files_that_came_with_it(tmp_path: Path) -> None:
     """Otherwise a bad path of the provider's could never be fixed."""
     files: dict[str, str | None] = {"../a.txt": "waves"}

@@ -101,6 +101,24 @@ def test_unknown_providers_and_approvers_are_reported_with_the_valid_ones() -> N
     ]
 
 
+def test_the_layers_override_the_standards_of_single_profiles(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """A project's standards for one profile leave the user's for another one alone."""
+    user = user_file(environment)
+    user.parent.mkdir(parents=True)
+    user.write_text("profiles:\n  standards: {jpa-mt: {root: a}, python-module: {root: b}}\n")
+    home.config.write_text("profiles:\n  standards: {jpa-mt: {scope: full}}\n")
+
+    assert section(home, environment).standards == {
+        "jpa-mt": {"scope": "full"},
+        "python-module": {"root": "b"},
+    }
+    home.config.write_text("profiles:\n  standards: {jpa-mt: full}\n")
+    with pytest.raises(ConfigError, match=r"profiles\.standards\.jpa-mt"):
+        section(home, environment)
+
+
 def test_the_layers_override_single_values_of_stages(
     home: Home, environment: dict[str, str]
 ) -> None:

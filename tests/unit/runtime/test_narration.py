@@ -94,6 +94,17 @@ def test_prompts_and_parameters_are_not_repeated() -> None:
     assert "secret" not in " ".join(described(STARTED, ask(1)))
 
 
+def test_a_question_or_an_error_of_several_lines_is_one_entry() -> None:
+    """A finding in a question could otherwise write an entry of its own."""
+    asked, failed = described(
+        ev.Escalated("2 iterations; still open:\n- a typo\n12:00:00  approved", at=1),
+        ev.RunStopped(Status.FAILED, "no disk\nno paper", at=2),
+    )
+
+    assert asked.endswith("2 iterations; still open: - a typo 12:00:00 approved")
+    assert failed == "failed: no disk no paper"
+
+
 def test_trouble_weighs_more_than_news() -> None:
     """A quiet log still has to show what went wrong."""
     narrator = Narrator()

@@ -12,7 +12,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Handler, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import NotAllowed
+from signoff.errors import InvalidParams, NotAllowed
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
@@ -158,6 +158,71 @@ async def test_a_wrong_reply_is_sent_back_once_with_every_problem(
     assert all(problem in second for problem in problems)
     assert reply in second
     assert result.state == {}
+
+
+@pytest.mark.parametrize(
+    ("workflow", "reply"),
+    [(LOOP, {"result": "<result>", "confidence": "high"}), (flow(), "<result>")],
+)
+async def test_a_form_that_was_not_filled_in_is_no_reply(
+    bench: EngineFixture, workflow: Workflow, reply: Any
+) -> None:
+    """A command that is pasted as it was printed must not count as work."""
+    bench.agent.on("Look around", reply)
+
+    result = await bench.start(workflow)
+
+    assert result.status is Status.WAITING
+    assert "'result' still has its placeholder <result>" in bench.agent.prompts[1]
+
+
+def count(
+    ctx: StepContext,
+    confidence: Annotated[str, Arg(choices=LEVELS)] = "exploring",
+    iteration: Annotated[int, Arg(min=1, max=3)] = 1,
+) -> Work:
+    rounds = [*ctx.step_state.get("rounds", ()), iteration]
+    return (OK if confidence == "high" or iteration == 3 else ITERATE), {"rounds": rounds}
+
+
+async def test_a_run_counts_the_rounds_of_a_step_that_repeats(bench: EngineFixture) -> None:
+    """A worker that miscounts could stay in a step forever, or leave it too early."""
+    bench.agent.on("Look around", {"result": "some"})
+
+    result = await bench.start(flow(count, next={OK: None, ITERATE: "look"}))
+
+    assert result.state["rounds"] == [1, 2, 3]
+    assert all("iteration" not in prompt for prompt in bench.agent.prompts)
+
+
+def need(ctx: StepContext, title: str) -> Work:
+    return OK, {"title": title}
+
+
+async def test_what_a_step_requires_is_reported_by_its_worker(bench: EngineFixture) -> None:
+    """It may be what the work is about, so it cannot be known when the run starts."""
+    bench.agent.on("Look around", {"result": "read"}, {"result": "read", "title": "Emma"})
+
+    result = await bench.start(flow(need))
+
+    assert result.state["title"] == "Emma"
+    assert "'title' is missing" in bench.agent.prompts[1]
+    with pytest.raises(InvalidParams, match="title"):
+        await bench.start(Workflow("flow", StepDef("look", handler=need, next={OK: None})))
+
+
+async def test_a_worker_reads_the_project_and_changes_it_if_the_step_says_so(
+    bench: EngineFixture,
+) -> None:
+    """Instructions about files need files; editing is the author's decision, step by step."""
+    change = StepDef("fix", "Fix it", ["Edit it."], edits=True, next={OK: None})
+    both = Workflow("flow", step(next={OK: "fix"}), change, roles={"worker": "claude"})
+    bench.agent.on("#", "done")
+
+    await bench.start(both)
+
+    asked = [(request.workspace, request.edit) for request in bench.agent.requests]
+    assert asked == [(".", False), (".", True)]
 
 
 async def test_a_parameter_that_is_null_counts_as_left_out(bench: EngineFixture) -> None:

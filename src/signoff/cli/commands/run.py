@@ -52,8 +52,8 @@ def command(
     """Start a run of TARGET and drive it to its end or its next wait.
 
     TARGET is a flow file (flow.yaml), a Python file (flow.py, flow.py:NAME), a module
-    (package.module:NAME) or the name of a workflow in .signoff/flows/ or in a folder or module
-    listed in the settings.
+    (package.module:NAME), a skill (`signoff skill list`), or the name of a workflow in
+    .signoff/flows/ or in a folder or module listed in the settings.
 
     Examples:
       signoff run flow.yaml --goal goal.yaml --name first-draft
@@ -61,9 +61,11 @@ def command(
       signoff run package.module:NAME --name first-try --limit usd=5
       signoff run review --json --no-input && deploy
       signoff run book.py --pull --name book    for external workers: signoff next
+      signoff run decision-critic --pull    follow a skill: signoff submit
 
     A waiting run asks on the terminal; without one it exits with 10 and prints the command
-    that answers. `run` always starts a new run; `signoff resume` continues one.
+    that answers. With `--pull` it prints the first work, and exits with 10 as well, because the
+    run is not completed. `run` always starts a new run; `signoff resume` continues one.
     """
     out = display.out
     params = inputs(values)

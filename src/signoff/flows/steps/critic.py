@@ -54,6 +54,8 @@ class ReviewQuestion:
     constraint: Constraint
     analysis: str
     """The output of the constraint's script about the artifact."""
+    prompt: ProductPrompt
+    """The prompt that asks about nothing else."""
     request: str
     """Identifies the question, so that it is not asked twice."""
 
@@ -106,7 +108,8 @@ class CriticHandler(FlowHandler):
         output = await analysis(ctx, self.flow, constraint, self.state.artifact)
         # What was answered about a constraint is found again whether it was asked alone or not.
         alone = review_prompt(self.flow, self.state, agent, [(constraint, output)])
-        return ReviewQuestion(constraint, output, digest([agent, self.step.model, alone.material]))
+        request = digest([agent, self.step.model, alone.material])
+        return ReviewQuestion(constraint, output, alone, request)
 
     async def _checked(
         self, ctx: StepContext, critique: Critique, question: ReviewQuestion, *, certain: bool
@@ -128,8 +131,7 @@ class CriticHandler(FlowHandler):
         What a human or a program found is certain: it needs no agent to confirm it.
         """
         scope = ReviewScope(tuple(each.constraint for each in questions))
-        about = [(each.constraint, each.analysis) for each in questions]
-        prompt = review_prompt(self.flow, self.state, agent, about)
+        prompt = self._prompt(agent, questions)
         unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR)
         # A check gets the bare artifact, and its findings quote its own output.
         options: dict[str, Any] = (
@@ -148,6 +150,12 @@ class CriticHandler(FlowHandler):
         certain = exact or checked.answer is not None
         block_on = self.flow.config.adjudication.block_on
         return scope.split(_decided(checked, scope, unread), block_on), certain
+
+    def _prompt(self, agent: str, questions: Sequence[ReviewQuestion]) -> ProductPrompt:
+        if len(questions) == 1:
+            return questions[0].prompt
+        about = [(each.constraint, each.analysis) for each in questions]
+        return review_prompt(self.flow, self.state, agent, about)
 
     def _read(
         self,
@@ -170,7 +178,7 @@ class CriticHandler(FlowHandler):
             iteration=unread.iteration,
             rules=scope.severities,
             owner=scope.owner,
-            material=Material(prompt, self.flow.goal.text) if quotes_artifact else Material(),
+            material=self._material(prompt) if quotes_artifact else Material(),
             most_issues=sys.maxsize,
         )
         known = self._known(scope, critique)
@@ -188,10 +196,16 @@ class CriticHandler(FlowHandler):
         marked = mark_unverified(critique, found)
         raise AgentBadOutput("", *problems, value=marked, usable=not found.contradiction)
 
+    def _material(self, prompt: ProductPrompt) -> Material:
+        """Returns what a critic was given; the part that all critics share is read once."""
+        return Material(prompt[: prompt.shared], prompt[prompt.shared :], self.flow.goal.text)
+
     def _known(self, scope: ReviewScope, critique: Critique) -> set[str]:
         """Returns the issues of a critique that are open findings: to cut one would hide it."""
-        parts = scope.split(critique)
         findings = self.state.ledger.findings
+        if not findings:
+            return set()
+        parts = scope.split(critique)
         ids = identify(findings.values(), parts, self.state.artifact)
         return {
             issue.id

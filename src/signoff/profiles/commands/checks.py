@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 from signoff.app.agents import check_agents, known_agents
 from signoff.errors import SignoffError, UnknownName
 from signoff.light_dataclass import light_dataclass
-from signoff.profiles.compile import standards_key
 from signoff.profiles.discovery import all_profiles, find_profile
 from signoff.profiles.factories import AIProviderFactory, StandardsProviderFactory
-from signoff.profiles.profile_calls import standards_config
 from signoff.profiles.session import ROLES
 from signoff.profiles.settings import ProfileSettings, agent_name
+from signoff.profiles.standards_source import DEFAULT_PROVIDER, StandardsSource, unknown_profiles
 
 if TYPE_CHECKING:
     from signoff.app.settings import Settings
@@ -62,6 +61,8 @@ def check_standards(
     """Checks the standards of one profile, or of all profiles that can be used."""
     if key is not None:
         StandardsProviderFactory.get_class(key)
+    for problem in unknown_profiles(ProfileSettings.of(context.settings), context):
+        yield ProviderCheck("standards", "none", False, str(problem))
     entries = [each.name for each in all_profiles(context) if each.problem is None]
     for name in [profile_name] if profile_name is not None else entries:
         check = _standards_check(name, context)
@@ -78,16 +79,18 @@ def _registered_check(name: str) -> ProviderCheck:
 
 
 def _standards_check(profile_name: str, context: CompileContext) -> ProviderCheck:
-    chosen = ProfileSettings.of(context.settings).standards_provider
-    name = standards_key({}, chosen)
+    section = ProfileSettings.of(context.settings)
+    name = section.standards_provider or DEFAULT_PROVIDER
     try:
         profile = find_profile(profile_name, context)
         schema = profile.get_metadata().get("context_schema") or {}
         values = {key: field.get("default") for key, field in schema.items()}
-        config = standards_config(profile(), values)
-        name = standards_key(config, chosen)
-        if config:
-            StandardsProviderFactory.create(name, config, folder=context.root).validate()
+        source = StandardsSource.of(profile_name, profile(), section, values)
+        name = source.provider
+        if source.config:
+            source.create(context.root)
     except SignoffError as error:
         return ProviderCheck("standards", name, False, f"{profile_name}: {error}")
-    return ProviderCheck("standards", name, True, profile_name if config else "no standards")
+    origin = f" (from {source.setting})" if source.setting else ""
+    what = profile_name if source.config else "no standards"
+    return ProviderCheck("standards", name, True, f"{what}{origin}")

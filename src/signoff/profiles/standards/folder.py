@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -97,7 +98,8 @@ class FolderStandards(StandardsProvider, Generic[C]):
 
     def _root(self, config: C) -> Path:
         root = config.standards.root if config.standards else config.root
-        return Path(self.folder, root or "").resolve()
+        own = os.path.expanduser(root or "")  # noqa: PTH111  # raises for no user, unlike Path's
+        return Path(self.folder, own).resolve()
 
 
 class StandardsFiles:

@@ -12,8 +12,9 @@ import click
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
+from signoff.core.placeholders import placeholder, value_text
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import PROGRAM, option_name, placeholder, value_text
+from signoff.skills.commands.command_text import PROGRAM, option_name
 from signoff.skills.commands.project import context_here
 
 
@@ -89,8 +90,9 @@ def show(name: str, out: Output) -> None:
         ]  # fmt: skip
         out.table(("OPTION", "VALUES", "DEFAULT", "DESCRIPTION"), rows_of_params)
     out.line()
+    run = shlex.join(["signoff", "run", name])
     out.line(f"first step: {first}")
-    out.line(f"as a run:   {shlex.join(['signoff', 'run', name])}")
+    out.line(f"as a run:   {run} --pull (you do the work), or {run} (an agent does)")
 
 
 def _steps(workflow: Workflow) -> list[dict[str, Any]]:

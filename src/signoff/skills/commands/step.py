@@ -19,13 +19,15 @@ from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import clean
 from signoff.core.args import Param
+from signoff.core.placeholders import placeholder
+from signoff.core.step import ITERATION
 from signoff.core.workflow import Workflow
 from signoff.errors import Problem, UsageError
-from signoff.skills.commands.command_text import option_name, placeholder
+from signoff.skills.commands.command_text import option_name
 from signoff.skills.commands.project import context_here
 from signoff.skills.commands.step_page import as_json, as_text
 from signoff.skills.discovery import InvalidSkill, find_skill
-from signoff.skills.stateless import ITERATION, evaluate_step, repeats, step_at
+from signoff.skills.stateless import evaluate_step, repeats, step_at
 
 _SWITCHES = ("--json", "--debug", "--help", "-h")
 """The options without a value."""

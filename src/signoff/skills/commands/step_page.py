@@ -64,6 +64,8 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
         f"Do not do this step yourself. Launch {what} with the role {str(launched['agent'])!r}, "
         "and give it the instructions above."
     )
+    if evaluated.state_dir:
+        yield f"Tell it the state directory: {evaluated.state_dir}"
     if launched.get("script"):
         # A script may have options of its own, such as the phase of a quality review.
         words = ["python3", "-m", *shlex.split(launched["script"])]

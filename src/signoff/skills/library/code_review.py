@@ -237,6 +237,7 @@ WORKFLOW = Workflow(
         [PROVE, NOTES_IN_REPLY],
         prove,
         {OK: "verify", Outcome.SKIP: "report"},
+        edits=True,
     ),
     StepDef(
         "verify",
@@ -250,6 +251,7 @@ WORKFLOW = Workflow(
         "Settle the objections",
         [REWORK, NOTES_IN_REPLY],
         next={OK: Edge("verify", bound=2, on_limit="ask")},
+        edits=True,
     ),
     StepDef("report", "Write the review", [REPORT, NOTES_IN_REPLY], next={OK: None}),
     description=DESCRIPTION,

@@ -284,6 +284,7 @@ WORKFLOW = Workflow(
         [DIVIDE, NOTES_IN_REPLY],
         divide,
         {OK: "explore", ITERATE: "divide"},
+        edits=True,
     ),
     StepDef(
         "explore",

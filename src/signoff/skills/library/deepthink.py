@@ -317,6 +317,7 @@ WORKFLOW = Workflow(
         [ANGLES, NOTES_IN_REPLY],
         angles,
         {OK: "think", ITERATE: "angles"},
+        edits=True,
     ),
     StepDef(
         "think",

@@ -253,7 +253,9 @@ WORKFLOW = Workflow(
         decide,
         {OK: "edit", Outcome.SKIP: "report"},
     ),
-    StepDef("edit", "Correct the documents", [EDIT, NOTES_IN_REPLY], next={OK: "recheck"}),
+    StepDef(
+        "edit", "Correct the documents", [EDIT, NOTES_IN_REPLY], next={OK: "recheck"}, edits=True
+    ),
     StepDef("recheck", "Check the corrections", [RECHECK, NOTES_IN_REPLY], next={OK: "report"}),
     StepDef("report", "Report", [REPORT, NOTES_IN_REPLY], next={OK: None}),
     description=DESCRIPTION,

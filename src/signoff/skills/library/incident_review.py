@@ -314,7 +314,7 @@ WORKFLOW = Workflow(
         next={OK: "actions"},
     ),
     StepDef("actions", "Derive what to change", [ACTIONS, NOTES_IN_REPLY], next={OK: "write"}),
-    StepDef("write", "Write the review", [WRITE, NOTES_IN_REPLY], next={OK: "examine"}),
+    StepDef("write", "Write the review", [WRITE, NOTES_IN_REPLY], next={OK: "examine"}, edits=True),
     StepDef(
         "examine",
         "Have the review examined",
@@ -327,6 +327,7 @@ WORKFLOW = Workflow(
         "Correct the review",
         [REVISE, NOTES_IN_REPLY],
         next={OK: Edge("examine", bound=3, on_limit="ask")},
+        edits=True,
     ),
     StepDef("handover", "Hand it over", [HANDOVER, NOTES_IN_REPLY], next={OK: None}),
     description=DESCRIPTION,

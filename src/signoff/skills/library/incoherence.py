@@ -258,15 +258,24 @@ WORKFLOW = Workflow(
     StepDef(
         "confirm", "Confirm each contradiction", [CONFIRM, NOTES_IN_REPLY], next={OK: "options"}
     ),
-    StepDef("options", "Prepare the decisions", [OPTIONS, NOTES_IN_REPLY], next={OK: "settle"}),
+    StepDef(
+        "options",
+        "Prepare the decisions",
+        [OPTIONS, NOTES_IN_REPLY],
+        next={OK: "settle"},
+        edits=True,
+    ),
     StepDef(
         "settle",
         "Settle them with the user",
         [SETTLE],
         Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
         {OK: "apply"},
+        edits=True,
     ),
-    StepDef("apply", "Make the sources agree", [APPLY, NOTES_IN_REPLY], next={OK: "verify"}),
+    StepDef(
+        "apply", "Make the sources agree", [APPLY, NOTES_IN_REPLY], next={OK: "verify"}, edits=True
+    ),
     StepDef("verify", "Check that they agree", [VERIFY, NOTES_IN_REPLY], next={OK: "report"}),
     StepDef("report", "Report", [REPORT, NOTES_IN_REPLY], next={OK: None}),
     description=DESCRIPTION,

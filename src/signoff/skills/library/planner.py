@@ -7,6 +7,7 @@ check the plan three times: its design, its code-level detail and its documentat
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -295,6 +296,7 @@ def explore(
 
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
+PlanStep = partial(StepDef, edits=True)  # plan and context are files
 
 
 def review(step: str, title: str, text: str, phase: str, following: str) -> tuple[StepDef, StepDef]:
@@ -302,28 +304,28 @@ def review(step: str, title: str, text: str, phase: str, following: str) -> tupl
     gate, fix = QRGate(phase=phase), f"fix_{step}"
     instructions = FIX_FINDINGS.format(phase=phase, what="the plan", notes=PLAN)
     return (
-        StepDef(f"review_{step}", f"Review {title}", [text], gate, {OK: following, FAIL: fix}),
-        StepDef(fix, f"Fix {title}", [instructions], next={OK: f"review_{step}"}),
+        PlanStep(f"review_{step}", f"Review {title}", [text], gate, {OK: following, FAIL: fix}),
+        PlanStep(fix, f"Fix {title}", [instructions], next={OK: f"review_{step}"}),
     )
 
 
 WORKFLOW = Workflow(
     "planner",
-    StepDef("start", "Write down the task", [START], next={OK: "explore"}),
-    StepDef(
+    PlanStep("start", "Write down the task", [START], next={OK: "explore"}),
+    PlanStep(
         "explore",
         "Read the code",
         [EXPLORE, CONFIDENCE_SCALE],
         explore,
         {OK: "decide", ITERATE: "explore"},
     ),
-    StepDef("decide", "Settle open questions", [DECIDE], next={OK: "approach"}),
-    StepDef("approach", "Compare approaches", [APPROACH], next={OK: "milestones"}),
-    StepDef("milestones", "Write the milestones", [MILESTONES], next={OK: "review_design"}),
+    PlanStep("decide", "Settle open questions", [DECIDE], next={OK: "approach"}),
+    PlanStep("approach", "Compare approaches", [APPROACH], next={OK: "milestones"}),
+    PlanStep("milestones", "Write the milestones", [MILESTONES], next={OK: "review_design"}),
     *review("design", "the design of the plan", REVIEW_DESIGN, "plan-design", "detail"),
-    StepDef("detail", "Add code-level detail", [DETAIL], next={OK: "review_code"}),
+    PlanStep("detail", "Add code-level detail", [DETAIL], next={OK: "review_code"}),
     *review("code", "the detail of the plan", REVIEW_CODE, "plan-code", "documents"),
-    StepDef("documents", "Plan the documentation", [DOCUMENTS], next={OK: "review_docs"}),
+    PlanStep("documents", "Plan the documentation", [DOCUMENTS], next={OK: "review_docs"}),
     *review("docs", "the documentation in the plan", REVIEW_DOCUMENTS, "plan-docs", "hand_over"),
     StepDef("hand_over", "Hand the plan over", [HAND_OVER], next={OK: None}),
     description=DESCRIPTION,

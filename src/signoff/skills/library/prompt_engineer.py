@@ -227,7 +227,11 @@ WORKFLOW = Workflow(
     ),
     StepDef("diagnose", "Explain each failure", [DIAGNOSE, NOTES_IN_REPLY], next={OK: "revise"}),
     StepDef(
-        "revise", "Change what causes the failures", [REVISE, NOTES_IN_REPLY], next={OK: "trial"}
+        "revise",
+        "Change what causes the failures",
+        [REVISE, NOTES_IN_REPLY],
+        next={OK: "trial"},
+        edits=True,
     ),
     StepDef(
         "trial",
@@ -236,7 +240,9 @@ WORKFLOW = Workflow(
         Dispatch(AgentRole.GENERAL_PURPOSE),
         {OK: "deliver", Outcome.FAIL: Edge("diagnose", bound=3, on_limit="ask")},
     ),
-    StepDef("deliver", "Hand the prompt over", [DELIVER, NOTES_IN_REPLY], next={OK: None}),
+    StepDef(
+        "deliver", "Hand the prompt over", [DELIVER, NOTES_IN_REPLY], next={OK: None}, edits=True
+    ),
     description=DESCRIPTION,
     inputs=[TASK, STATE_DIR],
     prepare=state_directory("prompt-engineer", FILES),

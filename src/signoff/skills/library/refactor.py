@@ -275,30 +275,41 @@ OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 
 WORKFLOW = Workflow(
     "refactor",
-    StepDef("goal", "State the pain and the boundary", [GOAL], next={OK: "baseline"}),
+    StepDef("goal", "State the pain and the boundary", [GOAL], next={OK: "baseline"}, edits=True),
     StepDef(
-        "baseline", "Pin the behavior", [BASELINE], baseline, {OK: "findings", ITERATE: "baseline"}
+        "baseline",
+        "Pin the behavior",
+        [BASELINE],
+        baseline,
+        {OK: "findings", ITERATE: "baseline"},
+        edits=True,
     ),
-    StepDef("findings", "Find what causes the pain", [FINDINGS], next={OK: "design"}),
-    StepDef("design", "Compare target structures", [DESIGN], next={OK: "review_design"}),
+    StepDef("findings", "Find what causes the pain", [FINDINGS], next={OK: "design"}, edits=True),
+    StepDef(
+        "design", "Compare target structures", [DESIGN], next={OK: "review_design"}, edits=True
+    ),
     StepDef(
         "review_design",
         "Review the design",
         [REVIEW_DESIGN],
         QRGate(phase="refactor-design"),
         {OK: "apply", FAIL: "fix_design"},
+        edits=True,
     ),
-    StepDef("fix_design", "Fix the design", [FIX_DESIGN], next={OK: "review_design"}),
-    StepDef("apply", "Make one change", [APPLY], apply, {OK: "compare", ITERATE: "apply"}),
-    StepDef("compare", "Compare old and new", [COMPARE], next={OK: "review_code"}),
+    StepDef("fix_design", "Fix the design", [FIX_DESIGN], next={OK: "review_design"}, edits=True),
+    StepDef(
+        "apply", "Make one change", [APPLY], apply, {OK: "compare", ITERATE: "apply"}, edits=True
+    ),
+    StepDef("compare", "Compare old and new", [COMPARE], next={OK: "review_code"}, edits=True),
     StepDef(
         "review_code",
         "Review the result",
         [REVIEW_CODE],
         QRGate(phase="refactor-code"),
         {OK: "report", FAIL: "fix_code"},
+        edits=True,
     ),
-    StepDef("fix_code", "Fix the result", [FIX_CODE], next={OK: "compare"}),
+    StepDef("fix_code", "Fix the result", [FIX_CODE], next={OK: "compare"}, edits=True),
     StepDef("report", "Report to the user", [REPORT], next={OK: None}),
     description=DESCRIPTION,
     inputs=[TASK, STATE_DIR],

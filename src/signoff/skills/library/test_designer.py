@@ -264,7 +264,7 @@ WORKFLOW = Workflow(
     StepDef(
         "levels", "Decide how each case is tested", [LEVELS, NOTES_IN_REPLY], next={OK: "write"}
     ),
-    StepDef("write", "Write the tests", [WRITE, NOTES_IN_REPLY], next={OK: "stable"}),
+    StepDef("write", "Write the tests", [WRITE, NOTES_IN_REPLY], next={OK: "stable"}, edits=True),
     StepDef("stable", "Make sure they are stable", [STABLE, NOTES_IN_REPLY], next={OK: "break"}),
     StepDef(
         "break",
@@ -272,12 +272,14 @@ WORKFLOW = Workflow(
         [BREAK],
         Dispatch(AgentRole.QUALITY_REVIEWER),
         {OK: "report", Outcome.FAIL: "strengthen"},
+        edits=True,
     ),
     StepDef(
         "strengthen",
         "Close the gaps",
         [STRENGTHEN, NOTES_IN_REPLY],
         next={OK: Edge("break", bound=3, on_limit="ask")},
+        edits=True,
     ),
     StepDef("report", "Report", [REPORT, NOTES_IN_REPLY], next={OK: None}),
     description=DESCRIPTION,

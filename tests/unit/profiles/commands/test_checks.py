@@ -40,3 +40,17 @@ def test_only_the_profiles_with_one_provider_are_checked(tmp_path: Path) -> None
     assert [each.detail for each in checks] == ["jpa-mt"]
     with pytest.raises(UnknownName):
         list(check_standards(context(tmp_path), "yaml-rulez", None))
+
+
+def test_the_standards_of_the_settings_are_checked(tmp_path: Path) -> None:
+    """A team finds its mistakes before the first session, also in the name of the profile."""
+    (tmp_path / "rules").mkdir()
+    own = {"provider": "yaml-rules", "root": "rules"}
+    settings = context(tmp_path, standards={"python-module": own, "jpa": own})
+
+    unknown, check = check_standards(settings, None, "python-module")
+
+    assert not unknown.ready
+    assert "'jpa'" in unknown.detail
+    assert (check.name, check.ready) == ("yaml-rules", True)
+    assert "profiles.standards.python-module" in check.detail

@@ -6,7 +6,7 @@ import keyword
 import re
 import sys
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from signoff.profiles.code_files import fenced
@@ -58,6 +58,7 @@ STANDARDS: Mapping[str, Any] = {
     },
 }
 
+_TESTS = "test_"
 _MODULE = re.compile(r"[a-z_][a-z0-9_]*")
 _VERSION = re.compile(r"3\.[0-9]{1,2}")
 
@@ -89,6 +90,19 @@ class PythonModuleProfile(TemplateProfile):
             problems["python_version"] = f"{version!r:.80} is not a version such as 3.11"
         return problems
 
+    def generation_problem(self, files: Mapping[str, str]) -> str:
+        """Returns which of the two files is missing: a module needs tests, and tests a module."""
+        paths = [PurePosixPath(path) for path in files if path.endswith(".py")]
+        wanted = {path: _other_file(path) for path in paths}
+        if not paths:
+            return "the response has no module; it needs two files, as in slugs.py, test_slugs.py"
+        if any(other in paths for other in wanted.values()):
+            return ""
+        # Tests say for certain which module is missing; any other file may be there for them.
+        path = max(paths, key=_is_tests)
+        other = wanted[path]
+        return f"the response has {str(path)!r}, but not {str(other)!r} next to it"
+
     def template_variables(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns what the templates need to know about the module."""
         return {
@@ -98,6 +112,16 @@ class PythonModuleProfile(TemplateProfile):
             "DEPENDENCIES": " ".join(context["dependencies"].split()),
             "SCRIPT": context["scope"] == "script",
         }
+
+
+def _other_file(path: PurePosixPath) -> PurePosixPath:
+    """Returns the tests of a module, or the module of tests."""
+    name = path.name
+    return path.with_name(name.removeprefix(_TESTS) if _is_tests(path) else f"{_TESTS}{name}")
+
+
+def _is_tests(path: PurePosixPath) -> bool:
+    return path.name.startswith(_TESTS)
 
 
 def register(cli_group: Any) -> type[PythonModuleProfile]:  # noqa: ARG001  # it adds no command

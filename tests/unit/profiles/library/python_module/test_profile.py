@@ -3,7 +3,8 @@ from typing import Any
 import pytest
 
 from signoff.errors import InvalidParams
-from signoff.profiles import ProfileFactory, StandardsProviderFactory
+from signoff.profiles import ProfileFactory, StandardsProviderFactory, WorkflowStatus
+from signoff.profiles.code_files import format_code_files
 from signoff.profiles.library.python_module.profile import (
     CONTEXT_SCHEMA,
     PythonModuleProfile,
@@ -99,6 +100,45 @@ def test_each_scope_has_the_standards_of_its_layers(scope: str, files: list[str]
     rules = [line for line in bundle.splitlines() if line.startswith("- ")]
     assert len(rules) > 15
     assert all("(must): " in rule or "(should): " in rule for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("paths", "problem"),
+    [
+        (["slugs.py"], "'test_slugs.py'"),
+        (["test_slugs.py"], "'slugs.py'"),
+        (["slugs.py", "test_words.py"], "'words.py'"),
+        (["conftest.py", "test_slugs.py"], "'slugs.py'"),
+        (["src/slugs.py", "tests/test_slugs.py"], "'tests/slugs.py'"),
+        (["slugs.md"], "test_slugs.py"),
+        (["test_.py"], "'.py'"),
+    ],
+)
+def test_a_module_without_tests_and_tests_without_a_module_are_refused(
+    paths: list[str], problem: str
+) -> None:
+    """The session waits and says what is missing, instead of reviewing half a result."""
+    profile = PythonModuleProfile()
+    response = format_code_files(dict.fromkeys(paths, "pass\n"))
+
+    result = profile.process_generation_response(response)
+
+    assert (result.status, result.write_plan) == (WorkflowStatus.ERROR, None)
+    assert problem in (result.error_message or "")
+    assert profile.process_revision_response(response).status is WorkflowStatus.SUCCESS
+
+
+@pytest.mark.parametrize(
+    "paths", [["slugs.py", "test_slugs.py"], ["test_slugs.py", "conftest.py", "a.md", "slugs.py"]]
+)
+def test_a_module_and_its_tests_are_accepted(paths: list[str]) -> None:
+    """More files than the two are for the review to judge."""
+    response = format_code_files(dict.fromkeys(paths, "pass\n"))
+
+    plan = PythonModuleProfile().process_generation_response(response).write_plan
+
+    assert plan is not None
+    assert [op.path for op in plan.writes] == paths
 
 
 def test_it_is_registered_under_its_name() -> None:

@@ -1,0 +1,254 @@
+"""Approvals are compared with all findings; decisions hold while their passage is unchanged."""
+
+from typing import Any
+
+import pytest
+
+from tests.acceptance.flow_project import (
+    FlowProject,
+    Rule,
+    author_writes,
+    critic_finds,
+    critics_pass,
+    editor_replaces,
+    issue,
+    judge_decides,
+)
+
+APPROVED, WAITING, LIMIT = 0, 10, 11
+FINDING = issue("CRITICAL", id="clear-001")
+NOT_VALID = "not valid while these findings are open"
+UNREAD = "no critic has read these changed passages again"
+
+
+def test_two_judges_in_a_row_do_not_approve_what_the_first_one_pursued(
+    flow_project: FlowProject,
+) -> None:
+    """The second one has no critique left to judge."""
+    flow_project.write_flow(
+        "max_iterations: 1\n"
+        "adjudication: {escalation: {triggers: []}}\n"
+        "workflow:\n"
+        "  - {step: generate}\n"
+        "  - {step: critique}\n"
+        "  - {step: adjudicate, name: first}\n"
+        "  - {step: adjudicate, name: last}\n"
+    )
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", FINDING),
+        judge_decides("REWRITE", bill="Fix it.", times=1),
+        judge_decides("APPROVED"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+    assert flow_project.call_fields("step").count("adjudicate") == 2
+    assert NOT_VALID in flow_project.read("final/status.md")
+
+
+TWO_REVIEWS = """
+max_iterations: 1
+adjudication: {escalation: {triggers: []}}
+workflow:
+  - {step: generate}
+  - {step: critique, name: early, constraints: [structure]}
+  - {step: critique, name: late, constraints: [style]}
+  - {step: adjudicate, name: first, on_approved: continue, scope: SCOPE}
+  - {step: adjudicate, name: last, scope: previous}
+"""
+
+
+@pytest.mark.parametrize("scope", ["accumulated", "all"])
+def test_the_scope_previous_is_the_last_critique_step_judged_or_not(
+    flow_project: FlowProject, scope: str
+) -> None:
+    """What another judge has seen is still what the step before this one found."""
+    flow_project.write_flow(TWO_REVIEWS.replace("SCOPE", scope))
+    flow_project.constraints("structure", "style")
+    flow_project.script(
+        author_writes(),
+        critic_finds("structure", issue("MEDIUM", finding="No heading.")),
+        critic_finds("style", issue("MEDIUM", finding="Too plain.")),
+        judge_decides("APPROVED"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == APPROVED, done.err
+    first, last = (_prompt(flow_project, name) for name in ("first", "last"))
+    found = ("No heading.", "Too plain.")
+    assert [each in first for each in found] == [True, True]
+    assert [each in last for each in found] == [False, True]
+
+
+def _prompt(flow_project: FlowProject, step: str) -> str:
+    """Returns the only prompt that was sent to a step's agent."""
+    (sent,) = flow_project.call("prompts", "--run", "one", step, "--json").json
+    return str(sent["prompt"])
+
+
+def test_a_judge_of_the_previous_step_does_not_approve_what_an_earlier_one_found(
+    flow_project: FlowProject,
+) -> None:
+    """Nobody has decided about the earlier finding, and nothing was fixed."""
+    judge = "  - {step: adjudicate, name: first, on_approved: continue, scope: SCOPE}\n"
+    flow_project.write_flow(TWO_REVIEWS.replace(judge, ""))
+    flow_project.constraints("structure", "style")
+    flow_project.script(author_writes(), critic_finds("structure", FINDING), critics_pass("style"))
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+    assert NOT_VALID in flow_project.read("final/status.md")
+
+
+def two_passes(flow_project: FlowProject, *edits: Rule, finding: Rule = FINDING) -> None:
+    """Sets up the documented flow of two passes, in which the structure has a blocking finding."""
+    flow_project.copy_flow("two_pass")
+    text = flow_project.folder.joinpath("flow.yaml").read_text()
+    limits = "max_iterations: 2\nadjudication: {escalation: {triggers: []}}\n"
+    flow_project.write_flow(limits + text)
+    flow_project.constraints("structure", "style")
+    flow_project.script(
+        author_writes(),
+        critic_finds("structure", finding),
+        critics_pass("style"),
+        judge_decides("REWRITE", bill="Fix the see.", times=1),
+        judge_decides("APPROVED"),
+        *edits,
+    )
+
+
+def test_a_second_pass_does_not_approve_what_the_first_one_left_unfixed(
+    flow_project: FlowProject,
+) -> None:
+    """The fix of the structure changed another word, and the style is fine."""
+    two_passes(flow_project, editor_replaces("wide", "broad", times=1), editor_replaces("br", "Br"))
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+    assert flow_project.load("state.json")["iteration"] == 2
+    assert "It is wrong." in flow_project.read("final/status.md")
+
+
+def test_an_approval_of_a_changed_passage_that_was_not_read_again_has_a_warning(
+    flow_project: FlowProject,
+) -> None:
+    """The second fix changed the passage, but the flow never repeats the first pass."""
+    two_passes(flow_project, editor_replaces("wide", "broad", times=1), editor_replaces())
+
+    done = flow_project.run()
+
+    assert done.code == APPROVED, done.err
+    shown = flow_project.call("show", "one", "--json").json
+    assert UNREAD in flow_project.read("final/status.md")
+    assert UNREAD in flow_project.call("show", "one").out
+    assert any(UNREAD in each for each in shown["result"]["warnings"])
+
+
+MISSING = issue("CRITICAL", "OMISSION", finding="It names no source.", id="structure-001")
+
+
+def test_an_omission_holds_an_approval_while_the_artifact_is_the_same(
+    flow_project: FlowProject,
+) -> None:
+    """What is missing has no passage of its own: nobody has added anything anywhere."""
+    two_passes(flow_project, editor_replaces("no such words", ""), finding=MISSING)
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+    status = flow_project.read("final/status.md")
+    assert NOT_VALID in status
+    assert "It names no source." in status
+
+
+def test_an_omission_no_longer_holds_an_approval_once_anything_has_changed(
+    flow_project: FlowProject,
+) -> None:
+    """The new words may be what was missing; the flow never reads the structure again."""
+    two_passes(flow_project, editor_replaces("wide", "wide, says Ann"), finding=MISSING)
+
+    done = flow_project.run()
+
+    assert done.code == APPROVED, done.err
+    assert UNREAD in flow_project.read("final/status.md")
+
+
+TWO_LINES = "The see is wide.\nIt works offline.\n"
+ESCALATING = """
+max_iterations: 4
+default_behavior: {critical: escalate}
+adjudication: {escalation: {triggers: []}}
+workflow:
+  - {step: generate}
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, loop_to: review}
+"""
+NAME = issue("CRITICAL", "The see is wide.", id="clear-001")
+UNTRUE = issue("HIGH", "It works offline.", finding="No source says so.", id="clear-002")
+
+
+def escalated(flow_project: FlowProject, *rules: Rule) -> None:
+    """Starts a run that asks about a CRITICAL finding; another one has to be fixed."""
+    flow_project.write_flow(ESCALATING)
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(TWO_LINES),
+        critic_finds("clear", NAME, UNTRUE, contains=TWO_LINES),
+        *rules,
+    )
+    assert flow_project.run().code == WAITING
+
+
+def the_finding(flow_project: FlowProject) -> dict[str, Any]:
+    """Returns the CRITICAL finding of the run, as programs see it."""
+    findings = flow_project.call("show", "one", "--json").json["findings"]
+    (finding,) = [each for each in findings if each["severity"] == "CRITICAL"]
+    return dict(finding)
+
+
+def test_a_human_is_asked_again_only_once_the_passage_has_changed(
+    flow_project: FlowProject,
+) -> None:
+    """A critic that repeats itself must not make a human repeat a decision."""
+    escalated(
+        flow_project,
+        critic_finds("clear", NAME, contains="The see is wide.\nIt works.\n"),
+        critic_finds("clear", {**NAME, "evidence": "The see is so wide."}),
+        editor_replaces("It works offline.", "It works.", times=1),
+        editor_replaces("see is wide", "see is so wide"),
+    )
+
+    again = flow_project.call("answer", "one", "It is a name.", "--resume")
+
+    assert again.code == WAITING, again.err
+    # The second round reported the same words and asked nobody; the third has other words.
+    assert the_finding(flow_project)["history"] == [
+        [1, "new"],
+        [2, "persisting"],
+        [3, "persisting"],
+    ]
+    assert "escalate" in flow_project.read("hitl/questions.json")
+
+
+def test_what_a_human_decided_is_settled_once_critics_no_longer_report_it(
+    flow_project: FlowProject,
+) -> None:
+    """The passage stays as it was, because the human said so."""
+    escalated(
+        flow_project, critics_pass(), editor_replaces("It works offline.", "It works.", times=1)
+    )
+
+    done = flow_project.call("answer", "one", "It is a name.", "--resume")
+
+    assert done.code == APPROVED, done.err
+    assert flow_project.read("final/artifact.md") == "The see is wide.\nIt works.\n"
+    finding = the_finding(flow_project)
+    assert (finding["status"], finding["reason"]) == ("dismissed", "a human decided about it")
+    assert "A human decided: It is a name." in _prompt(flow_project, "review")
