@@ -44,7 +44,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports docs format bench bench-loop bench-peers agents model pins clean
+.PHONY: help setup demo test check fast lint types imports docs format inputs bench bench-loop bench-peers agents model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -70,8 +70,11 @@ bench-loop: setup ## measure the review loop with simulated agents
 bench-peers: setup ## the same work side by side with other engines
 	@$(BIN)/python -m benchmarks.peers
 
-docs: setup ## update the generated parts of docs/commands.md
+docs: setup ## update the generated parts of the documentation
 	@$(BIN)/python docs/generate.py
+
+inputs: setup ## run every input of every skill as a process of its own
+	@EVERY_INPUT=1 $(BIN)/pytest -q -n $(WORKERS) tests/acceptance/test_skill_inputs.py
 
 format: setup ## format the code and fix what the linter can fix
 	@$(BIN)/ruff format

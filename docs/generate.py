@@ -1,7 +1,7 @@
-"""Generates the parts of docs/commands.md that come from the program itself.
+"""Generates the parts of the documentation that come from the program itself.
 
-`python docs/generate.py` updates the page; with `--check` it only reports whether the page
-is up to date. Text between the markers is generated, everything else is written by hand.
+`python docs/generate.py` updates the pages; with `--check` it only reports whether they are up to
+date. Text between the markers is generated, everything else is written by hand.
 """  # noqa: INP001  # a script next to the pages it writes, not a package
 
 from __future__ import annotations
@@ -9,36 +9,48 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import click
 
 from signoff import plugins
 from signoff.cli.entry import signoff
+from signoff.core import graph
+from signoff.core.workflow import Workflow
+from signoff.skills import discover_workflows
 
-PAGE = Path(__file__).with_name("commands.md")
+FOLDER = Path(__file__).parent
 EVERYWHERE = frozenset({"debug"})
+
+Part = Callable[[], Iterator[str]]
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the page, or checks it; returns the exit code."""
-    before = PAGE.read_text("utf-8")
-    after = regenerate(before)
-    if arguments == ["--check"]:
+    """Writes the pages, or checks them; returns the exit code."""
+    outdated = []
+    for name, parts in pages().items():
+        page = FOLDER / name
+        before = page.read_text("utf-8")
+        after = regenerate(name, before, parts)
         if after != before:
-            print(f"{PAGE.name} is out of date; run: make docs", file=sys.stderr)
-        return int(after != before)
-    PAGE.write_text(after, "utf-8")
-    return 0
+            outdated.append(name)
+            if arguments != ["--check"]:
+                page.write_text(after, "utf-8")
+    if arguments != ["--check"]:
+        return 0
+    for name in outdated:
+        print(f"{name} is out of date; run: make docs", file=sys.stderr)
+    return int(bool(outdated))
 
 
-def regenerate(page: str) -> str:
-    """Returns the page with its generated parts replaced."""
-    for name, part in PARTS.items():
-        before, begin, rest = page.partition(f"<!-- generated: {name} -->\n")
+def regenerate(name: str, page: str, parts: Mapping[str, Part]) -> str:
+    """Returns a page with its generated parts replaced."""
+    for title, part in parts.items():
+        before, begin, rest = page.partition(f"<!-- generated: {title} -->\n")
         _, end, after = rest.partition("<!-- end of generated -->\n")
         if not begin or not end:
-            raise SystemExit(f"{PAGE.name} has no markers for the part {name!r}")
+            raise SystemExit(f"{name} has no markers for the part {title!r}")
         page = "".join([before, begin, "\n".join(["", *part(), ""]), end, after])
     return page
 
@@ -104,10 +116,21 @@ def agent_kinds() -> Iterator[str]:
     yield f"Kinds of agents in this version: {kinds or 'none'}."
 
 
-PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
-    "commands": commands,
-    "agent kinds": agent_kinds,
-}
+def graph_of(workflow: Workflow) -> Iterator[str]:
+    """Yields the graph of a skill."""
+    yield from ("```mermaid", *graph.mermaid(workflow).splitlines(), "```", "")
+
+
+def pages() -> dict[str, dict[str, Part]]:
+    """Returns the generated parts of each page, by title."""
+    skills = discover_workflows()
+    return {
+        "commands.md": {"commands": commands, "agent kinds": agent_kinds},
+        "skills.md": {
+            f"graph of {name}": partial(graph_of, workflow) for name, workflow in skills.items()
+        },
+    }
+
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -25,7 +25,7 @@ _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")
 _CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 RUN = frozenset({"python", "sh", "console"})
-KNOWN = RUN | {"", "text", "yaml", "json"}
+KNOWN = RUN | {"", "text", "yaml", "json", "mermaid"}
 """Any other language is a typing error, and its block would never be tested."""
 
 

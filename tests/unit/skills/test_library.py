@@ -47,7 +47,9 @@ def test_a_skill_states_when_to_use_it_and_when_not(skill: Workflow) -> None:
 
     assert "use it " in text
     assert "not use it " in text
-    assert len(text) < 1024
+    # Claude Code shows its model about 2,700 characters of all descriptions together, and only the
+    # names of the skills after that.
+    assert len(text) <= 210
 
 
 @every_skill

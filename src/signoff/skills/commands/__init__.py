@@ -9,10 +9,12 @@ import click
 from signoff.cli.options import Group
 
 MODULES = {
+    "install": "install:install",
     "list": "catalog:list_skills",
     "qr": "qr:qr",
     "show": "catalog:show",
     "step": "step:step",
+    "uninstall": "install:uninstall",
 }
 """Where each command is defined, seen from this package."""
 
@@ -49,5 +51,6 @@ def skill() -> None:
       signoff skill list
       signoff skill show decision-critic
       signoff skill step decision-critic --step 1
+      signoff skill install
       signoff run decision-critic --pull
     """

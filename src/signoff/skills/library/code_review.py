@@ -15,13 +15,9 @@ from signoff.skills.parts import NOTES_IN_REPLY, TASK, Iteration
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Review a change (a diff, a branch, a pull request, a few files) for defects: wrong results,
-missing cases, broken callers, security holes, tests that prove nothing. Every finding comes
-with a scenario and evidence, and a second agent tries to refute it. Use it before a merge, or
-when the user asks what is wrong with a piece of code; mode `quick` leaves out the second agent.
-Do not use it for formatting and naming preferences, to restructure code (refactor), to
-understand an unknown code base (codebase-analysis), or to compare documents with code
-(doc-sync)."""
+Review a change (diff, branch, pull request) for defects, with evidence for each finding. Use it
+before a merge. Do not use it for style, restructuring (refactor), or comparing documents with
+code (doc-sync)."""
 
 SKELETON = """\
 # Review

@@ -22,12 +22,9 @@ from signoff.skills.parts import (
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Understand an unfamiliar code base, or a large part of one, well enough to answer questions about
-it with references: measure it, read it area by area with sub-agents, trace real paths, and check
-the resulting map against the code. Use it before planning work in code that no one at hand knows,
-for an onboarding document, or to judge what a change would touch. Do not use it to look up one
-function (search for it), to find defects in a change (code-review), or to find the cause of a
-failure (problem-analysis)."""
+Understand an unfamiliar code base, with references for every statement. Use it before planning
+work in it, or for onboarding. Do not use it to look up one function or to find defects
+(code-review)."""
 
 NOTES = "notes.md"
 

@@ -17,11 +17,9 @@ from signoff.skills.parts import (
 )
 
 DESCRIPTION = """\
-Examine a decision before it is carried out: find the statements it rests on, check them against
-evidence, build the strongest alternatives, and give a verdict. Use it when a decision and its
-reasons exist and undoing it would be expensive: architecture, vendor, migration, process. Do not
-use it to choose among open options (deepthink), to find the cause of a problem
-(problem-analysis), or for a choice that is undone in an hour."""
+Examine a decision and its reasons before it is carried out. Use it when undoing it would be
+expensive. Do not use it to choose among open options (deepthink) or to find a cause
+(problem-analysis)."""
 
 STRUCTURE = """\
 The decision is the parameter `task` if there is one, else what the user asked about. If it is not

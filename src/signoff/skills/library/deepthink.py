@@ -22,12 +22,9 @@ from signoff.skills.parts import (
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Work out an answer to an open question: what a good answer must do, the facts, several different
-candidates, a draft, and attacks on the draft until it holds. In mode full, sub-agents also work
-on it independently; mode quick leaves them out. Use it for questions with several defensible
-answers: designs, trade-offs, strategies, "how should we". Do not use it to look up a fact, to
-examine a decision that was already made (decision-critic), to find the cause of a failure
-(problem-analysis), or to turn a known solution into a plan (planner)."""
+Work out an answer to an open question. Use it for designs, trade-offs and strategies with
+several defensible answers. Do not use it for facts, a cause (problem-analysis), or a decision
+made (decision-critic)."""
 
 BRIEF = "brief.md"
 

@@ -14,11 +14,9 @@ from signoff.skills.parts import NOTES_IN_REPLY, TASK, Iteration
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Bring documents in line with what the code does: check each statement of a README, guide,
-reference or help text against the code, and correct the wrong ones. Use it after a change,
-before a release, or when a document misled someone; mode `check` only reports. Do not use it to
-write documents for something that has none, to improve style, or when it is open which side is
-right and people have to decide (incoherence)."""
+Correct documents by what the code does, statement by statement. Use it after a change or before
+a release. Do not use it to write new documents, or when it is open which side is right
+(incoherence)."""
 
 SKELETON = """\
 # Documents and code

@@ -20,11 +20,9 @@ from signoff.skills.parts import (
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Review an incident after it is over: establish what happened from evidence, find the conditions
-that made it possible and prolonged it, and agree on a few changes that can be verified. Use it
-after an outage, lost or wrong data, a bad release, a security event, a near miss, or an agent's
-run that did damage. Do not use it while the incident lasts, for a bug that harmed no one
-(problem-analysis), or to judge the performance of people."""
+Review an incident: what happened, what made it possible, what to change. Use it after an outage
+or a loss of data. Do not use it while it lasts, or for a bug that harmed no one
+(problem-analysis)."""
 
 FILES = {
     "evidence.md": """\

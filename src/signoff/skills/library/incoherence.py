@@ -14,11 +14,9 @@ from signoff.skills.parts import NOTES_IN_REPLY, TASK, Iteration
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Find places where documents, code, configuration and tests contradict each other or themselves,
-let the user decide each one, and make all places agree. Use it when several sources have grown
-side by side and no one knows which is right: specifications, settings, prompts, conventions, a
-code base with several authors. Do not use it when the code is known to be right (doc-sync), for
-a single known bug (problem-analysis), or to review a change (code-review)."""
+Find where documents, code, configuration and tests contradict each other, and settle it with
+the user. Use it when it is open which side is right. Do not use it when the code is right
+(doc-sync)."""
 
 SKELETON = """\
 # Contradictions

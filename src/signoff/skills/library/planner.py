@@ -26,12 +26,9 @@ from signoff.skills.qr.gate import QRGate
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Plan a change before it is made: read the code it touches, settle decisions with the user, compare
-approaches, write milestones with acceptance criteria and code-level detail, and have each part
-reviewed. The result, plan.json, can be carried out by agents that were not here. Use it for work
-of more than a day, across several files or people, or where a wrong start is expensive. Do not
-use it for a change that is made faster than planned, when it is open what should be built
-(deepthink), or while the cause of a problem is unknown (problem-analysis)."""
+Plan a change so that agents who were not there can carry it out. Use it for work of more than a
+day, or across many files. Do not use it for small changes, or while it is open what to build
+(deepthink)."""
 
 CONTEXT, PLAN = "context.json", "plan.json"
 

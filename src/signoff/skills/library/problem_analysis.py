@@ -20,10 +20,8 @@ from signoff.skills.parts import (
 )
 
 DESCRIPTION = """\
-Find the cause of a problem by reproducing it, narrowing it down and refuting hypotheses, and
-recommend a fix. Use it when something behaves wrongly and the cause is unknown: a bug, a flaky
-test, a slow request, a wrong number. Do not use it when the cause is known (fix it), to write up
-an incident that is over (incident-review), or to compare designs (deepthink)."""
+Find the cause of wrong behavior: a bug, a flaky test, a slow request. Use it when the cause is
+unknown. Do not use it to fix a known cause, or for an incident that is over (incident-review)."""
 
 REPRODUCTIONS = ("not_tried", "not_reproduced", "sometimes", "always")
 

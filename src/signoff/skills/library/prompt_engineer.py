@@ -10,12 +10,9 @@ from signoff.skills.parts import NOTES_IN_REPLY, TASK
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Improve a prompt for a language model: a system prompt, an instruction, a tool description, the
-text of a skill. It is tested on cases before and after, and a fresh agent tries it without
-knowing what you wanted. Use it when a prompt fails in ways that someone can show, or is about
-to be relied on. Do not use it for a question that is asked once, to choose a model, or when
-what the model needs is not in the prompt at all (missing data, a broken parser): fix that
-first."""
+Improve a prompt for a language model by cases that are measured. Use it for prompts that are
+used again and again. Do not use it for one-off questions, or when the model lacks data rather
+than words."""
 
 FILES = {
     "original.md": "",

@@ -14,12 +14,9 @@ from signoff.skills.qr.gate import QRGate
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Change the structure of existing code without changing what it does: pin the behavior, find what
-makes changes expensive, compare target structures, apply one small change at a time with green
-tests, and have design and result reviewed. Use it when a planned change is hard because of the
-structure, or when the same defect keeps coming back because of it. Do not use it to add features
-or fix bugs (finish or postpone those first), for formatting and renaming that a tool does alone,
-to rewrite from scratch (planner), or where behavior cannot be observed (test-designer first)."""
+Change the structure of code without changing what it does. Use it when the structure makes
+changes hard. Do not use it for features or fixes, to rewrite (planner), or before there are
+tests (test-designer)."""
 
 NOTES = "refactor.md"
 

@@ -14,11 +14,9 @@ from signoff.skills.parts import NOTES_IN_REPLY, TASK, Iteration
 from signoff.skills.state import STATE_DIR, state_directory
 
 DESCRIPTION = """\
-Design and write tests for what code promises: a new feature, a bug fix, code without tests that
-is about to be changed. Expected results come from the specification, and a second agent breaks
-the code to see whether the tests notice. Use it when a defect in this code would cost more than
-an afternoon. Do not use it to raise a coverage figure, for load tests, to repair flaky tests
-whose behavior is not in question, or for code that will be thrown away."""
+Design and write tests for what code promises, and show that each can fail. Use it for behavior
+that no test guards. Do not use it for a coverage figure, load tests, or code that is thrown
+away."""
 
 SKELETON = """\
 # Tests

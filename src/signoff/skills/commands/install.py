@@ -1,0 +1,133 @@
+"""`signoff skill install` and `uninstall`: the files by which coding agents find skills."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import click
+
+from signoff.cli import exits
+from signoff.cli.options import CliCommand, output_options
+from signoff.cli.output import Output
+from signoff.documents.files import display_path
+from signoff.documents.python_files import make_importable
+from signoff.errors import Problem, UnknownName, UsageError
+from signoff.skills.commands.project import context_here
+from signoff.skills.commands.skill_file import can_be_folder, skill_text
+from signoff.skills.commands.skill_folder import FileAction, InstallAction, SkillFolder
+from signoff.skills.discovery import Skill, all_skills, find_source
+
+PLACE = Path(".claude", "skills")
+"""Where agents look for skills, in a project and in the home directory."""
+
+
+def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the names of skills, and the options that choose the folder."""
+    for option in (
+        click.option("--user", is_flag=True, help=f"Use {PLACE} in your home directory."),
+        click.option("--to", type=click.Path(path_type=Path), metavar="DIR",
+                     help=f"The folder of skills; {PLACE} of the project by default."),
+        click.argument("names", metavar="[NAME]...", nargs=-1),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+@click.command(cls=CliCommand)
+@place_options
+@output_options
+def install(names: Sequence[str], to: Path | None, user: bool, out: Output) -> int:
+    """Install skills for a coding agent.
+
+    Writes DIR/NAME/SKILL.md for each skill: when to use it, its first command, and how to follow
+    it. Without a NAME, that is every skill of the library and of the project. Installing again
+    updates files that have not changed since; files that you edited stay as they are.
+
+    Examples:
+      signoff skill install
+      signoff skill install planner code-review
+      signoff skill install --user
+    """
+    folder = _folder(to, user=user)
+    skills, problems = _skills(names)
+    _print([folder.install(each.workflow.name, skill_text(each.workflow)) for each in skills], out)
+    own = [each.workflow.name for each in skills if not each.source.in_library]
+    if user and own:
+        out.note(f"only works in this project: {', '.join(own)}")
+    for problem in problems:
+        out.warn(str(problem))
+    return exits.ERROR if problems else exits.OK
+
+
+@click.command(cls=CliCommand)
+@place_options
+@output_options
+def uninstall(names: Sequence[str], to: Path | None, user: bool, out: Output) -> None:
+    """Remove installed skills.
+
+    Without a NAME, these are all that were installed in the folder. Files that you edited, and
+    those that signoff did not write, stay as they are.
+
+    Examples:
+      signoff skill uninstall
+      signoff skill uninstall planner
+      signoff skill uninstall --user
+    """
+    folder = _folder(to, user=user)
+    present, installed = folder.names(), folder.installed_names()
+    for name in names:
+        if name not in present:
+            raise UnknownName("installed skill", name, installed)
+    _print([folder.uninstall(name) for name in dict.fromkeys(names or installed)], out)
+
+
+def _folder(to: Path | None, *, user: bool) -> SkillFolder:
+    if user and to is not None:
+        raise UsageError("--to and --user exclude each other")
+    if user:
+        return SkillFolder(Path.home() / PLACE)
+    return SkillFolder(to.expanduser() if to is not None else context_here().root / PLACE)
+
+
+def _skills(names: Sequence[str]) -> tuple[list[Skill], list[Problem]]:
+    """Returns the skills to install, and why others cannot be."""
+    context = context_here()
+    problems: list[Problem] = []
+    with redirect_stdout(sys.stderr):
+        if names:
+            sources = [find_source(name, context) for name in dict.fromkeys(names)]
+            make_importable([context.root])
+            found = [Skill(each.load(), each) for each in sources]
+        else:
+            found, problems = all_skills(context)
+    named = [each for each in found if can_be_folder(each.workflow.name)]
+    what = "cannot be installed: its name cannot be the name of a folder"
+    problems += [
+        Problem(f"skill {each.workflow.name!r}", what, "use letters, digits, - and _, at most 64")
+        for each in found
+        if each not in named
+    ]
+    return named, problems
+
+
+def _print(results: Sequence[FileAction], out: Output) -> None:
+    if out.as_json:
+        out.json(
+            [
+                {"name": each.name, "path": str(each.path.absolute()), "action": each.action.value}
+                | ({"reason": each.reason} if each.reason else {})
+                for each in results
+            ]
+        )
+    elif results:
+        rows = [(each.name, each.action.value, display_path(each.path)) for each in results]
+        out.table(("SKILL", "ACTION", "FILE"), rows)
+    else:
+        out.note("nothing to do")
+    for each in results:
+        if each.action is InstallAction.KEPT:
+            out.warn(f"{display_path(each.path)} is kept: {each.reason}")

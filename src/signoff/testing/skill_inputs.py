@@ -1,0 +1,192 @@
+"""Every input of every step of a skill, for tests that leave no combination out.
+
+    for params in generate_inputs(WORKFLOW, samples={"topic": ["rain", "two words"]}):
+        assert run_skill_invocation(WORKFLOW, params) == 0
+
+The values come from the domains of the parameters. Handlers are called to find out which steps a
+mode skips, so they must only decide, as the handlers of skills do.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from signoff.core.args import BoundedInt, ChoiceSet, Constant, Domain
+from signoff.core.outcome import Outcome
+from signoff.core.step import StepDef
+from signoff.core.workflow import Workflow
+from signoff.errors import UnknownName, UsageError
+from signoff.skills.stateless import ITERATION, iterations
+
+LARGEST_PRODUCT = 10_000
+"""How many combinations a step may have unless the author allows more."""
+
+Samples = Mapping[str, Sequence[Any]]
+"""Values to test with, by parameter; None means that the parameter is left out."""
+Schema = dict[str, dict[str, Domain]]
+
+
+def extract_schema(workflow: Workflow, samples: Samples | None = None) -> Schema:
+    """Returns the values that each parameter of each step can have, by step and parameter.
+
+    `samples` are the values of open parameters, such as texts; an open parameter without samples
+    is left out. Samples also replace a domain that is too large.
+    """
+    known = {*workflow.declared_params, *(workflow.inputs or ())}
+    for name in samples or ():
+        if workflow.inputs is not None and name not in known:
+            raise UnknownName("parameter", name, sorted(known))
+    return {
+        step.id: dict(_domains(workflow, step, samples or {})) for step in workflow.steps.values()
+    }
+
+
+def generate_inputs(
+    workflow: Workflow, samples: Samples | None = None, *, limit: int = LARGEST_PRODUCT
+) -> Iterator[dict[str, Any]]:
+    """Yields `step`, `total_steps` and the parameters of that step, every combination once.
+
+    A step is left out with the values that skip it: those with which no path leads to it. Raises
+    `UsageError` before anything runs if a required parameter has neither a domain nor samples, or
+    if a step has more than `limit` combinations.
+    """
+    schema = extract_schema(workflow, samples)
+    problems = [*_open_parameters(workflow, schema), *_large_products(schema, limit)]
+    if problems:
+        raise UsageError(f"inputs of {workflow.name!r}: {'; '.join(problems)}")
+    return _inputs(workflow, schema)
+
+
+def _domains(workflow: Workflow, step: StepDef, samples: Samples) -> Iterator[tuple[str, Domain]]:
+    own, declared = workflow.params[step.id], workflow.declared_params
+    # Every step takes the inputs of the workflow: handlers read them from their context.
+    shared = [*workflow.input_params, *sorted(workflow.inputs or ())]
+    undeclared = [name for name in samples if name not in declared]
+    for name in dict.fromkeys([*shared, *undeclared, *own]):
+        domain = declared[name].domain() if name in declared else None
+        if name == ITERATION:
+            domain = iterations(workflow, step) or (domain if declared[name].required else None)
+        elif name in samples:
+            domain = ChoiceSet(tuple(samples[name]))
+        if domain is not None:
+            yield name, domain
+    if ITERATION not in own and (counted := iterations(workflow, step)) is not None:
+        yield ITERATION, counted
+
+
+def _open_parameters(workflow: Workflow, schema: Schema) -> Iterator[str]:
+    """Yields why a step cannot be run: a parameter that it needs has no values."""
+    for step, domains in schema.items():
+        for name, param in {**workflow.input_params, **workflow.params[step]}.items():
+            if param.required and name not in domains:
+                yield f"step {step!r} needs samples for {name!r}"
+
+
+def _large_products(schema: Schema, limit: int) -> Iterator[str]:
+    for step, domains in schema.items():
+        sizes = {name: _size(domain) for name, domain in domains.items()}
+        if (product := math.prod(sizes.values())) > limit:
+            factors = " x ".join(f"{size:,} of {name!r}" for name, size in sizes.items())
+            yield (
+                f"step {step!r} has {product:,} combinations ({factors}), more than {limit:,}; "
+                "pass samples for a parameter, or a larger limit"
+            )
+
+
+def _size(domain: Domain) -> int:
+    # A range is not enumerated: it may have more numbers than there is memory for.
+    return domain.hi - domain.lo + 1 if isinstance(domain, BoundedInt) else len(_values(domain))
+
+
+def _values(domain: ChoiceSet | Constant | BoundedInt) -> list[Any]:
+    """Returns the values of a domain, each once; samples need not be hashable."""
+    return list({repr(value): value for value in domain}.values())
+
+
+def _combinations(domains: Mapping[str, Domain]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*map(_values, domains.values())):
+        yield dict(zip(domains, values, strict=True))
+
+
+def _inputs(workflow: Workflow, schema: Schema) -> Iterator[dict[str, Any]]:
+    routes = Routes(workflow, schema)
+    for number, step in enumerate(workflow.steps, 1):
+        for params in _combinations(schema[step]):
+            if not routes.skip(step, params):
+                yield {"step": number, "total_steps": workflow.total_steps, **params}
+
+
+class Routes:
+    """Which steps are reached while a parameter that several steps share has one value."""
+
+    def __init__(self, workflow: Workflow, schema: Schema) -> None:
+        self._workflow = workflow
+        self._schema = schema
+        names = [name for domains in schema.values() for name in domains if name != ITERATION]
+        self._modes = {name for name in names if names.count(name) > 1}
+        self._targets: dict[str, dict[tuple[str, str], set[str | None]]] = {}
+        self._reached: dict[tuple[str, str], set[str]] = {}
+
+    def skip(self, step: str, params: Mapping[str, Any]) -> bool:
+        """Tells whether one of the values leads past a step."""
+        modes = [(name, repr(value)) for name, value in params.items() if name in self._modes]
+        return any(step not in self._with_mode(mode) for mode in modes)
+
+    def _with_mode(self, mode: tuple[str, str]) -> set[str]:
+        """Returns the steps that a walk from the first one reaches with one value of a mode."""
+        if mode in self._reached:
+            return self._reached[mode]
+        found, remaining = {self._workflow.entry_point}, [self._workflow.entry_point]
+        while remaining:
+            targets = {to for to in self._next(remaining.pop(), mode) if to is not None}
+            remaining += targets - found
+            found |= targets
+        self._reached[mode] = found
+        return found
+
+    def _next(self, step: str, mode: tuple[str, str]) -> Collection[str | None]:
+        every = set(_all_targets(self._workflow, step))
+        if mode[0] not in self._schema[step]:
+            return every
+        if step not in self._targets:
+            self._targets[step] = self._evaluated(step)
+        targets = self._targets[step].get(mode, every)
+        # A value that only repeats the step does not skip others: the next round replaces it.
+        return every if targets == {step} else targets
+
+    def _evaluated(self, step: str) -> dict[tuple[str, str], set[str | None]]:
+        """Returns where a step leads, by mode and value."""
+        found: dict[tuple[str, str], set[str | None]] = {}
+        for params in _combinations(self._schema[step]):
+            targets = _targets(self._workflow, self._workflow[step], params)
+            for name in self._modes & params.keys():
+                found.setdefault((name, repr(params[name])), set()).update(targets)
+        return found
+
+
+def _targets(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> set[str | None]:
+    """Returns where a step may lead with the given parameters; None is the end."""
+    given = {name: value for name, value in params.items() if value is not None}
+    count = given.get(ITERATION)
+    if ITERATION not in workflow.params[step.id]:
+        given.pop(ITERATION, None)
+    every = set(_all_targets(workflow, step.id))
+    try:
+        outcome = workflow.run(step.id, given, {} if count is None else {ITERATION: count}).outcome
+    except Exception:  # noqa: BLE001  # running the input reports it; here it may lead anywhere
+        return every
+    edge = workflow.edges.find(step.id, outcome) if outcome is not None else None
+    decided = step.gate is None or outcome is not Outcome.OK
+    return {_step_of(edge.to)} if edge is not None and decided else every
+
+
+def _all_targets(workflow: Workflow, step: str) -> Iterator[str | None]:
+    for edge in workflow.edges.from_step(step):
+        yield _step_of(edge.to)
+
+
+def _step_of(to: object) -> str | None:
+    return to if type(to) is str else None

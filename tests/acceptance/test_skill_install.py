@@ -1,0 +1,196 @@
+"""Skills in the folder of a coding agent: installed, updated, kept and removed."""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from signoff.skills import discover_workflows
+from tests.acceptance.cli_project import CliProject
+
+SKILL = """
+from signoff.skills import Outcome, StepDef, Workflow
+
+print("imported code may print")
+WORKFLOW = Workflow(
+    "NAME",
+    StepDef("read", "Read", ["Read it."], next={Outcome.OK: "judge"}),
+    StepDef("judge", "Judge", ["Judge it."], next={Outcome.OK: None}),
+    description="Checks the claims of a text. Use it before a text is published.",
+)
+"""
+LIBRARY = sorted(discover_workflows())
+
+
+@pytest.fixture
+def critic(project: CliProject) -> CliProject:
+    """A project with one skill."""
+    project.write(".signoff/skills/critic.py", SKILL.replace("NAME", "critic"))
+    return project
+
+
+def actions(project: CliProject, *arguments: str) -> dict[str, str]:
+    return {each["name"]: each["action"] for each in project.json("skill", *arguments)}
+
+
+def installed(folder: Path) -> list[str]:
+    return sorted(each.parent.name for each in folder.glob("*/SKILL.md"))
+
+
+def test_all_skills_are_installed_in_the_project(critic: CliProject) -> None:
+    """Agents that work in the project find them, wherever the command was run."""
+    below = critic.folder / "src"
+    below.mkdir()
+    done = CliProject(below, critic._server).signoff("skill", "install")
+
+    folder = critic.folder / ".claude" / "skills"
+    assert done.returncode == 0, done.stderr
+    assert installed(folder) == sorted([*LIBRARY, "critic"])
+    assert len(LIBRARY) == 12
+    assert re.search(r"^critic +installed +\S*critic/SKILL.md$", done.stdout, re.MULTILINE)
+    assert actions(critic, "install") == dict.fromkeys([*LIBRARY, "critic"], "unchanged")
+
+
+def test_the_first_command_of_an_installed_skill_works(critic: CliProject) -> None:
+    """It is all that the agent knows."""
+    critic.signoff("skill", "install")
+
+    for file in (critic.folder / ".claude" / "skills").glob("*/SKILL.md"):
+        commands = re.findall(r"^    (signoff .*)$", file.read_text(), re.MULTILINE)
+        assert commands == [f"signoff skill step {file.parent.name} --step 1"]
+        assert critic.signoff(*shlex.split(commands[0])[1:]).returncode == 0
+
+
+def test_only_named_skills_are_installed_where_the_user_wants_them(critic: CliProject) -> None:
+    """Other agents have other folders."""
+    found = critic.json("skill", "install", "planner", "critic", "planner", "--to", "agents/x")
+    critic.signoff("skill", "install", "deepthink", "--user")
+
+    assert [(each["name"], each["action"]) for each in found] == [
+        ("planner", "installed"),
+        ("critic", "installed"),
+    ]
+    assert found[0]["path"] == str(critic.folder / "agents/x/planner/SKILL.md")
+    assert installed(critic.folder / "agents/x") == ["critic", "planner"]
+    assert installed(critic.folder / "home/.claude/skills") == ["deepthink"]
+    assert not (critic.folder / ".claude").exists()
+
+
+def test_a_skill_of_the_project_is_mentioned_when_it_is_installed_for_the_user(
+    critic: CliProject,
+) -> None:
+    """In another project its first command would fail."""
+    assert "only works in this project: critic" in critic.signoff(
+        "skill", "install", "critic", "deepthink", "--user"
+    ).stderr  # fmt: skip
+
+
+def test_installing_again_updates_what_is_unchanged_and_keeps_what_was_edited(
+    critic: CliProject,
+) -> None:
+    """Users adapt the text to their agent, and a new version must not undo that."""
+    critic.signoff("skill", "install", "critic", "planner")
+    file = critic.folder / ".claude/skills/planner/SKILL.md"
+    file.write_text(file.read_text().replace("## Start", "## How to start"))
+    edited = file.read_text()
+    module = critic.folder / ".signoff/skills/critic.py"
+    module.write_text(module.read_text().replace("Checks", "Examines"))
+
+    again = critic.signoff("skill", "install", "critic", "planner")
+
+    assert again.returncode == 0
+    assert re.search("^critic +updated", again.stdout, re.MULTILINE)
+    assert re.search("^planner +kept", again.stdout, re.MULTILINE)
+    assert "warning: .claude/skills/planner/SKILL.md is kept: it was edited since" in again.stderr
+    assert "Examines" in (critic.folder / ".claude/skills/critic/SKILL.md").read_text()
+    assert file.read_text() == edited
+
+
+def test_uninstalling_removes_only_what_was_installed(critic: CliProject) -> None:
+    """The folder also holds skills of others."""
+    mine = critic.write(".claude/skills/mine/SKILL.md", "---\nname: mine\n---\n")
+    critic.signoff("skill", "install")
+    edited = critic.folder / ".claude/skills/refactor/SKILL.md"
+    edited.write_text(edited.read_text() + "mine\n")
+    extra = critic.write(".claude/skills/planner/example.md", "mine\n")
+
+    one = actions(critic, "uninstall", "deepthink")
+    named = actions(critic, "uninstall", "mine")
+    rest = critic.signoff("skill", "uninstall")
+
+    assert (one, named) == ({"deepthink": "removed"}, {"mine": "kept"})
+    assert rest.returncode == 0
+    assert "refactor/SKILL.md is kept: it was edited since" in rest.stderr
+    left = [path for path in (critic.folder / ".claude").rglob("*") if path.is_file()]
+    assert sorted(left) == sorted([mine, edited, extra])
+    assert "mine" not in rest.stdout
+
+
+def test_uninstalling_where_nothing_is_installed_does_nothing(project: CliProject) -> None:
+    """A script may run it twice."""
+    done = project.signoff("skill", "uninstall")
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert project.json("skill", "uninstall") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("install planer", "unknown skill 'planer'"),
+        ("install ../x", "unknown skill '../x'"),
+        ("install planner nothing", "unknown skill 'nothing'"),
+        ("install --to a --user", "exclude each other"),
+        ("install --to", "requires an argument"),
+        ("uninstall planner", "unknown installed skill 'planner'"),
+        ("uninstall ../../x", "unknown installed skill '../../x'"),
+        ("uninstall --speed", "No such option"),
+    ],
+)
+def test_a_wrong_command_changes_nothing(project: CliProject, arguments: str, words: str) -> None:
+    """Not even the folder is created."""
+    before = sorted(project.folder.rglob("*"))
+
+    done = project.signoff("skill", *arguments.split())
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert words in done.stderr
+    assert sorted(project.folder.rglob("*")) == before
+
+
+def test_a_skill_that_cannot_be_installed_hides_no_other(critic: CliProject) -> None:
+    """Its author may be someone else."""
+    critic.write(".signoff/skills/broken.py", "import not_installed\nWORKFLOW = 1\n")
+    critic.write(".signoff/skills/bad.py", SKILL.replace("NAME", "../../hacked"))
+
+    done = critic.signoff("skill", "install")
+
+    assert done.returncode == 1
+    assert "skill '../../hacked': cannot be installed" in done.stderr
+    assert "No module named 'not_installed'" in done.stderr
+    assert installed(critic.folder / ".claude/skills") == sorted([*LIBRARY, "critic"])
+    assert "Traceback" not in done.stderr
+    assert list(critic.folder.rglob("*hacked*")) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_not_writable_is_one_line(project: CliProject) -> None:
+    """The user has to fix that."""
+    (project.folder / ".claude").mkdir(mode=0o500)
+
+    done = project.signoff("skill", "install", "planner")
+
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert "Permission denied" in done.stderr
+
+
+def test_a_file_in_the_way_is_one_line(project: CliProject) -> None:
+    """The same for an obstacle that not even root can write through."""
+    project.write(".claude", "")
+
+    done = project.signoff("skill", "install", "planner")
+
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert "Not a directory" in done.stderr
