@@ -192,6 +192,9 @@ class Notation:
     """`(CompileContext) -> Iterable[str]`: the names of its scheme, so that a name can be run
     without the scheme. Called for every name that a user gives, so it must be quick and compile
     nothing."""
+    shipped: str = ""
+    """`() -> Iterable[str]`: which of these names are part of a package. A workflow of the project
+    that has such a name goes before it."""
     options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
     layout: str = ""

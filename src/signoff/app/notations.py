@@ -129,6 +129,15 @@ def named_by_notations(context: CompileContext) -> dict[str, list[Notation]]:
     return names
 
 
+def shipped_targets() -> set[str]:
+    """Returns those of the named targets that are part of a package."""
+    return {
+        f"{each.scheme}:{name}"
+        for each in plugins.notations()
+        for name in (plugins.load(each.shipped)() if each.shipped else ())
+    }
+
+
 def notation_of(file: SourceFile) -> Notation:
     """Returns the notation of a file: the one it names, or the one that recognizes it."""
     readers = [each for each in plugins.notations() if each.compile]

@@ -24,6 +24,7 @@ from signoff.app.notations import (
     notation_of_scheme,
     portable_path,
     refuse_options,
+    shipped_targets,
 )
 from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
@@ -99,12 +100,18 @@ def resolve(
 def _named(
     name: str, notations: list[Notation], discovery: Discovery, context: CompileContext
 ) -> Target:
-    """Compiles what a notation calls by this name, unless something else has the name too."""
-    targets = [f"{each.scheme}:{name}" for each in notations]
+    """Compiles what has this name; what belongs to the project goes before what a package has."""
+    shipped = shipped_targets()
+    targets = {f"{each.scheme}:{name}": each for each in notations}
     others = [_location(each.path, context.root) for each in discovery.matching(name)]
-    if len(candidates := [*targets, *others]) > 1:
+    own = [each for each in targets if each not in shipped]
+    if others and not own:
+        return _discovered(name, discovery, context, ())
+    candidates = [*own, *others] or [*targets]
+    if len(candidates) > 1:
         raise UsageError(f"{name!r} can mean {' or '.join(candidates)}; use one of these instead")
-    return Target(compile_named(notations[0], name, context), targets[0], discovery.problems)
+    (target,) = candidates
+    return Target(compile_named(targets[target], name, context), target, discovery.problems)
 
 
 def _compile_file(

@@ -138,11 +138,15 @@ def read_params(handler: Any) -> dict[str, Param]:
 
 
 def bind(
-    declared: Mapping[str, Param], inputs: Mapping[str, Any], others: Collection[str] | None = ()
+    declared: Mapping[str, Param],
+    inputs: Mapping[str, Any],
+    others: Collection[str] | None = (),
+    later: Collection[str] = (),
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Converts and checks the parameters of a run; returns the values and every problem.
 
-    `others` are names whose values are passed unchecked; None accepts any name.
+    `others` are names whose values are passed unchecked; None accepts any name. Those of `later`
+    may be missing although they are required.
     """
     known = [*declared, *sorted(others or ())]
     unknown = [name for name in inputs if others is not None and name not in known]
@@ -152,7 +156,7 @@ def bind(
     for name, param in declared.items():
         if name not in inputs:
             if param.required:
-                problems.append(missing(name, _hint(param)))
+                problems += [missing(name, _hint(param))] if name not in later else []
             else:
                 values[name] = param.default
                 problems += _check(param, param.default)

@@ -18,7 +18,7 @@ from signoff.core.edges import EdgeTable, edge_table
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.step import HandlerObject, StepDef
+from signoff.core.step import WORKER, HandlerObject, StepDef
 from signoff.core.step_output import StepOutput, next_command
 from signoff.core.validation import problems_of
 from signoff.errors import (
@@ -179,20 +179,26 @@ class Workflow:
     def bind(self, params: Mapping[str, Any], also: Collection[str] = ()) -> dict[str, Any]:
         """Converts and checks the parameters of a run; every problem is reported at once.
 
-        `also` are names that are accepted although the workflow does not take them. What only
-        steps with instructions require may be left out: their workers report it.
+        What only steps with instructions take may be missing: their workers report it. `also` are
+        names that are accepted although the workflow does not take them.
         """
-        return self._bind(self._params_at_start(params), params, also)
+        return self._bind(self.declared_params, params, also, self._reported)
 
     def bind_at(self, step_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Converts and checks the parameters for one step; other steps require none of theirs."""
-        return self._bind(self._params_at(self[step_id], params), params, ())
+        declared = self.declared_params
+        elsewhere = declared.keys() - self.params[self[step_id].id] - self.input_params.keys()
+        return self._bind(declared, params, (), elsewhere)
 
     def _bind(
-        self, declared: Mapping[str, Param], params: Mapping[str, Any], also: Collection[str]
+        self,
+        declared: Mapping[str, Param],
+        params: Mapping[str, Any],
+        also: Collection[str],
+        later: Collection[str],
     ) -> dict[str, Any]:
         others = None if self.inputs is None else {*self.inputs, *also} - {*declared}
-        values, problems = bind(declared, params, others)
+        values, problems = bind(declared, params, others, later)
         problems += [missing(name) for name in sorted(self.required - values.keys())]
         if problems:
             raise InvalidParams(problems)
@@ -210,7 +216,9 @@ class Workflow:
             for name, param in self.declared_params.items()
         }
         # A run of an earlier version may have parameters that the workflow does not declare.
-        values = self._bind(declared_params, {**state.params, **params}, also=state.params)
+        values = self._bind(
+            declared_params, {**state.params, **params}, state.params, self._reported
+        )
         declared = {name for of_step in self.params.values() for name in of_step}
         finished = [
             step
@@ -264,19 +272,14 @@ class Workflow:
         target = follow.step if follow is not None else None
         return StepOutput(step.id, step.title, actions, outcome, after, target, next_command=follow)
 
-    def _params_at(self, step: StepDef, given: Collection[str]) -> dict[str, Param]:
-        """Returns the parameters that count at one step: other steps require none of theirs."""
-        return self._params_needed({*self.params[step.id], *given})
-
-    def _params_at_start(self, given: Collection[str]) -> dict[str, Param]:
-        """Returns the parameters of a run, without those that only its workers have to report."""
-        own = {n for s in self.steps.values() if not s.actions for n in self.params[s.id]}
-        return self._params_needed({*own, *given})
-
-    def _params_needed(self, names: Collection[str]) -> dict[str, Param]:
-        needed = {*names, *self.input_params}
-        declared = self.declared_params.items()
-        return {name: param for name, param in declared if name in needed or not param.required}
+    @property
+    def _reported(self) -> Collection[str]:
+        """The parameters that only workers have to know."""
+        known: set[str] = set(self.input_params)
+        for step in self.steps.values():
+            if step.agent != WORKER:
+                known |= self.params[step.id].keys()
+        return self.declared_params.keys() - known
 
 
 def _read_inputs(

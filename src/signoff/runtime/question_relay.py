@@ -121,6 +121,18 @@ def user_response(rounds: Sequence[QuestionRound]) -> str:
     return "\n".join([*lines, "</user_response>"])
 
 
+def typed_response(answers: Sequence[tuple[str, str]]) -> str:
+    """Returns answers of which only the header and the chosen label are known, in the same form."""
+    chosen: dict[str, list[str]] = {}
+    for header, label in answers:
+        chosen.setdefault(header, []).append(label)
+    lines = ["<user_response>"]
+    for header, labels in chosen.items():
+        choices = (f'    <choice label="{escape(label)}"></choice>' for label in labels)
+        lines += [f'  <answer header="{escape(header)}">', *choices, "  </answer>"]
+    return "\n".join([*lines, "</user_response>"])
+
+
 def _answer_lines(question: UserQuestion, chosen: str | Sequence[str]) -> list[str]:
     labels = [chosen] if isinstance(chosen, str) else chosen
     choices = [

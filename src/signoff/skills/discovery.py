@@ -120,6 +120,12 @@ def find_skill(name: str, context: CompileContext) -> Workflow:
     return find_source(name, context).load()
 
 
+def resolve_skill(name: str, context: CompileContext) -> Workflow:
+    """Imports what `skill:NAME` means in a run; what the settings name can be run by its name."""
+    places = replace(context, workflows=()) if name in skill_names(context) else context
+    return find_skill(name, places)
+
+
 def find_source(name: str, context: CompileContext) -> SkillSource:
     """Returns the module of a skill; raises `UnknownName`, or `InvalidSkill` if there are two."""
     files = list(_files(context))
@@ -142,6 +148,11 @@ def skill_names(context: CompileContext) -> list[str]:
     """
     own = _read(_files(replace(context, workflows=())))
     return [each.name for each in _named(own) if each.problem is None]
+
+
+def library_names() -> list[str]:
+    """Returns the names of the skills in the library."""
+    return [each.name for each in _read((path, True) for path in _library_files())]
 
 
 def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
@@ -168,7 +179,7 @@ def _files(
     context: CompileContext, problems: list[Problem] | None = None
 ) -> Iterator[tuple[Path, bool]]:
     """Yields the files that may define skills, each once, and whether it is in the library."""
-    for path in sorted(_LIBRARY_FOLDER.glob("[!_]*.py")):
+    for path in _library_files():
         yield path, True
     own = context.home / FOLDER if context.home is not None else None
     files = python_files(own) if own is not None and own.is_dir() else []
@@ -177,6 +188,10 @@ def _files(
     for path in dict.fromkeys(file.resolve() for file in files):
         if path.parent != _LIBRARY_FOLDER:
             yield path, False
+
+
+def _library_files() -> list[Path]:
+    return sorted(_LIBRARY_FOLDER.glob("[!_]*.py"))
 
 
 def _read(files: Iterable[tuple[Path, bool]], mentions: str = "") -> Iterator[SkillSource]:

@@ -8,8 +8,9 @@ NOTATION = Notation(
     name="skills",
     label="skill",
     scheme="skill",
-    resolve="signoff.skills.discovery:find_skill",
+    resolve="signoff.skills.discovery:resolve_skill",
     names="signoff.skills.discovery:skill_names",
+    shipped="signoff.skills.discovery:library_names",
     suffixes=(),
     commands={
         "skill": Command(

@@ -33,6 +33,8 @@ class EvaluatedStep:
     number: int
     step: StepDef
     output: StepOutput
+    again: NextCommand
+    """This step with the same parameters."""
     following: NextCommand | None = None
     """The only way to continue; None if there is none, or several."""
     choices: Mapping[str, NextCommand | None] = field(default_factory=dict)
@@ -101,6 +103,7 @@ def evaluate_step(workflow: Workflow, number: int, params: Mapping[str, Any]) ->
         number,
         step,
         output,
+        _iterated(workflow, NextCommand(workflow.name, step.id, number, given), iteration or 1),
         output.next_command,
         state_dir=str(given.get(STATE_DIR) or ""),
     )
@@ -178,8 +181,10 @@ def _counted(evaluated: EvaluatedStep, iteration: int) -> EvaluatedStep:
 def _with_iteration(
     workflow: Workflow, command: NextCommand | None, iteration: int
 ) -> NextCommand | None:
-    if command is None:
-        return None
+    return _iterated(workflow, command, iteration) if command is not None else None
+
+
+def _iterated(workflow: Workflow, command: NextCommand, iteration: int) -> NextCommand:
     params = {name: value for name, value in command.params.items() if name != ITERATION}
     remaining = {name: each for name, each in command.open.items() if name != ITERATION}
     own = workflow.params[command.step].get(ITERATION)

@@ -277,6 +277,42 @@ def test_two_workflows_of_one_name_are_rejected_with_both_paths(home: Home) -> N
         resolve("review", home.root, context_of(home))
 
 
+@pytest.mark.parametrize("folder", [".signoff/flows", "team"])
+def test_a_workflow_of_the_project_goes_before_a_skill_of_the_library(
+    home: Home, folder: str
+) -> None:
+    """A new skill in a later release must not take a project's name away."""
+    write(home.root / folder / "own.py", name="code-review")
+    searched = ["team"] if folder == "team" else []
+    context = CompileContext(home.root, home.path, workflows=searched)
+
+    found = resolve("code-review", home.root, context, searched)
+
+    assert found.location == f"{folder}/own.py:WORKFLOW"
+    assert resolve("doc-sync", home.root, context, searched).location == "skill:doc-sync"
+    library = resolve("skill:code-review", home.root, context, searched)
+    assert (library.location, library.workflow.total_steps) == ("skill:code-review", 7)
+
+
+def test_two_things_of_the_project_with_one_name_have_to_be_told_apart(home: Home) -> None:
+    """Which of them is meant is not for signoff to guess."""
+    write(home.flows / "one.py", name="own")
+    write(home.path / "skills" / "two.py", name="own")
+
+    with pytest.raises(UsageError, match=r"skill:own or \.signoff/flows/one\.py"):
+        resolve("own", home.root, context_of(home))
+
+
+def test_a_skill_with_the_name_of_one_in_the_library_is_reported_with_both_places(
+    home: Home,
+) -> None:
+    """Agents call skills by name alone."""
+    write(home.path / "skills" / "own.py", name="code-review")
+
+    with pytest.raises(InvalidWorkflow, match=r"defined twice: library and .*own\.py"):
+        resolve("code-review", home.root, context_of(home))
+
+
 def test_an_unknown_workflow_is_reported_with_the_known_ones(home: Home) -> None:
     """Users remember roughly what it was called."""
     write(home.flows / "one.py", name="review")

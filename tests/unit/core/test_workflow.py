@@ -143,6 +143,29 @@ def test_a_parameter_one_step_requires_may_have_a_default_in_another() -> None:
     assert flow.bind({}) == {"topic": "tea"}
 
 
+def test_what_only_workers_have_to_know_may_be_missing_at_the_start() -> None:
+    """A run could not start otherwise: its worker finds out later."""
+
+    def needs(ctx: StepContext, topic: str) -> Result:
+        return Outcome.OK, {}
+
+    worker = StepDef("a", "", ["Find a topic."], needs, {Outcome.OK: "b"})
+    other = StepDef("b", handler=needs, next={Outcome.OK: None})
+    last = StepDef("b", next={Outcome.OK: None})
+
+    assert Workflow("x", worker, last).bind({}) == {}
+    assert Workflow("x", worker, last).bind({"topic": "tea"}) == {"topic": "tea"}
+    with pytest.raises(InvalidParams, match=r"'tpoic': is unknown \(valid: topic\)"):
+        Workflow("x", worker, last).bind({"tpoic": "tea"})
+    # A step without a worker, and the workflow itself, need it from the start.
+    for flow in (
+        Workflow("x", worker, other),
+        Workflow("x", worker, last, inputs=[Param("topic", str)]),
+    ):
+        with pytest.raises(InvalidParams, match="'topic': is missing"):
+            flow.bind({})
+
+
 def test_a_run_keeps_parameters_that_only_earlier_versions_accepted() -> None:
     """Otherwise none of its parameters could be corrected."""
 

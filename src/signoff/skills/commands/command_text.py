@@ -7,6 +7,7 @@ whatever the parameters contain.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.step_output import NextCommand
@@ -15,13 +16,20 @@ from signoff.core.workflow import Workflow
 PROGRAM = ("signoff", "skill", "step")
 
 
-def command_text(command: NextCommand, target: str = "") -> str:
-    """Returns the command that shows the next step; `target` is how the skill is found."""
+def command_text(
+    command: NextCommand, target: str = "", more: Iterable[tuple[str, str]] = ()
+) -> str:
+    """Returns the command that shows the next step; `target` is how the skill is found.
+
+    `more` are further options, which may be repeated.
+    """
     words = [*PROGRAM, target or command.workflow, "--step", str(command.number)]
     for name, value in command.params.items():
         words += _option(name, value_text(value))
     for name, param in command.open.items():
         words += _option(name, placeholder(param))
+    for name, text in more:
+        words += _option(name, text)
     return " ".join(map(_quoted, words))
 
 

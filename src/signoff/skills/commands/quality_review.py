@@ -22,6 +22,10 @@ PHASES = {
     "plan-docs": "the documentation that the plan describes",
     "impl-code": "the code that was written for the plan",
     "impl-docs": "the documentation that was written for the plan",
+    "refactor-design": "the design of the refactoring: what it improves, the order of its changes, "
+    "and how each shows that behavior stays the same",
+    "refactor-code": "the refactored code: whether it follows the design, and whether anything but "
+    "its structure has changed",
 }
 
 ITEMS = """\

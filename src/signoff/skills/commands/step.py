@@ -25,13 +25,21 @@ from signoff.core.workflow import Workflow
 from signoff.errors import Problem, UsageError
 from signoff.skills.commands.command_text import option_name
 from signoff.skills.commands.project import context_here
-from signoff.skills.commands.step_page import as_json, as_text
+from signoff.skills.commands.step_page import (
+    ANSWER_ID,
+    ANSWER_VALUE,
+    OPEN_ANSWER,
+    Answers,
+    as_json,
+    as_text,
+    may_ask,
+)
 from signoff.skills.discovery import InvalidSkill, find_skill
 from signoff.skills.stateless import evaluate_step, repeats, step_at
 
 _SWITCHES = ("--json", "--debug", "--help", "-h")
 """The options without a value."""
-_RESERVED = ("step", "json", "debug", "help", "total_steps", "user_answer_id", "user_answer_value")
+_RESERVED = ("step", "json", "debug", "help", "total_steps", ANSWER_ID, ANSWER_VALUE)
 _HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
 _PREFIX = "skill_"
 """Begins the names of a skill's parameters in click, apart from the command's own."""
@@ -60,9 +68,22 @@ class StepCommand(CliCommand):
 @click.argument("name", metavar="NAME")
 @click.option("--step", "number", type=int, required=True, metavar="N",
               help="The step to show; 1 is the first.")  # fmt: skip
+@click.option(option_name(ANSWER_ID), "headers", multiple=True, metavar="HEADER",
+              help="A sub-agent's question that the user answered. Repeatable.")  # fmt: skip
+@click.option(option_name(ANSWER_VALUE), "labels", multiple=True, metavar="ANSWER",
+              help="The answer to it.")  # fmt: skip
 @output_options
 @click.pass_obj
-def step(workflow: Workflow, /, name: str, number: int, out: Output, **values: str | None) -> None:
+def step(
+    workflow: Workflow,
+    /,
+    name: str,
+    number: int,
+    headers: Sequence[str],
+    labels: Sequence[str],
+    out: Output,
+    **values: str | None,
+) -> None:
     """Show the instructions of one step of a skill, and the next command.
 
     NAME is a skill, a file (`skill.py`), or `package.module:WORKFLOW`. The other options are the
@@ -80,13 +101,18 @@ def step(workflow: Workflow, /, name: str, number: int, out: Output, **values: s
         for name, value in values.items()
         if value is not None
     }
+    answers = _answers(headers, labels)
+    if answers and not may_ask(step_at(workflow, number)):
+        raise UsageError(
+            f"step {number} of {workflow.name!r} has no sub-agent that may ask the user"
+        )
     _refuse_missing(workflow, number, given)
     with redirect_stdout(sys.stderr):
         evaluated = evaluate_step(workflow, number, given)
     if out.as_json:
-        out.json(as_json(evaluated, name))
+        out.json(as_json(evaluated, name, answers))
     else:
-        out.line(as_text(evaluated, name))
+        out.line(as_text(evaluated, name, answers))
 
 
 def _first_argument(args: Sequence[str]) -> str | None:
@@ -130,6 +156,26 @@ def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> 
     if missing:
         needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]
         raise UsageError(f"step {number} of {workflow.name!r} needs {' '.join(needed)}")
+
+
+def _answers(headers: Sequence[str], labels: Sequence[str]) -> Answers:
+    """Returns the user's answers to a sub-agent, each with the header of its question."""
+    names = f"{option_name(ANSWER_ID)} and {option_name(ANSWER_VALUE)}"
+    if len(headers) != len(labels):
+        raise UsageError(f"{names} belong together: {len(headers)} and {len(labels)} were given")
+    answers = [
+        (_typed(header), _typed(label)) for header, label in zip(headers, labels, strict=True)
+    ]
+    if any(not part for pair in answers for part in pair):
+        raise UsageError(f"{names} must not be empty")
+    if any(part in OPEN_ANSWER for pair in answers for part in pair):
+        raise UsageError(f"{names} still have their placeholders; fill in the answer")
+    return answers
+
+
+def _typed(text: str) -> str:
+    """Returns a text on one line, so that none of it can pass for an instruction."""
+    return " ".join(clean(text.encode("utf-8", "replace").decode()).split())
 
 
 def _read(param: Param | None, name: str, text: str) -> Any:

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any
 
 from signoff.core.outcome import Outcome
+from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.documents.control_characters import json_text
 from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.question_relay import typed_response
+from signoff.runtime.return_budget import BUDGET_RULE
 from signoff.skills.commands.command_text import command_text, option_name
+from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import STATE_DIR, EvaluatedStep
 from signoff.skills.step_text import LAST_STEP, commands, page, when_done
+
+ANSWER_ID, ANSWER_VALUE = "user_answer_id", "user_answer_value"
+"""The parameters that bring a user's answers back: the header of a question, and its answer."""
+OPEN_ANSWER = ("<header>", "<answer>")
+"""Stands for an answer to fill in."""
+
+Answers = Sequence[tuple[str, str]]
 
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
 
 
-def as_json(evaluated: EvaluatedStep, target: str) -> dict[str, Any]:
+def as_json(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> dict[str, Any]:
     """Returns the step for programs; `target` is how the skill is found."""
     following, dispatch = evaluated.following, evaluated.output.dispatch
     shown = {
@@ -34,15 +45,29 @@ def as_json(evaluated: EvaluatedStep, target: str) -> dict[str, Any]:
             for label, command in evaluated.choices.items()
         },
     }
-    return shown if dispatch is None else {**shown, "dispatch": _launched(evaluated)}
+    if dispatch is None:
+        return shown
+    launched = _launched(evaluated)
+    if may_ask(evaluated.step):
+        launched["answer_command"] = _answer_command(evaluated, target, answers)
+    if answers:
+        launched["user_response"] = typed_response(answers)
+    return {**shown, "dispatch": launched}
 
 
-def as_text(evaluated: EvaluatedStep, target: str) -> str:
-    """Returns the step for agents and people."""
+def as_text(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> str:
+    """Returns the step for agents and people; `answers` are those of the user to a sub-agent."""
     workflow, output = evaluated.workflow, evaluated.output
     place = f"{workflow.name}, step {evaluated.number} of {workflow.total_steps}"
     title = f"{place}: {output.title or output.step}"
-    return page(title, output.actions, [*_launch(evaluated), *_end(evaluated, target)])
+    return page(
+        title, output.actions, [*_launch(evaluated, target, answers), *_end(evaluated, target)]
+    )
+
+
+def may_ask(step: StepDef) -> bool:
+    """Tells whether a step has a sub-agent that may ask the user."""
+    return isinstance(step.handler, Dispatch) and step.handler.supports_questions
 
 
 def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
@@ -53,7 +78,7 @@ def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
     return {"agent": dispatch.agent} if dispatch is not None else {}
 
 
-def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
+def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator[str]:
     """Yields how to launch the sub-agent of the step, if it has one."""
     if evaluated.output.dispatch is None:
         return
@@ -64,19 +89,51 @@ def _launch(evaluated: EvaluatedStep) -> Iterator[str]:
         f"Do not do this step yourself. Launch {what} with the role {str(launched['agent'])!r}, "
         "and give it the instructions above."
     )
-    if evaluated.state_dir:
-        yield f"Tell it the state directory: {evaluated.state_dir}"
     if launched.get("script"):
         # A script may have options of its own, such as the phase of a quality review.
         words = ["python3", "-m", *shlex.split(launched["script"])]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
         yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
+    elif evaluated.state_dir:
+        yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)
         yield f"Give it this context:\n\n{context}"
     if not launched.get("free_form"):
         yield "Ask it for a verdict, pass or fail, with its reasons. Anything unclear is a fail."
+    yield f"Tell it: {BUDGET_RULE}"
+    if may_ask(evaluated.step):
+        yield from _relay(evaluated, target, answers)
+
+
+def _relay(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator[str]:
+    """Yields what lets the sub-agent ask, and brings the answers back to it."""
+    yield f"Give it this as well:\n\n{_quoted(SUB_AGENT_QUESTION_FORMAT)}"
+    if answers:
+        yield (
+            "The user has answered. End its task with the answers, and add the text of each "
+            f"question as <question>:\n\n{_quoted(typed_response(answers))}"
+        )
+    yield QUESTION_RELAY_HANDLER
+    yield commands(
+        "This prints the step with the answers; repeat both options for each answer:",
+        _answer_command(evaluated, target, answers),
+    )
+
+
+def _answer_command(evaluated: EvaluatedStep, target: str, answers: Answers) -> str:
+    """Returns the command for this step with the answers so far, and one more to fill in."""
+    pairs = [*answers, OPEN_ANSWER]
+    more = [
+        each for header, value in pairs for each in ((ANSWER_ID, header), (ANSWER_VALUE, value))
+    ]
+    return command_text(evaluated.again, target, more)
+
+
+def _quoted(text: str) -> str:
+    """Returns a text for someone else, set apart from the instructions around it."""
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
 def _end(evaluated: EvaluatedStep, target: str) -> Iterator[str]:

@@ -269,7 +269,7 @@ WORKFLOW = Workflow(
         "settle",
         "Settle them with the user",
         [SETTLE],
-        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True),
+        Dispatch(AgentRole.GENERAL_PURPOSE, free_form=True, supports_questions=True),
         {OK: "apply"},
         edits=True,
     ),

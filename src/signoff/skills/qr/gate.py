@@ -61,6 +61,8 @@ class QRGate(Dispatch):
             raise ValueError(f"phase={self.phase!r} must be lowercase words joined by '-'")
         if self.free_form:
             raise ValueError("a quality review needs a verdict; free_form=True gives none")
+        if self.for_each:
+            raise ValueError("a quality review has its own items; leave out for_each")
         if len(self.script.split()) == 1:
             object.__setattr__(self, "script", f"{self.script} {_option('phase', self.phase)}")
 

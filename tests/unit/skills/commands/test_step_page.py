@@ -6,7 +6,9 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.return_budget import BUDGET_RULE
 from signoff.skills.commands.step_page import as_json, as_text
+from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import evaluate_step
 
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
@@ -62,6 +64,62 @@ def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
     assert "When it is done, run:\n\n    signoff skill step x --step 2" in page
     assert "verdict" not in page
     assert "verdict, pass or fail" in text(1)
+
+
+ASKING = Workflow(
+    "asking",
+    StepDef(
+        "settle",
+        handler=Dispatch("asker", free_form=True, supports_questions=True),
+        next={OK: None},
+    ),
+    inputs=[Param("state_dir", str, default=None)],
+)
+
+
+def test_a_sub_agent_that_may_ask_gets_the_format_and_its_caller_the_relay() -> None:
+    """Neither could guess what the other expects."""
+    page = as_text(evaluate_step(ASKING, 1, {"state_dir": "my dir"}), "asking")
+
+    assert QUESTION_RELAY_HANDLER in page
+    assert SUB_AGENT_QUESTION_FORMAT in page.replace("\n> ", "\n").replace("\n>\n", "\n\n")
+    assert 'the state directory is "my dir"' in page
+    assert (
+        "\n    signoff skill step asking --step 1 --state-dir 'my dir' "
+        "--user-answer-id '<header>' --user-answer-value '<answer>'\n"
+    ) in page
+    assert "<user_response>\n>   <answer" not in page
+
+
+def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
+    """A fresh sub-agent remembers nothing, and may ask for more."""
+    answers = [("Storage", "SQLite"), ("Auth", "token"), ("Auth", "-key")]
+    evaluated = evaluate_step(ASKING, 1, {"state_dir": "d"})
+
+    page, facts = as_text(evaluated, "asking", answers), as_json(evaluated, "asking", answers)
+
+    response = (
+        '<user_response>\n  <answer header="Storage">\n    <choice label="SQLite"></choice>\n'
+        '  </answer>\n  <answer header="Auth">\n    <choice label="token"></choice>\n'
+        '    <choice label="-key"></choice>\n  </answer>\n</user_response>'
+    )
+    assert facts["dispatch"]["user_response"] == response
+    assert response.replace("\n", "\n> ") in page
+    assert facts["dispatch"]["answer_command"] in page
+    assert facts["dispatch"]["answer_command"] == (
+        "signoff skill step asking --step 1 --state-dir d "
+        "--user-answer-id Storage --user-answer-value SQLite "
+        "--user-answer-id Auth --user-answer-value token "
+        "--user-answer-id Auth --user-answer-value=-key "
+        "--user-answer-id '<header>' --user-answer-value '<answer>'"
+    )
+
+
+def test_other_sub_agents_are_not_offered_to_ask() -> None:
+    """Their questions would be no verdict."""
+    assert "user_answer" not in str(as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), "flow"))
+    assert "needs_user_input" not in text(1)
+    assert BUDGET_RULE in text(1)
 
 
 def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
