@@ -16,10 +16,10 @@ from typing import Any
 
 from signoff.core.args import BoundedInt, ChoiceSet, Constant, Domain
 from signoff.core.outcome import Outcome
-from signoff.core.step import StepDef
+from signoff.core.step import ITERATION, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName, UsageError
-from signoff.skills.stateless import ITERATION, iterations
+from signoff.skills.stateless import iterations
 
 LARGEST_PRODUCT = 10_000
 """How many combinations a step may have unless the author allows more."""
