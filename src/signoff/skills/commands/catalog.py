@@ -14,7 +14,7 @@ from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import PROGRAM, option_name
+from signoff.skills.commands.command_text import first_command, option_name
 from signoff.skills.commands.project import context_here
 
 
@@ -73,7 +73,7 @@ def show(name: str, out: Output) -> None:
     with redirect_stdout(sys.stderr):
         workflow = find_skill(name, context_here())
     steps, params = _steps(workflow), _params(workflow)
-    first = shlex.join([*PROGRAM, name, "--step", "1"])
+    first = first_command(workflow, name)
     if out.as_json:
         shown = {"name": workflow.name, "description": workflow.description}
         out.json({**shown, "steps": steps, "params": params, "first_command": first})

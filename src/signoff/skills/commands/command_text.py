@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.step_output import NextCommand
+from signoff.core.workflow import Workflow
 
 PROGRAM = ("signoff", "skill", "step")
 
@@ -30,6 +31,15 @@ def command_text(
     for name, text in more:
         words += _option(name, text)
     return " ".join(map(_quoted, words))
+
+
+def first_command(workflow: Workflow, target: str = "") -> str:
+    """Returns the command that shows the first step, with what the step requires to fill in."""
+    step = workflow.entry_point
+    taken = {**workflow.input_params, **workflow.params[step]}
+    required = {name: param for name, param in taken.items() if param.required}
+    number = list(workflow.steps).index(step) + 1
+    return command_text(NextCommand(workflow.name, step, number, {}, required), target)
 
 
 def option_name(parameter: str) -> str:

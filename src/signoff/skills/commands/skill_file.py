@@ -14,7 +14,7 @@ import textwrap
 
 from signoff.cli.text import one_line
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import PROGRAM
+from signoff.skills.commands.command_text import first_command
 
 FILE = "SKILL.md"
 MOST_DESCRIPTION = 1024
@@ -74,7 +74,7 @@ def skill_text(workflow: Workflow) -> str:
         name=name,
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
         steps=f"{steps} steps" if steps > 1 else "one step",
-        first=shlex.join([*PROGRAM, name, "--step", "1"]),
+        first=first_command(workflow),
         show=shlex.join(["signoff", "skill", "show", name]),
         run=shlex.join(["signoff", "run", name, "--pull"]),
     )

@@ -60,9 +60,12 @@ def as_text(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> str
     workflow, output = evaluated.workflow, evaluated.output
     place = f"{workflow.name}, step {evaluated.number} of {workflow.total_steps}"
     title = f"{place}: {output.title or output.step}"
-    return page(
-        title, output.actions, [*_launch(evaluated, target, answers), *_end(evaluated, target)]
-    )
+    if output.dispatch is not None:
+        more = [*_launch(evaluated, target, answers)]
+    else:
+        folder = evaluated.state_dir
+        more = [f"The state directory is {json_text(folder)}."] if folder else []
+    return page(title, output.actions, [*more, *_end(evaluated, target)])
 
 
 def may_ask(step: StepDef) -> bool:
@@ -79,9 +82,7 @@ def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
 
 
 def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator[str]:
-    """Yields how to launch the sub-agent of the step, if it has one."""
-    if evaluated.output.dispatch is None:
-        return
+    """Yields how to launch the sub-agent of the step."""
     launched = _launched(evaluated)
     each = launched.get("for_each")
     what = f"a sub-agent for each of {each!r}, all at once," if each else "a sub-agent"

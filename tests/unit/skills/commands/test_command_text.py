@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from signoff.core.args import Arg, Param
+from signoff.core.outcome import Outcome
+from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
-from signoff.skills.commands.command_text import command_text
+from signoff.core.workflow import Workflow
+from signoff.skills.commands.command_text import command_text, first_command
 
 HOSTILE = [
     "two words",
@@ -64,3 +67,17 @@ def test_what_is_still_to_be_filled_in_is_quoted_as_well() -> None:
     sure = Param("sure", str, Arg(choices=("low", "high")))
 
     assert command({}, sure).endswith("--sure '<low|high>'")
+
+
+def test_the_first_command_shows_what_the_first_step_requires() -> None:
+    """Without it, the first thing that an agent sees would be an error."""
+
+    def start(ctx: Any, to: str, tone: str = "") -> tuple[Outcome, dict[str, Any]]:
+        return Outcome.OK, {}
+
+    step = StepDef("start", "Start", ["Begin."], start, {Outcome.OK: None})
+    inputs = [Param("task", str), Param("size", int, default=1)]
+
+    assert first_command(Workflow("w", step, inputs=inputs)) == (
+        "signoff skill step w --step 1 --task '<task>' --to '<to>'"
+    )

@@ -43,6 +43,17 @@ def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
     assert '"file": "<plan>"' in page
 
 
+def test_an_ordinary_step_says_where_its_files_are() -> None:
+    """The last step has no next command that would show it."""
+    steps = [StepDef("only", "Only", ["Write it into `notes.md`."], next={OK: None})]
+    flow = Workflow("flow", *steps, inputs=[Param("state_dir", str, default=None)])
+
+    assert 'The state directory is "my dir".' in as_text(
+        evaluate_step(flow, 1, {"state_dir": "my dir"}), "flow"
+    )
+    assert "state directory" not in as_text(evaluate_step(flow, 1, {}), "flow")
+
+
 def test_a_script_keeps_the_options_it_is_declared_with() -> None:
     """Quoted as one word, the command would name a module that does not exist."""
     review = Dispatch("reviewer", script="checks.review --phase 'a b'")
