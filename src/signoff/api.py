@@ -176,13 +176,13 @@ async def _engine(
 ) -> AsyncIterator[tuple[Engine, Project | None]]:
     """Opens the engine on a store, or on the project's database together with the project."""
     from signoff.agents.kinds import DEFAULT_AGENT
-    from signoff.core.step import WORKER
+    from signoff.runtime.dispatch import roles_of
     from signoff.runtime.engine import Engine
 
     observers = [*_log(), *observers]
     if store is not None:
         own = dict(agents or {})
-        roles = {WORKER: DEFAULT_AGENT} if DEFAULT_AGENT in own else {}
+        roles = roles_of(DEFAULT_AGENT) if DEFAULT_AGENT in own else {}
         async with Engine(store, agents=own, default_roles=roles, observers=observers) as engine:
             yield engine, None
     else:

@@ -528,11 +528,10 @@ def test_a_recorded_decision_is_used_by_the_next_approve(
     ids=["context", "name", "events"],
 )
 def test_a_refused_session_does_not_create_a_project(
-    profile_project: ProfileProject, options: list[str], tmp_path: Path
+    profile_project: ProfileProject, options: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A typing mistake in the wrong folder must not leave anything there."""
-    folder = tmp_path / "new"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("new")
 
     refused = profile_project.profile(
         "init", "python-module", *options, "--project-dir", str(folder)
@@ -540,6 +539,27 @@ def test_a_refused_session_does_not_create_a_project(
 
     assert refused.code == 2
     assert list(folder.iterdir()) == []
+
+
+def test_a_new_project_reads_the_standards_once(
+    profile_project: ProfileProject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Reading them may take a while, and each warning about them is printed once."""
+    folder = tmp_path_factory.mktemp("new")
+    (folder / "rules").mkdir()
+    for name in ("a", "b"):
+        (folder / f"rules/{name}.rules.yml").write_text('TEAM-001: "C: Be brief."\n')
+    config = folder / "user.yaml"
+    standards = "{provider: yaml-rules, root: rules}"
+    config.write_text(f"profiles: {{standards: {{python-module: {standards}}}}}\n")
+    values = ("-c", "module=greet", "-c", "description=Greets.", "--project-dir", str(folder))
+
+    started = profile_project.signoff(
+        "profile", "init", "python-module", *values, SIGNOFF_CONFIG=str(config)
+    )
+
+    assert started.returncode == 10
+    assert started.stderr.count("rule TEAM-001 of b.rules.yml is ignored") == 1
 
 
 def test_every_provider_is_listed_once(profile_project: ProfileProject) -> None:

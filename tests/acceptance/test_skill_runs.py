@@ -195,3 +195,25 @@ def test_a_program_edits_the_project_only_in_steps_that_say_so(flow_project: Flo
     assert done.code == 0, done.err
     assert file.read_text() == FINAL
     assert flow_project.call_fields("edits") == [False, True]
+
+
+REVIEWED = """
+from signoff.skills import AgentRole, Dispatch, Outcome, StepDef, Workflow
+
+WORKFLOW = Workflow(
+    "reviewed",
+    StepDef("check", "Check", ["Judge it."], Dispatch(AgentRole.ARCHITECT),
+            {Outcome.OK: None, Outcome.FAIL: "check"}),
+)
+"""
+
+
+def test_the_default_agent_plays_every_role_that_has_no_agent(flow_project: FlowProject) -> None:
+    """A skill of the library runs in a new project, where no role is assigned."""
+    flow_project.write(".signoff/skills/reviewed.py", REVIEWED)
+    flow_project.script({"text": '{"status": "pass", "notes": "fine"}'})
+
+    done = flow_project.call("run", "reviewed", "--name", "one")
+
+    assert done.code == 0, done.err
+    assert flow_project.call_fields("agent") == ["claude"]

@@ -63,9 +63,9 @@ class Project:
     def default_roles(self) -> Mapping[str, str]:
         """Agents by role, for roles that neither the settings nor the workflow assign."""
         from signoff.app.notations import default_agent
-        from signoff.core.step import WORKER
+        from signoff.runtime.dispatch import roles_of
 
-        return {WORKER: default_agent([*self.settings.agents, *self.agents])}
+        return roles_of(default_agent([*self.settings.agents, *self.agents]))
 
     @asynccontextmanager
     async def engine(self, observers: Sequence[Observer] = ()) -> AsyncIterator[Engine]:

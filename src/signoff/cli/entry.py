@@ -156,12 +156,17 @@ def signoff(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-def run_command(arguments: Sequence[str]) -> int:
-    """Runs one command line; every expected failure is one line on stderr."""
+def run_command(
+    arguments: Sequence[str], command: click.Command = signoff, name: str = "signoff"
+) -> int:
+    """Runs one command line; every expected failure is one line on stderr.
+
+    `command` and its `name` are for modules that are programs of their own.
+    """
     debug = "--debug" in arguments
     _prepare_streams()
     try:
-        result = signoff.main(list(arguments), prog_name="signoff", standalone_mode=False)
+        result = command.main(list(arguments), prog_name=name, standalone_mode=False)
         code = result if isinstance(result, int) else exits.OK
         return _flush_stdout(code)
     except click.exceptions.Exit as ended:

@@ -85,6 +85,7 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "timeout": (_is_timeout, "seconds, more than 0"),
     "next": (lambda value: isinstance(value, Mapping), "a dict such as {Outcome.OK: 'publish'}"),
     "gate": (lambda value: value is None or isinstance(value, Gate), "a Gate(prompt, options)"),
+    "edits": (lambda value: isinstance(value, bool), "True or False"),
 }
 """The fields of a step whose value is right or wrong as a whole, and what is valid there."""
 

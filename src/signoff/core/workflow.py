@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -123,6 +124,12 @@ class Workflow:
             return self.steps[step_id]
         except KeyError:
             raise UnknownName("step", step_id, self.steps) from None
+
+    def with_prepare(self, prepare: Prepare) -> Workflow:
+        """Returns the same workflow with another `prepare`, such as one that has the result."""
+        other = copy(self)
+        object.__setattr__(other, "prepare", prepare)
+        return other
 
     @property
     def total_steps(self) -> int:

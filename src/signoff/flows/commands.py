@@ -288,6 +288,7 @@ def _print_prompt(prompt: PromptPreview | SentPrompt, out: Output) -> None:
         out.line(f"===== {prompt.heading}: system prompt", style="bold")
         out.line(f"{prompt.system}\n")
     out.line(f"===== {prompt.heading}: prompt", style="bold")
-    out.line(str(prompt.prompt))
+    # The prompt of a retry has no line break at its end.
+    out.line(f"{str(prompt.prompt).rstrip()}\n")
     if prompt.schema:
         out.line("(sent with a JSON schema for the answer, which --json shows)\n")

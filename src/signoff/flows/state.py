@@ -15,6 +15,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
 from signoff.review.ledger_update import version_digest
+from signoff.review.prompt_text import Guidance
 
 if TYPE_CHECKING:
     from signoff.flows.step import Scope
@@ -95,10 +96,10 @@ class FlowState:
         return self.raw.get("best")
 
     @property
-    def guidance(self) -> list[str]:
+    def guidance(self) -> list[Guidance]:
         """Answers of humans, each with its question, for prompts."""
         answers = list(self.raw.get("human", ()))[-MOST_GUIDANCE:]
-        return [f"{_shortened(each['question'])}\n{each['answer']}" for each in answers]
+        return [Guidance(_shortened(each["question"]), str(each["answer"])) for each in answers]
 
     @property
     def warnings(self) -> list[Mapping[str, Any]]:

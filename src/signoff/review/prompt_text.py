@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.light_dataclass import light_dataclass
@@ -35,6 +36,18 @@ class ConstraintMaterial:
     """The output of the constraint's script."""
 
 
+class Guidance(NamedTuple):
+    """What a human was asked, and decided."""
+
+    question: str
+    answer: str
+
+    @property
+    def text(self) -> str:
+        """Both as one text, which identifies recorded requests."""
+        return f"{self.question}\n{self.answer}"
+
+
 def enclose(name: str, text: str) -> str:
     """Returns a text between delimiters that contain its digest; "" for an empty text."""
     if not text.strip():
@@ -52,6 +65,14 @@ def within_budget(goal: str) -> str:
 def bullets(texts: Sequence[str]) -> str:
     """Returns texts as a list, each on one line; empty ones are left out."""
     return "\n".join(f"- {flat(text)}" for text in texts if text.strip())
+
+
+def format_guidance(guidance: Sequence[Guidance]) -> str:
+    """Returns decisions of humans as a list.
+
+    A question may quote the artifact, so the decision has a line of its own.
+    """
+    return "\n".join(f"- Question: {flat(q)}\n  Decision: {flat(a)}" for q, a in guidance)
 
 
 def format_rule(rule: Rule, prefix: str = "") -> str:

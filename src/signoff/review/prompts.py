@@ -22,11 +22,13 @@ from signoff.review.constraint import Constraint, compress_constraints
 from signoff.review.critique import DEFAULT_MAX_FINDINGS, Critique, CritiqueIssue
 from signoff.review.prompt_text import (
     ConstraintMaterial,
+    Guidance,
     bullets,
     constraint_line,
     enclose,
     flat,
     format_critiques,
+    format_guidance,
     format_rule,
     format_tension,
     full_constraint,
@@ -53,7 +55,8 @@ def generator_prompt(
     constraints: Sequence[Constraint],
     previous: str = "",
     bill_of_work: str = "",
-    guidance: Sequence[str] = (),
+    guidance: Sequence[Guidance] = (),
+    feedback: str = "",
     iteration: int = 1,
     already_applied: bool = False,
     findings: Sequence[str] = (),
@@ -73,7 +76,8 @@ def generator_prompt(
         "bill_of_work": enclose("BILL_OF_WORK", bill_of_work),
         "findings": enclose("FINDINGS", "\n\n".join(findings)),
         "approved": enclose("APPROVED", bullets(approved)),
-        "guidance": bullets(guidance),
+        "guidance": format_guidance(guidance),
+        "feedback": feedback.strip(),
     }
     material = {
         "goal": goal,
@@ -81,7 +85,7 @@ def generator_prompt(
         "constraints": list(map(_constraint_json, constraints)),
         "previous": previous,
         "bill_of_work": bill_of_work,
-        "guidance": list(guidance),
+        "guidance": _texts(guidance, feedback),
         "iteration": iteration,
     }
     return _prompt(("author", "author_system"), values, material, templates)
@@ -92,7 +96,8 @@ def brief_prompt(
     goal: str,
     sources: str,
     bill_of_work: str = "",
-    guidance: Sequence[str] = (),
+    guidance: Sequence[Guidance] = (),
+    feedback: str = "",
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
     """Returns the prompt for a small model: the goal and what to fix, and nothing else.
@@ -104,13 +109,13 @@ def brief_prompt(
     values = {
         "goal": goal.strip(),
         "sources": sources.strip(),
-        "changes": " ".join([*sentences(bill_of_work), *map(flat, guidance)]),
+        "changes": " ".join([*sentences(bill_of_work), *map(flat, _texts(guidance, feedback))]),
     }
     material = {
         "goal": goal,
         "sources": sources,
         "bill_of_work": bill_of_work,
-        "guidance": list(guidance),
+        "guidance": _texts(guidance, feedback),
     }
     return _prompt(("author_brief",), values, material, templates)
 
@@ -123,7 +128,7 @@ def critic_prompt(
     sources: str = "",
     analysis: str = "",
     also: Sequence[ConstraintMaterial] = (),
-    guidance: Sequence[str] = (),
+    guidance: Sequence[Guidance] = (),
     known: Sequence[str] = (),
     goal_sources: str = "",
     structured: bool = False,
@@ -146,7 +151,7 @@ def critic_prompt(
         "goal": enclose("GOAL", within_budget(goal)),
         "goal_sources": enclose("GOAL_SOURCES", goal_sources),
         "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
-        "guidance": bullets(guidance),
+        "guidance": format_guidance(guidance),
         "several": _flag(bool(also)),
         "constraint": " and ".join(", ".join(c.constraint.id for c in every).rsplit(", ", 1)),
         "constraints": "\n\n".join(
@@ -162,7 +167,7 @@ def critic_prompt(
         "sources": sources,
         "analysis": analysis,
         "also": [[_constraint_json(c.constraint), c.sources, c.analysis] for c in also],
-        "guidance": list(guidance),
+        "guidance": _texts(guidance),
     }
     names = ("critic", "critic_system", "severities")
     prompt = _prompt(names, values, material, templates, CRITIQUE_SCHEMA if structured else None)
@@ -179,7 +184,7 @@ def adjudicator_prompt(
     block_on: Iterable[Severity],
     tensions: Sequence[tuple[str, str, str]] = (),
     instructions: str = "",
-    guidance: Sequence[str] = (),
+    guidance: Sequence[Guidance] = (),
     known: Sequence[str] = (),
     held_back_by: Sequence[str] = (),
     disputed_sources: Mapping[str, str] = MappingProxyType({}),
@@ -208,7 +213,7 @@ def adjudicator_prompt(
         "constraints": "\n".join(map(constraint_line, others)),
         "tensions": "\n".join(format_tension(*tension) for tension in tensions),
         "instructions": instructions.strip(),
-        "guidance": bullets(guidance),
+        "guidance": format_guidance(guidance),
         "known": enclose("KNOWN", bullets(known)),
         "held_back_by": ", ".join(held_back_by),
         "unreported": _flag(any(is_unreported(i) for c in critiques for i in c.issues)),
@@ -222,7 +227,7 @@ def adjudicator_prompt(
         "block_on": blocking,
         "tensions": [list(tension) for tension in tensions],
         "instructions": instructions,
-        "guidance": list(guidance),
+        "guidance": _texts(guidance),
     }
     schema = ADJUDICATION_SCHEMA if structured else None
     return _prompt(("judge", "judge_system"), values, material, templates, schema)
@@ -233,7 +238,7 @@ def refinement_prompt(
     filename: str,
     bill_of_work: str,
     goal: str,
-    guidance: Sequence[str] = (),
+    guidance: Sequence[Guidance] = (),
     feedback: str = "",
     constraints: Sequence[Constraint] = (),
     findings: Sequence[str] = (),
@@ -252,14 +257,14 @@ def refinement_prompt(
         "sources": enclose("SOURCES", sources),
         "findings": enclose("FINDINGS", "\n\n".join(findings)),
         "approved": enclose("APPROVED", bullets(approved)),
-        "guidance": bullets(guidance),
+        "guidance": format_guidance(guidance),
         "feedback": feedback.strip(),
     }
     material = {
         "filename": filename,
         "bill_of_work": bill_of_work,
         "goal": goal,
-        "guidance": list(guidance),
+        "guidance": _texts(guidance),
         "feedback": feedback,
     }
     return _prompt(("fixer", "fixer_system"), values, material, templates)
@@ -329,6 +334,11 @@ def _template(name: str, templates: Templates) -> str:
 
 def _flag(value: bool) -> str:
     return "yes" if value else ""
+
+
+def _texts(guidance: Sequence[Guidance], feedback: str = "") -> list[str]:
+    """Returns decisions of humans and feedback in the form that identifies recorded requests."""
+    return [*(each.text for each in guidance), *([feedback] if feedback else [])]
 
 
 def _constraint_json(constraint: Constraint) -> list[Any]:

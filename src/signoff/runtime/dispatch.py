@@ -25,7 +25,7 @@ from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import RETRY, Answer, Choice, Questions, Request
-from signoff.core.step import HandlerFunction, HandlerObject, Result, StepDef
+from signoff.core.step import WORKER, HandlerFunction, HandlerObject, Result, StepDef
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.errors import AgentBadOutput, UsageError
 from signoff.light_dataclass import frozen_dataclass, light_dataclass
@@ -66,6 +66,11 @@ class AgentRole(StrEnum):
     EXPLORE = "explore"
     GENERAL_PURPOSE = "general-purpose"
     ARCHITECT = "architect"
+
+
+def roles_of(agent: str) -> dict[str, str]:
+    """Returns one agent for every role that instructions are given to."""
+    return dict.fromkeys([WORKER, *map(str, AgentRole)], agent)
 
 
 @frozen_dataclass()

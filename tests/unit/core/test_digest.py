@@ -76,6 +76,7 @@ CHANGES: dict[str, Callable[[], Workflow]] = {
             "retries": {"retries": 5},
             "timeout": {"timeout": 5.0},
             "step limits": {"limits": Limits(calls=1)},
+            "edits": {"edits": True},
             "no gate": {"gate": None},
             "gate's prompt": {"gate": Gate("Really?", STEP.gate.options, ["draft"])},  # type: ignore[union-attr]  # it has one
             "gate's context": {"gate": Gate("Ship?", STEP.gate.options, ["other"])},  # type: ignore[union-attr]  # it has one

@@ -190,6 +190,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
     "on_error": (lambda: messages(last(on_error=work)), "step 'a': on_error is <function work"),
     "retries": (lambda: messages(last(retries=True)), "step 'a': retries is True"),
     "timeout": (lambda: messages(last(timeout=float("nan"))), "step 'a': timeout is nan"),
+    "edits": (lambda: messages(last(edits="yes")), "step 'a': edits is 'yes'"),
     "negative limits": (
         lambda: messages(last(), limits=Limits(usd=-1)),
         "workflow: limits.usd is -1 (a number of at least 0)",

@@ -69,6 +69,19 @@ def test_a_workflow_is_frozen() -> None:
         FLOW.steps["x"] = StepDef("x")  # type: ignore[index]  # the point of the test
 
 
+def test_another_preparation_leaves_the_rest_as_it_is() -> None:
+    """A run that was prepared ahead is a run of the same workflow."""
+    workflow = Workflow("one", StepDef("a", next={Outcome.OK: None}), prepare=lambda _: {})
+
+    other = workflow.with_prepare(lambda _: {"x": 1})
+
+    assert other.prepare is not None
+    assert other.prepare({}) == {"x": 1}
+    assert workflow.prepare is not None
+    assert workflow.prepare({}) == {}
+    assert (other.digest, other.steps) == (workflow.digest, workflow.steps)
+
+
 def test_a_step_is_found_by_its_id_and_a_wrong_id_lists_the_right_ones() -> None:
     """A misspelt step is the most common mistake."""
     assert FLOW["do"].title == "Do it"

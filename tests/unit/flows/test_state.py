@@ -14,6 +14,7 @@ from signoff.flows.state import (
     critiques_in_scope,
     left_unadjudicated,
 )
+from signoff.review.prompt_text import Guidance
 
 STEPS = ("first", "second", "accumulated", "previous", "all")
 ORDERS = [order for length in (1, 2, 3, 4) for order in product(STEPS, repeat=length)]
@@ -76,4 +77,4 @@ def test_a_long_question_is_repeated_in_part_and_its_answer_whole() -> None:
 
     (guidance,) = FlowState({"human": [answer]}).guidance
 
-    assert guidance == f"{'q' * LONGEST_QUESTION}…\n{'a' * 5_000}"
+    assert guidance == Guidance(f"{'q' * LONGEST_QUESTION}…", "a" * 5_000)

@@ -14,7 +14,7 @@ from signoff.core.effects import ProductPrompt
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Label
-from signoff.review.prompt_text import ConstraintMaterial
+from signoff.review.prompt_text import ConstraintMaterial, Guidance
 from signoff.review.prompts import (
     adjudicator_prompt,
     brief_prompt,
@@ -70,7 +70,7 @@ FORGOTTEN = CritiqueIssue(
     label=Label.UNREPORTED.value,
 )
 WORK_ORDER = "### Issue: facts-001 (HIGH)\n\nReplace 90 by 80.\n"
-GUIDANCE = ("How formal should it be?\nNot at all.",)
+GUIDANCE = (Guidance("How formal should it be?", "Not at all."),)
 KNOWN = ("open since round 1: facts-001, The fee is wrong.",)
 FINDINGS = ("[HIGH] facts-001 violates true: No false figures.\n  quote: The fee is 90 euros.",)
 APPROVED = ("# Welcome: the heading",)

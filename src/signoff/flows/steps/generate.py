@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -65,48 +64,43 @@ def draft_prompt(
     return author_prompt(
         flow,
         step,
-        sources=state.source(),
+        state,
         previous=state.artifact,
         bill_of_work=verdict.bill_of_work if verdict else "",
-        guidance=[*state.guidance, *([feedback] if feedback else [])],
         iteration=iteration,
-        state=state,
+        feedback=feedback,
     )
 
 
 def author_prompt(
     flow: Flow,
     step: WorkflowStep,
+    state: FlowState,
     *,
-    sources: str,
-    previous: str = "",
-    bill_of_work: str = "",
-    guidance: Sequence[str] = (),
-    iteration: int = 1,
-    state: FlowState | None = None,
+    previous: str,
+    bill_of_work: str,
+    iteration: int,
+    feedback: str | None,
 ) -> ProductPrompt:
-    """Returns the prompt for an agent that writes the whole text, full or brief.
-
-    `state` has the findings that the work order is about, and tells whether it is carried out.
-    """
-    goal = flow.goal.text
+    """Returns the prompt for an agent that writes the whole text, full or brief."""
     if step.prompt == "brief":
         return brief_prompt(
-            goal=goal,
-            sources=sources,
+            goal=flow.goal.text,
+            sources=state.source(),
             bill_of_work=bill_of_work,
-            guidance=guidance,
+            guidance=state.guidance,
+            feedback=feedback or "",
             templates=flow.prompts,
         )
-    state = state or FlowState({})
     done = already_applied(state)
     return generator_prompt(
-        goal=goal,
-        sources=sources,
+        goal=flow.goal.text,
+        sources=state.source(),
         constraints=flow.constraints,
         previous=previous,
         bill_of_work=bill_of_work,
-        guidance=guidance,
+        guidance=state.guidance,
+        feedback=feedback or "",
         iteration=iteration,
         already_applied=done,
         findings=() if done else pursued_findings(state, flow.by_id, bill_of_work),

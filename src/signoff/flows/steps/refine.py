@@ -204,12 +204,11 @@ def rewrite_prompt(
     return author_prompt(
         flow,
         step,
-        sources=state.source(),
+        state,
         previous=text,
         bill_of_work=bill,
-        guidance=[*state.guidance, *([feedback] if feedback else [])],
         iteration=iteration,
-        state=state,
+        feedback=feedback,
     )
 
 

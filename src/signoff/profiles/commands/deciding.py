@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from signoff.app.answering import AnswerInput
     from signoff.app.project import Project
     from signoff.app.start import StartPlan
+    from signoff.app.targets import Target
     from signoff.profiles.commands.session_view import SessionView
     from signoff.runtime.store_port import RunRow
 
@@ -96,9 +97,10 @@ def init(
 
     with _context_errors(name):
         planned = _planned(name, params, run_name, dev, options, limits)
-    for warning in (*planned.warnings, *planned.target.workflow.warnings):
+        set_up_logging(planned.settings.log_level)
+        target = planned.target if planned.home.path.is_dir() else _prepared(planned)
+    for warning in (*planned.warnings, *target.workflow.warnings):
         display.out.warn(str(warning))
-    set_up_logging(planned.settings.log_level)
     if display.events is not None and not display.events.parent.is_dir():
         # Opening the file would report it too, but only after a new project has been created.
         raise UsageError(f"--events: there is no folder {display.events.parent}")
@@ -108,13 +110,13 @@ def init(
             _session_display(display),
             lambda watchers: start(
                 project,
-                planned.target,
+                target,
                 params,
                 name=run_name,
                 limits=planned.own_limits,
                 observers=watchers,
             ),
-            workflow=planned.target.workflow,
+            workflow=target.workflow,
         )
 
 
@@ -129,11 +131,9 @@ def _planned(
     """Returns everything that a session would start with; raises where it would be refused."""
     from signoff.app.answering import current_user
     from signoff.app.start import plan
-    from signoff.runtime.environment import Secrets
     from signoff.runtime.names import checked_name
-    from signoff.runtime.preparation import prepared_params
 
-    planned = plan(
+    return plan(
         Path.cwd(),
         os.environ,
         f"profile:{name}",
@@ -142,10 +142,19 @@ def _planned(
         command_line=limit_settings(limits),
         options={**options, "dev": current_user() if dev == CURRENT_USER else dev},
     )
-    if not planned.home.path.is_dir():
-        # The engine does this too, but only after a new project has been created.
-        prepared_params(planned.target.workflow, planned.params, Secrets.of(os.environ))
-    return planned
+
+
+def _prepared(planned: StartPlan) -> Target:
+    """Returns the target with everything that it prepares for this run.
+
+    The engine does this too, but only after a new project has been created.
+    """
+    from signoff.runtime.environment import Secrets
+    from signoff.runtime.preparation import prepared_params
+
+    workflow = planned.target.workflow
+    values = prepared_params(workflow, planned.params, Secrets.of(os.environ))
+    return replace(planned.target, workflow=workflow.with_prepare(lambda _params: values))
 
 
 @contextmanager

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
+from signoff.cli.entry import run_command
+from signoff.cli.options import CliCommand
+from signoff.core.one_line import one_line
 from signoff.documents.control_characters import escape_controls, json_text
-from signoff.errors import SignoffError, UnreadableFile
+from signoff.errors import UnknownName, UnreadableFile, UsageError
 from signoff.skills.qr.items import QRItem
-from signoff.skills.qr.record_file import QRRecord, begin_round, qr_file, read_record
+from signoff.skills.qr.record_file import PHASE, QRRecord, begin_round, qr_file, read_record
 from signoff.skills.state import need_state_dir
 
 MODULE = "signoff.skills.quality_review"
+
+LONGEST_ERROR = 500
+"""Characters of what is wrong with a file; it may quote the file."""
 
 PHASES = {
     "plan-design": "the design in the plan: decisions, alternatives, risks, milestones",
@@ -56,6 +63,7 @@ For each item below, find evidence for and against it, then record the result at
   {command} --id ID --status PASS
   {command} --id ID --status FAIL --finding 'what is wrong, where, and what would be right'
 
+- ID is the `quoted_id` of an item if it has one, else its `id`.
 - Only what you have read counts. An item that you cannot decide is a FAIL that says why.
 - Change nothing but these records. Do not add, reword or remove items.
 - The verdict comes from the records. Report "fail" if any item failed, otherwise "pass".
@@ -75,22 +83,25 @@ any, run the commands one after the other and do what they print.
 """
 
 
+@click.command(cls=CliCommand)
+@click.option("--phase", required=True, help="What is reviewed, such as plan-design.")
+@click.option("--state-dir", required=True, metavar="DIR", help="The directory of the skill.")
+@click.option("--items", is_flag=True, help="Only split the review into items.")
+@click.option("--group", metavar="GROUP", help="Only verify this group.")
+def quality_review(phase: str, state_dir: str, items: bool, group: str | None) -> None:
+    """Print what a quality reviewer has to do next."""
+    if not PHASE.fullmatch(phase):
+        raise UsageError(f"the phase {phase!r:.80} is not lowercase words joined by '-'")
+    folder = need_state_dir({"state_dir": state_dir})
+    text = instructions(folder, phase, group=group, only_items=items)
+    # Half of a pair of surrogates cannot be printed, and its escape means the same in JSON.
+    click.echo(escape_controls(text).encode(errors="backslashreplace").decode(), nl=False)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints the next instructions; returns the exit code."""
-    parser = argparse.ArgumentParser(prog=f"python3 -m {MODULE}", allow_abbrev=False)
-    parser.add_argument("--phase", required=True)
-    parser.add_argument("--state-dir", required=True)
-    parser.add_argument("--items", action="store_true", help="only split the review into items")
-    parser.add_argument("--group", help="only verify this group")
-    given = parser.parse_args(arguments)
-    try:
-        folder = need_state_dir({"state_dir": given.state_dir})
-        text = instructions(folder, given.phase, group=given.group, only_items=given.items)
-    except SignoffError as error:
-        print(f"error: {escape_controls(' '.join(str(error).split()))}", file=sys.stderr)
-        return 2
-    sys.stdout.write(text)
-    return 0
+    """Runs the module as a program; returns the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    return run_command(given, quality_review, f"python3 -m {MODULE}")
 
 
 def instructions(folder: Path, phase: str, *, group: str | None, only_items: bool) -> str:
@@ -123,20 +134,24 @@ def _items(path: Path, folder: Path, phase: str, again: str, error: UnreadableFi
     subject = PHASES.get(phase, f"the work of the phase {phase}")
     text = ITEMS.format(subject=subject, folder=folder, file=path, phase=phase)
     if path.exists():
-        text = f"This file cannot be used, so replace it: {escape_controls(str(error))}\n\n{text}"
+        problem = one_line(str(error), LONGEST_ERROR)
+        text = f"This file cannot be used, so replace it: {problem}\n\n{text}"
     return f"{text}\nThen run this again, and do what it prints:\n\n  {again}\n" if again else text
 
 
 def _of_group(found: QRRecord, group: str) -> list[QRItem]:
     """Returns the items of a group that are due; all of them if none is."""
-    return found.due().get(group) or [item for item in found.items if item.group == group]
+    items = [item for item in found.items if item.group == group]
+    if not items:
+        raise UnknownName("group", group, dict.fromkeys(item.group for item in found.items))
+    return found.due().get(group) or items
 
 
 def _verify(command: str, title: str, items: Sequence[QRItem]) -> str:
     lines = [
         json_text(
             {
-                "id": item.id,
+                **_names(item),
                 "severity": item.severity,
                 "scope": item.scope,
                 "check": item.check,
@@ -146,3 +161,9 @@ def _verify(command: str, title: str, items: Sequence[QRItem]) -> str:
         for item in items
     ]
     return VERIFY.format(title=title, command=command, items="\n".join(lines))
+
+
+def _names(item: QRItem) -> dict[str, str]:
+    """Returns the id, and how to write it in a command if that is not the same."""
+    quoted = shlex.quote(item.id)
+    return {"id": item.id} if quoted == item.id else {"id": item.id, "quoted_id": quoted}

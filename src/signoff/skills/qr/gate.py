@@ -7,7 +7,6 @@ is recorded in the run, so that a resume finds the same.
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import fields
 from pathlib import Path
@@ -25,7 +24,7 @@ from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.qr.items import ItemStatus
 from signoff.skills.qr.judging import ITERATION_LIMIT, QRAction, QRVerdict
-from signoff.skills.qr.record_file import begin_round, judge_file, qr_file, read_record
+from signoff.skills.qr.record_file import PHASE, begin_round, judge_file, qr_file, read_record
 from signoff.skills.state import need_state_dir
 from signoff.skills.types import QRStatus
 
@@ -37,7 +36,6 @@ ROUNDS = 3
 LONGEST_FINDING = 1_000
 """Characters of a finding that a human is shown; the file has all of it."""
 
-_PHASE = re.compile(r"[a-z0-9][a-z0-9-]*")
 _ACCEPT = "accept"
 _REDO, _VERIFY = QRAction.REDO.value, QRAction.VERIFY.value
 
@@ -57,7 +55,7 @@ class QRGate(Dispatch):
 
     def __post_init__(self) -> None:
         """Completes the script with the phase, so that every surface shows the whole command."""
-        if not _PHASE.fullmatch(self.phase):
+        if not PHASE.fullmatch(self.phase):
             raise ValueError(f"phase={self.phase!r} must be lowercase words joined by '-'")
         if self.free_form:
             raise ValueError("a quality review needs a verdict; free_form=True gives none")

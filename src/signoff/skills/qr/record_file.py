@@ -8,6 +8,7 @@ time, a process may be killed at any point, and nothing that was recorded is los
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ from signoff.store.rundir.disk import Disk, translate_write_errors
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of the largest file that is read; one with ten thousand long findings is smaller."""
+
+PHASE = re.compile(r"[a-z0-9][a-z0-9-]*")
+"""The name of a phase, which is part of a file name and of commands."""
 
 LONGEST_ID = 100
 LONGEST_FINDING = 2_000

@@ -76,7 +76,7 @@ async def test_after_a_refinement_the_author_knows_that_the_work_is_done(tmp_pat
     await play(the_flow, {"claude": claude}, tmp_path)
 
     _, second = [p for p in claude.prompts if p.startswith("Write the artifact")]
-    assert "already made in it: do not make any of them twice" in second
+    assert "so do not make any of its changes twice" in second
     assert "with that work done" not in second
 
 
@@ -91,7 +91,7 @@ async def test_without_a_refinement_the_author_does_the_work(tmp_path: Path) -> 
     await play(the_flow, {"claude": claude}, tmp_path)
 
     _, second = [p for p in claude.prompts if p.startswith("Write the artifact")]
-    assert "with that work done" in second
+    assert "with the changes of the work order" in second
     assert "quote: The see" in second
 
 
