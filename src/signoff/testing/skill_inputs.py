@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core.args import BoundedInt, ChoiceSet, Constant, Domain
@@ -23,6 +23,10 @@ from signoff.skills.stateless import iterations
 
 LARGEST_PRODUCT = 10_000
 """How many combinations a step may have unless the author allows more."""
+
+LARGEST_WALK = 1_000
+"""A step with more combinations of other parameters is not evaluated to find out where it leads;
+any of its ways on may be taken."""
 
 Samples = Mapping[str, Sequence[Any]]
 """Values to test with, by parameter; None means that the parameter is left out."""
@@ -120,51 +124,44 @@ def _inputs(workflow: Workflow, schema: Schema) -> Iterator[dict[str, Any]]:
 
 
 class Routes:
-    """Which steps are reached while a parameter that several steps share has one value."""
+    """Which steps are reached while a parameter has one value all the way."""
 
     def __init__(self, workflow: Workflow, schema: Schema) -> None:
         self._workflow = workflow
         self._schema = schema
-        names = [name for domains in schema.values() for name in domains if name != ITERATION]
-        self._modes = {name for name in names if names.count(name) > 1}
-        self._targets: dict[str, dict[tuple[str, str], set[str | None]]] = {}
         self._reached: dict[tuple[str, str], set[str]] = {}
 
     def skip(self, step: str, params: Mapping[str, Any]) -> bool:
         """Tells whether one of the values leads past a step."""
-        modes = [(name, repr(value)) for name, value in params.items() if name in self._modes]
-        return any(step not in self._with_mode(mode) for mode in modes)
+        if step == self._workflow.entry_point:
+            return False
+        modes = [(name, value) for name, value in params.items() if name != ITERATION]
+        return any(step not in self._reached_with(name, value) for name, value in modes)
 
-    def _with_mode(self, mode: tuple[str, str]) -> set[str]:
-        """Returns the steps that a walk from the first one reaches with one value of a mode."""
-        if mode in self._reached:
-            return self._reached[mode]
-        found, remaining = {self._workflow.entry_point}, [self._workflow.entry_point]
-        while remaining:
-            targets = {to for to in self._next(remaining.pop(), mode) if to is not None}
-            remaining += targets - found
-            found |= targets
-        self._reached[mode] = found
-        return found
+    def _reached_with(self, name: str, value: Any) -> set[str]:
+        """Returns the steps that a walk from the first one reaches."""
+        key = (name, repr(value))
+        if key not in self._reached:
+            found, remaining = {self._workflow.entry_point}, [self._workflow.entry_point]
+            while remaining:
+                targets = {to for to in self._next(remaining.pop(), name, value) if to is not None}
+                remaining += targets - found
+                found |= targets
+            self._reached[key] = found
+        return self._reached[key]
 
-    def _next(self, step: str, mode: tuple[str, str]) -> Collection[str | None]:
+    def _next(self, step: str, name: str, value: Any) -> set[str | None]:
+        """Returns where a step leads, whatever its other parameters are; None is the end."""
         every = set(_all_targets(self._workflow, step))
-        if mode[0] not in self._schema[step]:
+        others = {each: domain for each, domain in self._schema[step].items() if each != name}
+        if math.prod(map(_size, others.values())) > LARGEST_WALK:
             return every
-        if step not in self._targets:
-            self._targets[step] = self._evaluated(step)
-        targets = self._targets[step].get(mode, every)
+        targets: set[str | None] = set()
+        # A handler may read a parameter from its context without declaring it.
+        for params in _combinations(others):
+            targets |= _targets(self._workflow, self._workflow[step], {**params, name: value})
         # A value that only repeats the step does not skip others: the next round replaces it.
         return every if targets == {step} else targets
-
-    def _evaluated(self, step: str) -> dict[tuple[str, str], set[str | None]]:
-        """Returns where a step leads, by mode and value."""
-        found: dict[tuple[str, str], set[str | None]] = {}
-        for params in _combinations(self._schema[step]):
-            targets = _targets(self._workflow, self._workflow[step], params)
-            for name in self._modes & params.keys():
-                found.setdefault((name, repr(params[name])), set()).update(targets)
-        return found
 
 
 def _targets(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) -> set[str | None]:

@@ -117,6 +117,22 @@ def test_an_input_of_the_workflow_is_a_mode_of_every_step() -> None:
                          (4, "full"), (4, "quick")]  # fmt: skip
 
 
+def test_a_mode_may_be_declared_by_another_step_than_the_one_that_branches() -> None:
+    """Handlers see all parameters in their context."""
+
+    def branch(ctx: StepContext) -> Result:
+        return (SKIP if ctx.workflow_params.get("mode") == "quick" else OK), {}
+
+    workflow = Workflow(
+        "w",
+        StepDef("branch", "Branch", ["Choose."], branch, {OK: "research", SKIP: "end"}),
+        StepDef("research", "Research", ["Look it up."], write, {OK: "end"}),
+        StepDef("end", "End", ["Stop."], next={OK: None}),
+    )
+
+    assert inputs(workflow, "research") == [{"mode": "full"}]
+
+
 def test_a_value_that_only_repeats_a_step_skips_nothing() -> None:
     """The agent reports another value in the next round, so later steps are reached."""
 

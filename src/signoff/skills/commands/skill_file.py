@@ -35,8 +35,8 @@ What the user asked for is the task. Run the first command:
 
     {first}
 
-It prints the instructions of the first of {steps}, and the next command. If the program `signoff`
-is missing, report that and stop: do not make up the steps.
+It prints the instructions of the first step, and the next command. There {steps}. If the
+program `signoff` is missing, report that and stop: do not make up the steps.
 
 ## Follow it
 
@@ -73,7 +73,7 @@ def skill_text(workflow: Workflow) -> str:
     body = _BODY.format(
         name=name,
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
-        steps=f"{steps} steps" if steps > 1 else "one step",
+        steps=f"are {steps} steps" if steps > 1 else "is one step",
         first=first_command(workflow),
         show=shlex.join(["signoff", "skill", "show", name]),
         run=shlex.join(["signoff", "run", name, "--pull"]),

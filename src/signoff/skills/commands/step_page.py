@@ -96,7 +96,7 @@ def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
         yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
-    elif evaluated.state_dir:
+    if evaluated.state_dir:
         yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)

@@ -40,7 +40,7 @@ def test_the_file_says_when_to_use_the_skill_and_how_to_start() -> None:
     assert front_matter(text) == {"name": "critic", "description": "Checks claims."}
     assert text.count("Checks claims.") == 2
     assert "\n    signoff skill step critic --step 1\n" in text
-    assert "the first of 2 steps" in text
+    assert "There are 2 steps." in text
 
 
 HOSTILE = """Line: 'one' "two"
