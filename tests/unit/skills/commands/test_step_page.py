@@ -39,7 +39,7 @@ def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
 
     assert "role 'reviewer'" in page
     assert "    python3 -m checks.review --state-dir 'my dir'" in page
-    assert "Tell it the state directory: my dir\n" in page
+    assert 'Tell it that the state directory is "my dir".' in page
     assert '"file": "<plan>"' in page
 
 
