@@ -90,14 +90,14 @@ def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator
         f"Do not do this step yourself. Launch {what} with the role {str(launched['agent'])!r}, "
         "and give it the instructions above."
     )
+    if evaluated.state_dir:
+        yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
     if launched.get("script"):
         # A script may have options of its own, such as the phase of a quality review.
         words = ["python3", "-m", *shlex.split(launched["script"])]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
         yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
-    if evaluated.state_dir:
-        yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
     if launched.get("context_vars"):
         context = json_text(dict(launched["context_vars"]), indent=2, default=str)
         yield f"Give it this context:\n\n{context}"
