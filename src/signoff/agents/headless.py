@@ -51,6 +51,8 @@ from signoff.runtime.environment import Secrets, program_environment
 from signoff.runtime.ports import Call, Capabilities
 from signoff.runtime.scratch import scratch_folder
 
+READ_ONLY = "You can read the files in this folder, but not change any."
+
 
 class HeadlessAgent(ABC):
     """A program on this machine that answers prompts; each subclass knows one program."""
@@ -93,7 +95,9 @@ class HeadlessAgent(ABC):
 
     def prompt(self, request: AgentRequest) -> str:
         """Returns what goes to standard input."""
-        return "\n\n".join(part for part in (request.system, request.prompt) if part)
+        # A denied edit counts as work that is missing, so the program should not try one.
+        note = READ_ONLY if request.workspace is not None and not request.edit else None
+        return "\n\n".join(part for part in (request.system, request.prompt, note) if part)
 
     def variables(self) -> dict[str, str]:
         """Returns environment variables that this program always gets."""

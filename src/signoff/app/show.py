@@ -13,6 +13,7 @@ from signoff.app.inbox import request_to_json
 from signoff.app.next_commands import with_file
 from signoff.app.project import Project
 from signoff.app.runs import current_row
+from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
@@ -52,6 +53,11 @@ class RunDetails:
     def state(self) -> Mapping[str, Any]:
         """What the run's steps have produced so far; not part of `to_json`, as it may be long."""
         return self.timeline.state.state_with_pending
+
+    @property
+    def handed_out(self) -> bool:
+        """Whether external workers do the work of its agents."""
+        return ANY_AGENT in self.timeline.state.stand_ins
 
     @property
     def stop_reason(self) -> StopReason | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.app.next_commands import next_commands
@@ -12,6 +12,7 @@ from signoff.cli.headline import detail_lines, headline, question_lines
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
 from signoff.core.outcome import Status
+from signoff.core.requests import AnswerForm
 from signoff.runtime.amounts import duration, format_spend
 from signoff.runtime.narration import describe_answer, describe_stop
 
@@ -116,7 +117,15 @@ def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
         yield f"#{request['number']} {request['kind']}: {headline(request)}"
-        details = (*question_lines(request), *detail_lines(request), *request["commands"])
+        details = (*question_lines(request), *detail_lines(request), *_commands(report, request))
         yield from (f"   {line}" for line in details)
     if len(report.requests) > SHOWN_REQUESTS:
         yield f"and {len(report.requests) - SHOWN_REQUESTS} more: signoff inbox {report.row.name}"
+
+
+def _commands(report: RunDetails, request: Mapping[str, Any]) -> Sequence[str]:
+    """Returns the commands that answer a request; work that is handed out is submitted instead."""
+    if report.handed_out and request["kind"].answer_form is AnswerForm.WORK:
+        return [f"signoff next {report.row.name} --item {request['number']}"]
+    commands: Sequence[str] = request["commands"]
+    return commands

@@ -8,6 +8,8 @@ import pytest
 from signoff._extras import install_command
 from signoff.agents import transcript
 from signoff.agents.claude import ClaudeAgent
+from signoff.agents.codex import CodexAgent
+from signoff.agents.headless import READ_ONLY
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import (
@@ -105,6 +107,17 @@ async def test_a_prompt_of_a_megabyte_arrives_whole(tmp_path: Path) -> None:
     )
 
     assert reply.text == "1000000"
+
+
+@pytest.mark.parametrize(("edit", "noted"), [(False, True), (True, False)])
+def test_a_program_that_may_only_read_is_told_so(
+    tmp_path: Path, workspace: Path, edit: bool, noted: bool
+) -> None:
+    """An edit that its sandbox denies would count as work that is missing."""
+    path = program(tmp_path / "bin", "codex", "")
+    request = AgentRequest("Write notes.md.", workspace=str(workspace), edit=edit)
+
+    assert (READ_ONLY in CodexAgent(path=path).prompt(request)) is noted
 
 
 async def test_output_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

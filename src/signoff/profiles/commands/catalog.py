@@ -98,7 +98,9 @@ def show(name: str, out: Output) -> None:
 
 def _fields(schema: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, str, str]]:
     for key, field in schema.items():
-        value = "required" if _is_required(field) else f"default: {field.get('default', 'none')}"
+        default = field.get("default")
+        value = "optional" if default in (None, "") else f"default: {default}"
+        value = "required" if _is_required(field) else value
         if choices := field.get("choices"):
             value += f"; one of: {', '.join(map(str, choices))}"
         if field.get("exists"):

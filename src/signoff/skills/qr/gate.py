@@ -8,7 +8,10 @@ is recorded in the run, so that a resume finds the same.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import fields
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +72,9 @@ class QRGate(Dispatch):
 
         async def handler(ctx: StepContext) -> Result:
             path = qr_file(need_state_dir(ctx.workflow_params), self.phase)
+            names = (f"{ctx.run}/{ctx.step_id}/{ctx.visit}/{number}" for number in count(1))
             while True:
-                verdict = await self._review(step, ctx, path)
+                verdict = await self._review(step, ctx, path, names)
                 if verdict["action"] == QRAction.PROCEED:
                     return Outcome.OK, {step.id: verdict}
                 if verdict["action"] == QRAction.REDO and ctx.visit < ITERATION_LIMIT:
@@ -81,18 +85,23 @@ class QRGate(Dispatch):
 
         return handler
 
-    async def _review(self, step: StepDef, ctx: StepContext, path: Path) -> dict[str, Any]:
-        """Has everything that is due verified; returns the verdict and what it rests on."""
+    async def _review(
+        self, step: StepDef, ctx: StepContext, path: Path, names: Iterator[str]
+    ) -> dict[str, Any]:
+        """Has everything that is due verified; returns the verdict and what it rests on.
+
+        `names` are those of the rounds.
+        """
         verdict: dict[str, Any] = {}
         for _ in range(ROUNDS):
-            groups = await _once(ctx, "round", lambda: _groups_due(path))
+            groups = await _once(ctx, "round", partial(_groups_due, path, next(names)))
             if groups is None:
                 await self._reviewer("items").function(step)(ctx)  # type: ignore[misc]  # is async
-                groups = await _once(ctx, "round", lambda: _groups_due(path))
+                groups = await _once(ctx, "round", partial(_groups_due, path, next(names)))
             reports = await ctx.map(groups or [], self._verifier(step), key="verify", retries=1)
             failed = any(report["status"] == QRStatus.FAIL for report in reports)
             reported = QRStatus.FAIL.value if failed else None
-            verdict = await _once(ctx, "verdict", lambda r=reported: _verdict(path, r))
+            verdict = await _once(ctx, "verdict", partial(_verdict, path, reported))
             if verdict["action"] != QRAction.VERIFY:
                 break
         return verdict
@@ -122,10 +131,10 @@ async def _once(ctx: StepContext, key: str, call: Any) -> Any:
     return result
 
 
-def _groups_due(path: Path) -> list[str] | None:
+def _groups_due(path: Path, name: str) -> list[str] | None:
     """Begins a round; returns the groups to verify, or None if there are no usable items yet."""
     try:
-        return [*begin_round(path, work_changed=True).due()]
+        return [*begin_round(path, work_changed=True, name=name).due()]
     except UnreadableFile:
         return None
 

@@ -39,6 +39,9 @@ LONGEST_FINDING = 2_000
 FAILURES = "failures"
 """The key of the failures that the current iteration started with."""
 
+ROUND = "round"
+"""The key of the name of the round that began last."""
+
 
 @light_dataclass(frozen=True)
 class QRRecord:
@@ -100,16 +103,22 @@ def record(path: str | Path, item_id: str, status: str, finding: str | None = No
         raise UnknownName("item", item_id, [str(item["id"]) for item in content["items"]])
 
 
-def begin_round(path: Path, *, work_changed: bool = False) -> QRRecord:
+def begin_round(path: Path, *, work_changed: bool = False, name: str = "") -> QRRecord:
     """Makes due what has to be verified next, and returns the file as it is then.
 
     Once everything is verified, what failed is due again. That starts an iteration, but only if
     the failures are others than those the last one started with: repeating the same work must
     not make the review milder. With `work_changed`, failures are due at once, and a review that
-    has passed is due again as a whole. Calling this twice changes nothing more.
+    has passed is due again as a whole.
+
+    A round with a name begins once: a process that was killed meanwhile calls this again.
     """
     with _changing(path) as content:
         found = QRRecord(content)
+        if name and content.get(ROUND) == name:
+            return found
+        if name:
+            content[ROUND] = name
         due = found.due()
         failed = [item for item in found.items if item.status is ItemStatus.FAIL]
         if due and not work_changed:

@@ -155,6 +155,17 @@ def test_what_failed_is_verified_again_in_the_next_iteration(script: Script, pat
     assert '"id": "b"' not in text
 
 
+@pytest.mark.parametrize(("iteration", "asks"), [(4, False), (5, True)])
+def test_from_iteration_5_a_failure_is_for_the_user(
+    script: Script, path: Path, iteration: int, asks: bool
+) -> None:
+    """Without a run, no engine asks: the agents would fix and review forever."""
+    write(path, {"id": "a", "severity": "MUST"}, iteration=iteration)
+
+    assert ("the user has to decide" in " ".join(script().split())) is asks
+    assert ("the user has to decide" in " ".join(script("--group", "a").split())) is asks
+
+
 def test_when_everything_has_a_result_the_verdict_is_read_from_the_records(
     script: Script, path: Path
 ) -> None:

@@ -309,6 +309,20 @@ def test_after_the_work_has_changed_a_passed_review_is_due_again(path: Path) -> 
     assert judge_file(path).action == "verify"
 
 
+def test_a_round_with_a_name_begins_once(path: Path) -> None:
+    """Otherwise a kill at this point would have what has passed verified and paid for again."""
+    minor = {"id": "b", "severity": "COULD", "status": "FAIL", "finding": "a typo"}
+    write(path, {"id": "a", "severity": "MUST", "status": "PASS"}, minor, iteration=2)
+
+    first = begin_round(path, work_changed=True, name="run/1")
+    again = begin_round(path, work_changed=True, name="run/1")
+
+    assert (first.iteration, again.iteration) == (3, 3)
+    assert statuses(path) == {"a": "PASS", "b": "FAIL"}
+    begin_round(path, work_changed=True, name="run/2")
+    assert statuses(path) == {"a": "TODO", "b": "FAIL"}
+
+
 def test_a_damaged_file_begins_no_round(path: Path) -> None:
     """The reason is reported."""
     path.write_text("{")
