@@ -7,6 +7,7 @@ All inputs run through the entry point of the program in this process. A few of 
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ def processes() -> Iterator[Any]:
 def inside(project: CliProject, monkeypatch: pytest.MonkeyPatch) -> CliProject:
     """A project that the test's own process is in."""
     project.enter(monkeypatch)
+    # Importing a skill puts its folder on the path, and one of them holds a `signoff.py`.
+    monkeypatch.setattr(sys, "path", list(sys.path))
     return project
 
 

@@ -47,11 +47,10 @@ program `signoff` is missing, report that and stop: do not make up the steps.
    true: a choice that only ends the step sooner spoils the result.
 3. Some steps are for a sub-agent. Do not do them yourself. Launch a new sub-agent, give it the
    instructions, the script and the context that the step prints, and nothing about the verdict you
-   hope for. Then run the command for its verdict. If the verdict is unclear, ask the sub-agent
-   again; it is never a pass.
-4. If the reply of a sub-agent is a <needs_user_input> block, it asks the user. Ask the user these
-   questions, do not answer them yourself, and launch the sub-agent again with the same task and
-   the answers.
+   hope for. Then run the command for its verdict. An unclear verdict is a fail.
+4. If the reply of a sub-agent is a <needs_user_input> block, it asks the user. Do not answer for
+   the user: ask these questions, wait for the answers, and launch the sub-agent again, with the
+   same task and the answers. The step prints how.
 5. If a step says to ask the user, ask, and wait for the answer.
 6. If a command fails, its message says why. Correct the command and run it again.
 7. You are done when a step says that it was the last one. Then report the result to the user.
