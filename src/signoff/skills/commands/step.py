@@ -84,7 +84,7 @@ def step(
     out: Output,
     **values: str | None,
 ) -> None:
-    """Show the instructions of one step of a skill, and the next command.
+    """Show one step of a skill, and the next command.
 
     NAME is a skill, a file (`skill.py`), or `package.module:WORKFLOW`. The other options are the
     parameters of the skill: `signoff skill step NAME --help` lists them. The parameters decide
