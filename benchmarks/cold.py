@@ -60,6 +60,9 @@ def commands(program: str, folder: Path, scale: Scale) -> Figures:
         "show_s": over_bare([program, "show", "first"], folder, scale),
         "validate_s": over_bare([program, "validate", "slogan.yaml"], folder, scale),
         "run_s": over_bare(start, folder, scale),
+        "skill_step_s": over_bare(
+            [program, "skill", "step", "decision-critic", "--step", "2"], folder, scale
+        ),
     }
 
 

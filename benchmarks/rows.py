@@ -166,6 +166,14 @@ ROWS = (
     ),
     Row(
         "W6",
+        "signoff skill step, over bare Python",
+        "skill_step_s",
+        "s",
+        None,
+        Target(at_most=0.15),
+    ),
+    Row(
+        "W6",
         "signoff profile status, over bare",
         "profile_status_s",
         "s",
