@@ -210,8 +210,11 @@ def test_a_worker_cannot_answer_requests_to_humans(book_run: BookProject) -> Non
 
     by_number = book_run.submit("--item", str(gate["number"]), "--result", "Approve")
     unnamed = book_run.submit("--result", "Approve")
+    shown = book_run.call("next").out
 
     assert at_gate.code == WAITING
+    assert f"signoff inbox {gate['number']}\n" in shown
+    assert "signoff answer" not in shown
     assert (by_number.code, unnamed.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
     assert "only a human can answer" in by_number.json["problem"]
     assert "waiting for a human" in unnamed.json["problem"]
@@ -417,6 +420,7 @@ def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> No
     first = book.call("run", "look.py", "--pull", "--name", "one").out
     second = book.call("submit", "one", "--result", "Two cats.").out
     refused = book.submit("--result", json.dumps({"result": "?", "confidence": "none"}))
+    unfilled = book.submit("--result", json.dumps({"result": "<result>", "confidence": "low"}))
     third = book.submit("--result", json.dumps({"result": "A dog.", "confidence": "low"}))
     done = book.submit("--result", json.dumps({"result": "Enough.", "confidence": "high"}))
 
@@ -430,6 +434,9 @@ def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> No
     assert refused.code == NOT_ACCEPTED
     assert "'none' is not one of" in refused.json["problem"]
     assert [each["attempt"] for each in refused.json["work"]] == [1]
+    assert unfilled.code == NOT_ACCEPTED
+    assert "<result>" in unfilled.json["problem"]
+    assert unfilled.json["work"] == refused.json["work"]
     assert (third.code, third.json["step"]) == (0, "weigh")
     assert (done.code, done.json["status"]) == (0, "completed")
     state = json.loads((book.folder / ".signoff/runs/one/state.json").read_text())

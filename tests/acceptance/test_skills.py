@@ -115,6 +115,23 @@ def test_a_skill_is_shown_with_its_steps_and_parameters(critic: CliProject) -> N
     assert "quality-reviewer" in text
 
 
+def test_a_required_input_is_part_of_every_first_command(project: CliProject) -> None:
+    """A command that is pasted from there must not fail for what it left out."""
+    project.write(
+        "notes.py",
+        "from signoff import Arg, Outcome, Param, StepDef, Workflow\n"
+        "ONLY = StepDef('only', 'Only', ['List the changes.'], next={Outcome.OK: None})\n"
+        "WORKFLOW = Workflow('notes', ONLY, inputs=[Param('since', str, Arg('the last tag'))])\n",
+    )
+
+    text = project.signoff("skill", "show", "notes.py").stdout
+    refused = project.signoff("skill", "step", "notes.py", "--step", "1")
+
+    assert "signoff skill step notes.py --step 1 --since '<since>'\n" in text
+    assert "signoff run notes.py -i 'since=<since>' --pull" in text
+    assert refused.stderr == "signoff: step 1 of 'notes' needs --since '<since>'\n"
+
+
 def test_an_ordinary_step_shows_its_instructions_and_the_next_command(critic: CliProject) -> None:
     """That is all an agent needs to go on."""
     step = shown(critic, "--step", "1", "--topic", "two words")
@@ -213,7 +230,7 @@ def test_an_agent_that_only_follows_commands_gets_to_the_end(critic: CliProject)
         ("critic --step 4 --verdict <verdict>", "placeholder"),
         ("critic --step 2 --iteration 4", "from 1 to 3"),
         ("critic --step 2 --iteration two", "'two'"),
-        ("critic --step 1 --speed 3", "No such option"),
+        ("critic --step 1 --speed 3", "No such option '--speed'; 'critic' has these options: --"),
         ("critic --step 1 --mode", "requires an argument"),
         ("critic --step 4", "step 4 of 'critic' needs --verdict '<verdict>'"),
         ("critic more --step 1", "unexpected extra argument"),

@@ -6,6 +6,7 @@ checks as an agent's reply. Requests to humans are shown, but only humans answer
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,9 @@ PATIENCE_SECONDS = 60.0
 LOOK_AGAIN_SECONDS = 0.05
 LOOK_AGAIN_MAX_SECONDS = 1.0
 """Each look compiles and loads the run again, so a process that waits long looks less often."""
+
+TEXT_PLACEHOLDER, JSON_PLACEHOLDER, REASON_PLACEHOLDER = "<result>", "<JSON>", "<why>"
+"""Stand for a result, and for the reason of a failure, in the commands that workers are shown."""
 
 _RESUMABLE = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUNNING})
 """The statuses from which a run can be resumed without an answer."""
@@ -191,13 +195,38 @@ def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
 
 
 def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
-    takes = form_of(project, item).get("about", {}).get("takes", ())
+    about = form_of(project, item).get("about", {})
+    _refuse_placeholders(answer, about.get("form") or {})
+    takes = about.get("takes", ())
     notation = project.notation_of(project.store.row(item.run))
     words = {each.name: each.word for each in notation.options} if notation is not None else {}
     for name in answer.extras:
         if words.get(name, name) not in takes:
             raise InvalidAnswer(f"this work does not accept {name}; leave it out")
     record_answer(project, item.id, answer)
+
+
+def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:
+    """Refuses a command that was run as it was printed: it must not use up an attempt."""
+    text = str(answer.value).strip()
+    if answer.failed:
+        unfilled = [text] if text == REASON_PLACEHOLDER else []
+    elif text in (TEXT_PLACEHOLDER, JSON_PLACEHOLDER):
+        unfilled = [text]
+    else:
+        fields = _json_object(text) if form else {}
+        unfilled = [value for name, value in form.items() if fields.get(name) == value]
+    if unfilled:
+        raise InvalidAnswer(f"fill in what the command has placeholders for: {', '.join(unfilled)}")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    """Returns the fields of a JSON object; none if the text is anything else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _can_resume(project: Project, row: RunRow) -> bool:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.external_work import RunStatus, WorkItem
+from signoff.app.external_work import (
+    JSON_PLACEHOLDER,
+    REASON_PLACEHOLDER,
+    TEXT_PLACEHOLDER,
+    RunStatus,
+    WorkItem,
+)
 from signoff.cli import exits
 from signoff.cli.driving import choose_view, events_file
 from signoff.cli.headline import question_lines
@@ -154,14 +160,17 @@ def _print_others(items: Sequence[WorkItem], out: Output) -> None:
 def _commands(item: WorkItem) -> list[str]:
     submit = f"signoff submit {shlex.quote(item.run)} --item {item.number}"
     bound = f"{submit} --digest {item.digest[:SHORT]}"
-    return [f"{bound} --result {_result_form(item)}", f"{bound} --failure '<why>'"]
+    return [
+        f"{bound} --result {shlex.quote(_result_form(item))}",
+        f"{bound} --failure {shlex.quote(REASON_PLACEHOLDER)}",
+    ]
 
 
 def _result_form(item: WorkItem) -> str:
-    """Returns what stands for the result, quoted, so that pasting it unchanged does no harm."""
+    """Returns what stands for the result; a submission that still has it is not accepted."""
     if item.form:
-        return shlex.quote(json_text(item.form))
-    return "'<JSON>'" if item.schema or item.takes else "'<result>'"
+        return json_text(item.form)
+    return JSON_PLACEHOLDER if item.schema or item.takes else TEXT_PLACEHOLDER
 
 
 def _print_rest(status: RunStatus, out: Output) -> None:
@@ -174,9 +183,16 @@ def _print_rest(status: RunStatus, out: Output) -> None:
     for request in status.people:
         prompt = one_line(request["prompt"], 200)
         out.line(f"  a human decides #{request['number']} ({request['step']}): {prompt}")
-        # The worker may be the one who talks to the human, and passes these on.
-        for line in (
-            *question_lines(request),
-            *(request["commands"] if request["questions"] else ()),
-        ):
+        for line in _for_human(request):
             out.line(f"    {line}")
+
+
+def _for_human(request: Mapping[str, Any]) -> list[str]:
+    """Returns what a worker that talks to the human passes on.
+
+    Questions come with the commands that answer them. A decision about the run is the human's
+    own, so the worker gets the command that shows it, and not those that take it.
+    """
+    if request["questions"]:
+        return [*question_lines(request), *request["commands"]]
+    return [*question_lines(request), f"to see and answer it: signoff inbox {request['number']}"]

@@ -46,7 +46,9 @@ class InvalidSkill(InvalidWorkflow):
 
     def __str__(self) -> str:
         """Returns all problems on one line, for the agent that asked for a step."""
-        return f"skill {self.name!r} cannot be used: {'; '.join(map(str, self.problems))}"
+        this = f"skill {self.name!r}"
+        texts = [str(each).removeprefix(f"{this}: ") for each in self.problems]
+        return f"{this} cannot be used: {'; '.join(texts)}"
 
 
 @light_dataclass(frozen=True)
@@ -281,4 +283,4 @@ def _workflow_of(module: ModuleType) -> Workflow:
 
 def _duplicate(name: str, sources: Sequence[SkillSource]) -> Problem:
     origins = " and ".join(each.origin for each in sources)
-    return Problem(f"skill {name!r}", f"is defined twice: {origins}", "rename or remove one")
+    return Problem(f"skill {name!r}", f"defined twice: {origins}", "rename or remove one")

@@ -43,6 +43,10 @@ class EvaluatedStep:
     """The directory that the steps share with sub-agents, if there is one."""
     limit: int | None = None
     """The number of iterations, if the step would be repeated and may not be any more."""
+    iteration: int = 1
+    """The round of a step that repeats, as the caller counts it."""
+    is_over: bool = False
+    """Whether the report of the round before has ended the rounds, so that this one is not due."""
 
     @property
     def is_last(self) -> bool:
@@ -108,7 +112,11 @@ def evaluate_step(workflow: Workflow, number: int, params: Mapping[str, Any]) ->
         state_dir=str(given.get(STATE_DIR) or ""),
     )
     evaluated = _with_choices(evaluated, given)
-    return evaluated if iteration is None else _counted(evaluated, iteration)
+    if iteration is None:
+        return evaluated
+    leaves = output.outcome not in (None, Outcome.ITERATE)
+    is_over = leaves and _is_over(workflow, step, given, iteration)
+    return _counted(replace(evaluated, iteration=iteration, is_over=is_over), iteration)
 
 
 def _iteration(workflow: Workflow, step: StepDef, given: dict[str, Any]) -> int:
@@ -139,6 +147,19 @@ def _run(
         where = error_location(error)
         detail = ": ".join(filter(None, [where, what.splitlines()[0]]))
         raise HandlerFailed(f"the handler of step {step.id!r} failed: {detail}") from error
+
+
+def _is_over(workflow: Workflow, step: StepDef, given: Mapping[str, Any], iteration: int) -> bool:
+    """Tells whether a run would have left the step after the round before.
+
+    The parameters are what that round reported, so the handler is asked with its number.
+    """
+    domain = iterations(workflow, step)
+    if domain is None or iteration <= domain.lo:
+        return False
+    before = iteration - 1
+    known = {**given, ITERATION: before} if ITERATION in given else given
+    return _run(workflow, step, known, {ITERATION: before}).outcome is not Outcome.ITERATE
 
 
 def _with_choices(evaluated: EvaluatedStep, given: Mapping[str, Any]) -> EvaluatedStep:

@@ -128,6 +128,25 @@ async def test_an_empty_result_is_rejected(project: Project) -> None:
 
 
 @pytest.mark.usefixtures("before")
+@pytest.mark.parametrize(
+    "answer",
+    [AnswerInput("<result>"), AnswerInput(" <JSON>\n"), AnswerInput("<why>", failed=True)],
+)
+async def test_a_command_that_was_not_filled_in_uses_up_no_attempt(
+    project: Project, answer: AnswerInput
+) -> None:
+    """An agent that pastes a command twice as it is printed would stop the run for a human."""
+    head = project.run("one").head
+
+    after = await submit(project, "one", None, answer)
+
+    assert after.verdict is not None
+    assert not after.verdict.accepted
+    assert [each.number for each in after.work] == [1]
+    assert project.run("one").head == head
+
+
+@pytest.mark.usefixtures("before")
 async def test_work_is_recorded_while_another_process_drives_the_run(
     project: Project, clock: FrozenClock
 ) -> None:

@@ -101,6 +101,15 @@ def test_only_the_skill_that_is_named_is_imported(project: Path) -> None:
         find_skill("bad", context(project))
 
 
+def test_an_error_about_a_skill_names_it_once(project: Path) -> None:
+    """The agent that asked for a step reads one line."""
+    write(project / ".signoff/skills/one.py", "same")
+    write(project / ".signoff/skills/two.py", "same")
+
+    with pytest.raises(InvalidSkill, match=r"^skill 'same' cannot be used: defined twice"):
+        find_skill("same", context(project))
+
+
 def test_a_name_that_the_source_does_not_show_is_found_too(project: Path) -> None:
     """An author may build the name."""
     write(project / ".signoff/skills/one.py", "'-'.join(['made', 'up'])", literal=False)

@@ -90,7 +90,9 @@ def show(name: str, out: Output) -> None:
         ]  # fmt: skip
         out.table(("OPTION", "VALUES", "DEFAULT", "DESCRIPTION"), rows_of_params)
     out.line()
-    run = shlex.join(["signoff", "run", name])
+    needed = [each for each in workflow.input_params.values() if each.required]
+    inputs = [word for each in needed for word in ("-i", f"{each.name}={placeholder(each)}")]
+    run = shlex.join(["signoff", "run", name, *inputs])
     out.line(f"first step: {first}")
     out.line(f"as a run:   {run} --pull (you do the work), or {run} (an agent does)")
 

@@ -49,12 +49,14 @@ Write {file} with this content:
    "severity": "MUST", "group_id": "errors", "status": "TODO"}}]}}
 
 - An item is one claim that reading can prove or refute. Split a claim with "and" in two.
-- id: short, unique, on one line. scope: where to look, "*" for everywhere.
+- id: short, unique, on one line, not beginning with "-". scope: where to look, "*" for everywhere.
 - severity: MUST if knowledge is lost or damage cannot be undone, SHOULD if it makes maintenance
   harder, COULD if a tool or the next reader would fix it in passing.
 - group_id: items that need the same files share a group, so one reviewer reads them once.
 - Leave out what no one would act on. It is done when nothing that matters is left without an item.
 """
+
+ITEMS_DONE = "When the file is written, report pass: others verify the items."
 
 VERIFY = """\
 # Verify {title}
@@ -149,7 +151,8 @@ def _items(path: Path, folder: Path, phase: str, again: str, error: UnreadableFi
     if path.exists():
         problem = one_line(str(error), LONGEST_ERROR)
         text = f"This file cannot be used, so replace it: {problem}\n\n{text}"
-    return f"{text}\nThen run this again, and do what it prints:\n\n  {again}\n" if again else text
+    then = f"Then run this again, and do what it prints:\n\n  {again}" if again else ITEMS_DONE
+    return f"{text}\n{then}\n"
 
 
 def _of_group(found: QRRecord, group: str) -> list[QRItem]:

@@ -104,7 +104,7 @@ def _foreign(file: Path, text: str | None) -> str:
         return "it is a link"
     if text is None or is_untouched(file.parent.name, text):
         return ""
-    return "it was edited since" if has_mark(text) else "signoff did not write it"
+    return "it was edited since it was installed" if has_mark(text) else "signoff did not write it"
 
 
 def _write(file: Path, text: str) -> None:

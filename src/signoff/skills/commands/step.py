@@ -56,7 +56,15 @@ class StepCommand(CliCommand):
             with redirect_stdout(sys.stderr):
                 ctx.obj = find_skill(name, context_here())
             _refuse_reserved(ctx.obj)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not isinstance(ctx.obj, Workflow):
+                raise
+            # The help of the command without a skill does not have the skill's options.
+            listed = ", ".join(map(option_name, _params(ctx.obj))) or "none"
+            what = f"{error.message.rstrip('.')}; {ctx.obj.name!r} has these options: {listed}"
+            raise UsageError(what) from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Returns the command's own parameters, and those of the skill."""
@@ -151,7 +159,7 @@ def _refuse_reserved(workflow: Workflow) -> None:
 
 
 def _refuse_missing(workflow: Workflow, number: int, given: Collection[str]) -> None:
-    own = workflow.params[step_at(workflow, number).id]
+    own = {**workflow.input_params, **workflow.params[step_at(workflow, number).id]}
     missing = [each for name, each in own.items() if each.required and name not in given]
     if missing:
         needed = [f"{option_name(each.name)} {shlex.quote(placeholder(each))}" for each in missing]

@@ -16,7 +16,7 @@ from signoff.runtime.question_relay import typed_response
 from signoff.runtime.return_budget import BUDGET_RULE
 from signoff.skills.commands.command_text import command_text, option_name
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
-from signoff.skills.stateless import STATE_DIR, EvaluatedStep
+from signoff.skills.stateless import STATE_DIR, EvaluatedStep, iterations
 from signoff.skills.step_text import LAST_STEP, commands, page, when_done
 
 ANSWER_ID, ANSWER_VALUE = "user_answer_id", "user_answer_value"
@@ -65,7 +65,20 @@ def as_text(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> str
     else:
         folder = evaluated.state_dir
         more = [f"The state directory is {json_text(folder)}."] if folder else []
+        more += _round(evaluated)
     return page(title, output.actions, [*more, *_end(evaluated, target)])
+
+
+def _round(evaluated: EvaluatedStep) -> Iterator[str]:
+    """Yields which round of a step this is; the instructions are the same in each of them."""
+    domain = iterations(evaluated.workflow, evaluated.step)
+    if domain is None or evaluated.limit is not None:
+        return
+    if evaluated.is_over:
+        # Otherwise an agent that has reported success would follow the instructions again.
+        yield "What you reported ends the rounds of this step: do not do another one."
+    elif evaluated.iteration > 1 or evaluated.output.outcome is Outcome.ITERATE:
+        yield f"This is round {evaluated.iteration}; there are at most {domain.hi}."
 
 
 def may_ask(step: StepDef) -> bool:

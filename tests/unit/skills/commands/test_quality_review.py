@@ -85,6 +85,7 @@ def test_a_reviewer_that_only_splits_is_not_told_to_continue(script: Script, pat
     """In a run, the gate hands out the groups itself."""
     assert script.commands("--items") == []
     assert "Split the review" in script("--items")
+    assert script("--items").endswith("report pass: others verify the items.\n")
     write(path, {"id": "a"})
     assert script("--items").startswith("The items are written down already")
 

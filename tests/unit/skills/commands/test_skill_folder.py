@@ -37,7 +37,7 @@ def test_a_file_is_installed_updated_and_removed(folder: SkillFolder) -> None:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [(ONE + "mine", "it was edited since"), ("mine", "signoff did not write it")],
+    [(ONE + "mine", "it was edited since it was installed"), ("mine", "signoff did not write it")],
 )
 def test_a_file_of_the_user_is_kept(folder: SkillFolder, text: str, reason: str) -> None:
     """An update must not cost them their work."""

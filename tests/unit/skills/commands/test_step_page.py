@@ -1,6 +1,8 @@
-from typing import Any
+from typing import Annotated, Any
 
-from signoff.core.args import Param
+import pytest
+
+from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Edge, Gate, GateOption, StepDef
@@ -152,6 +154,40 @@ def test_a_gate_is_put_to_the_user() -> None:
     assert "Ask the user, and wait for the answer: Ship it?" in page
     assert "If the answer is 'ship', run:\n\n    signoff skill step flow --step 3" in page
     assert """If the answer is "it's wrong", stop""" in page
+
+
+def look(
+    ctx: StepContext,
+    sure: Annotated[str, Arg("", choices=("no", "yes"))] = "no",
+    iteration: Annotated[int, Arg("", min=1, max=3)] = 1,
+) -> tuple[Outcome, dict[str, Any]]:
+    return (OK if sure == "yes" or iteration == 3 else ITERATE), {}
+
+
+@pytest.mark.parametrize(
+    ("params", "line"),
+    [
+        ({}, "This is round 1; there are at most 3."),
+        ({"iteration": 2, "sure": "no"}, "This is round 2; there are at most 3."),
+        ({"iteration": 2, "sure": "yes"}, "What you reported ends the rounds"),
+        ({"iteration": 3, "sure": "no"}, "This is round 3; there are at most 3."),
+        ({"iteration": 3, "sure": "yes"}, "What you reported ends the rounds"),
+    ],
+)
+def test_a_step_that_repeats_says_whether_another_round_is_due(
+    params: dict[str, Any], line: str
+) -> None:
+    """Its instructions are the same each time, so an agent would follow them once too often."""
+    steps = [
+        StepDef("look", "Look", ["Find it."], look, {OK: "tell", ITERATE: "look"}),
+        StepDef("tell", "Tell", ["Report it."], next={OK: None}),
+    ]
+    flow = Workflow("flow", *steps)
+
+    page = as_text(evaluate_step(flow, 1, params), "flow")
+
+    assert f"Find it.\n\n{line}" in page
+    assert "round" not in as_text(evaluate_step(flow, 2, {}), "flow")
 
 
 def test_a_loop_that_is_used_up_stops_the_agent() -> None:
