@@ -80,6 +80,22 @@ async def test_no_step_with_instructions_completes_without_an_agent(bench: Engin
     assert bench.agent.prompts == []
 
 
+@pytest.mark.parametrize("handler", [None, Dispatch("explore")])
+async def test_a_missing_agent_is_no_error_to_recover_from(
+    bench: EngineFixture, handler: Handler
+) -> None:
+    """The run would complete although no one was shown its instructions."""
+    steps = (
+        step(handler, next={OK: "end", Outcome.FAIL: "end"}, on_error="end"),
+        StepDef("end", next={OK: None}),
+    )
+
+    result = await bench.start(Workflow("flow", *steps))
+
+    assert result.status is Status.FAILED
+    assert "unknown agent" in result.reason
+
+
 @pytest.mark.parametrize(
     ("settings", "own", "asked"),
     [({}, {}, "third"), ({}, {"worker": "second"}, "second"),
