@@ -127,13 +127,16 @@ def begin_round(
     """
     with _changing(path) as content:
         found = QRRecord(content)
-        if name and content.get(ROUND) == name:
+        begun = bool(name) and content.get(ROUND) == name
+        if known is not None:
+            # Also if the round seems to have begun: the file may only say so. Nothing has been
+            # verified in it yet, but it may have started an iteration.
+            content["iteration"] = min(found.iteration, known.iteration + begun)
+            _reset(content, {ItemStatus.PASS}, keep=known.passed)
+        if begun:
             return found
         if name:
             content[ROUND] = name
-        if known is not None:
-            content["iteration"] = known.iteration
-            _reset(content, {ItemStatus.PASS}, keep=known.passed)
         due = found.due()
         failed = [item for item in found.items if item.status is ItemStatus.FAIL]
         if due and not work_changed:

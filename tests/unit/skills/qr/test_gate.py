@@ -268,10 +268,13 @@ async def test_a_file_that_cannot_be_used_is_replaced_or_shown_to_a_human(
     assert result.status is Status.COMPLETED
 
 
-async def test_only_what_this_run_had_verified_has_passed(bench: EngineFixture, path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, {"round": "run/gate/1/2"}], ids=["", "as if begun"])
+async def test_only_what_this_run_had_verified_has_passed(
+    bench: EngineFixture, path: Path, more: dict[str, str]
+) -> None:
     """An agent that writes the items may write any result and iteration next to them."""
     passed = {"id": "a", "severity": "SHOULD", "status": "PASS"}
-    bench.agent.on("--items", lambda _request: write(path, passed, B, iteration=7))
+    bench.agent.on("--items", lambda _request: write(path, passed, B, iteration=7, **more))
     bench.agent.on("--group a", *finds(path, ""))
     bench.agent.on("--group b", *finds(path, "", of="b"))
 
