@@ -26,6 +26,8 @@ EXPECTED_REVIEW = {
     "action": "proceed",
     "notes": "iteration 2, 0 of 1 items did not pass",
     "findings": [],
+    "iteration": 2,
+    "passed": {"a": "MUST"},
 }
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 

@@ -103,6 +103,8 @@ class Raised:
     """The handler raised; a retry would raise again."""
 
     error: ErrorInfo
+    unassigned: bool = False
+    """Whether the step has instructions, and there is no such agent to give them to."""
 
     @property
     def problem(self) -> str:
@@ -222,7 +224,10 @@ def _stop(position: Position, fact: Raised) -> Decision:
 def _recover(position: Position, fact: Raised) -> Decision:
     """Follows the `on_error` edge; without one, an error stops the run."""
     edge = position.workflow.edges.get(position.step, ERROR)
-    return leave(position, edge) if edge is not None else _stop(position, fact)
+    # Otherwise a run could complete although no one was shown its instructions.
+    if edge is None or fact.unassigned:
+        return _stop(position, fact)
+    return leave(position, edge)
 
 
 def _retry_or_escalate(position: Position, fact: ConditionsBroken | FellShort) -> Decision:

@@ -28,7 +28,7 @@ from signoff.core.stop_reason import (
     StopReason,
     format_limit,
 )
-from signoff.errors import BadHandlerResult
+from signoff.errors import BadHandlerResult, UnknownName
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.fanout import FELL_SHORT
@@ -118,7 +118,10 @@ class Attempt:
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise
-            return await self._after_failure(transitions.Raised(error_info(error, self.step.id)))
+            unknown = isinstance(error, UnknownName) and error.kind == "agent"
+            unassigned = unknown and bool(self.step.actions)
+            raised = transitions.Raised(error_info(error, self.step.id), unassigned)
+            return await self._after_failure(raised)
         self.outcome, self._update = outcome, update
         await self.effects.drain()
         await self._journal.step_durable()

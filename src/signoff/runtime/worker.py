@@ -9,7 +9,7 @@ with does not change.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +56,8 @@ class Worker:
     """What the parameters of handlers are unless the run was started with another value."""
     repeats: bool = False
     """Whether the step may be repeated, so that the run counts its rounds."""
+    inputs: Collection[str] = ()
+    """What only the start of the run sets, such as the state directory."""
 
     async def work(self, ctx: StepContext) -> StepContext:
         """Has the instructions followed; returns the context in which the handler decides."""
@@ -76,27 +78,29 @@ class Worker:
         )
 
     def _prompt(self, ctx: StepContext) -> ProductPrompt:
-        step, own = self.step, self._declared(ctx)
+        step, own = self.step, self._reported(self._declared(ctx))
         parts = [step.instructions, *self._background(ctx), *feedback_parts(ctx, KEY)]
-        parts.append(self._object_form(own) if own else _TEXT_FORM)
+        parts.append(self._object_form(own) if self.params else _TEXT_FORM)
         material = [step.title, [*map(str, step.actions)], sorted(self.params), ctx.feedback]
-        return ProductPrompt("\n\n".join(parts), material, schema=_schema(own) if own else None)
+        schema = _schema(own) if self.params else None
+        return ProductPrompt("\n\n".join(parts), material, schema=schema)
 
     def _form(self) -> dict[str, str] | None:
         """Returns the reply with placeholders; None if it is a text."""
         if not self.params:
             return None
-        return {each.name: placeholder(each) for each in (_RESULT, *self._reported())}
+        reported = self._reported(self.params).values()
+        return {each.name: placeholder(each) for each in (_RESULT, *reported)}
 
     def _object_form(self, own: Mapping[str, Param]) -> str:
         example = json.dumps(self._form(), ensure_ascii=False)
-        listed = [_RESULT, *(own[each.name] for each in self._reported())]
-        lines = [f"- {each.name}: {describe_param(each)}" for each in listed]
+        lines = [f"- {each.name}: {describe_param(each)}" for each in (_RESULT, *own.values())]
         return "\n".join([f"{_OBJECT_FORM}{example}", *lines])
 
-    def _reported(self) -> list[Param]:
-        """Returns what the worker is asked for: not the round, which the run knows better."""
-        return [each for n, each in self.params.items() if n != ITERATION or not self.repeats]
+    def _reported(self, params: Mapping[str, Param]) -> dict[str, Param]:
+        """Returns what the worker may report: not the round or inputs, which the run knows."""
+        fixed = {*self.inputs, *([ITERATION] if self.repeats else [])}
+        return {name: each for name, each in params.items() if name not in fixed}
 
     def _background(self, ctx: StepContext) -> list[str]:
         """Returns what the worker has to know about the run, as data that gives no orders."""
@@ -137,10 +141,13 @@ class Worker:
             problems.append(f"{RESULT!r} is missing or not a text")
         # A handler may take the result by name as well.
         own = {n: each for n, each in given.items() if n != RESULT or n in self.params}
-        params, wrong = bind(self._declared(ctx), own)
+        declared = self._declared(ctx)
+        params, wrong = bind(self._reported(declared), own)
         problems += [f"{each.where} {each.what}" for each in wrong]
         if problems:
             raise AgentBadOutput("", *problems, answer=reply.text)
+        # What only the run sets reaches the handler as well.
+        params = {name: each.default for name, each in declared.items()} | params
         return {RESULT: given[RESULT], **{n: params[n] for n in own}}, params
 
 
@@ -155,7 +162,8 @@ def worker_of(workflow: Workflow, step: StepDef) -> Worker | None:
     declared = workflow.declared_params.items()
     defaults = {n: each.default for n, each in declared if n not in workflow.input_params}
     repeats = workflow.edges.get(step.id, Outcome.ITERATE.value) is not None
-    return Worker(step, workflow.params[step.id], sources, defaults, repeats)
+    params, inputs = workflow.params[step.id], workflow.input_params
+    return Worker(step, params, sources, defaults, repeats, inputs)
 
 
 def _unfilled(given: Mapping[str, Any], params: Mapping[str, Param]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,11 @@ def _parent() -> Path:
     try:
         make_private_folders(folder)
         # Like runs, the state of skills stays on this machine.
-        ignore = folder / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
+        with (
+            suppress(FileExistsError),
+            os.fdopen(create_private(folder / ".gitignore"), "w", encoding="utf-8") as file,
+        ):
+            file.write("*\n")
     except OSError as error:
         raise WriteFailed(f"cannot create {folder}: {error.strerror or error}") from error
     return folder

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.args import Arg
+from signoff.core.args import Arg, Param
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits
@@ -78,6 +78,22 @@ async def test_no_step_with_instructions_completes_without_an_agent(bench: Engin
     assert result.status is Status.FAILED
     assert "unknown agent 'worker'" in result.reason
     assert bench.agent.prompts == []
+
+
+@pytest.mark.parametrize("handler", [None, Dispatch("explore")])
+async def test_a_missing_agent_is_no_error_to_recover_from(
+    bench: EngineFixture, handler: Handler
+) -> None:
+    """The run would complete although no one was shown its instructions."""
+    steps = (
+        step(handler, next={OK: "end", Outcome.FAIL: "end"}, on_error="end"),
+        StepDef("end", next={OK: None}),
+    )
+
+    result = await bench.start(Workflow("flow", *steps))
+
+    assert result.status is Status.FAILED
+    assert "unknown agent" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -193,6 +209,35 @@ async def test_a_run_counts_the_rounds_of_a_step_that_repeats(bench: EngineFixtu
 
     assert result.state["rounds"] == [1, 2, 3]
     assert all("iteration" not in prompt for prompt in bench.agent.prompts)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("iteration", 3), ("folder", "/elsewhere"), ("task", "another")]
+)
+async def test_a_worker_cannot_set_what_belongs_to_the_run(
+    bench: EngineFixture, name: str, value: Any
+) -> None:
+    """It would leave a loop early, or redirect the run's files for its handler."""
+
+    def decide(
+        ctx: StepContext, folder: str = "", iteration: Annotated[int, Arg(min=1, max=3)] = 1
+    ) -> Work:
+        return OK, {"seen": [folder, iteration, ctx.workflow_params["task"]]}
+
+    flow = Workflow(
+        "flow",
+        step(decide, next={OK: None, ITERATE: "look"}),
+        inputs=[Param("folder", str, default=""), Param("task", str, default="")],
+        roles={"worker": "claude"},
+    )
+    bench.agent.on("Look around", {"result": "some", name: value}, {"result": "some"})
+
+    result = await bench.start(flow, folder="/home", task="this")
+
+    assert result.state["seen"] == ["/home", 1, "this"]
+    first, second = bench.agent.prompts
+    assert f"'{name}' is unknown" in second
+    assert '{"result": "<result>"}' in first
 
 
 def need(ctx: StepContext, title: str) -> Work:

@@ -31,6 +31,18 @@ def test_a_state_directory_is_created_in_the_project(project: Path) -> None:
     assert (folder.parent / ".gitignore").read_text() == "*\n"
 
 
+def test_a_link_in_place_of_the_ignore_file_is_not_followed(project: Path) -> None:
+    """A project from elsewhere could have a file written anywhere."""
+    elsewhere = project / "elsewhere"
+    ignore = project / ".signoff" / "skill-state" / ".gitignore"
+    ignore.parent.mkdir()
+    ignore.symlink_to(elsewhere)
+
+    state_directory("planner", FILES)({})
+
+    assert not elsewhere.exists()
+
+
 def test_every_run_has_a_state_directory_of_its_own(project: Path) -> None:
     """Two plans at the same time must not share a file."""
     prepare = state_directory("planner", FILES)

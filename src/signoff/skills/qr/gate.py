@@ -8,8 +8,8 @@ is recorded in the run, so that a resume finds the same.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -25,9 +25,9 @@ from signoff.documents.control_characters import escape_controls
 from signoff.errors import UnreadableFile
 from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.dispatch import AgentRole, Dispatch
-from signoff.skills.qr.items import ItemStatus
-from signoff.skills.qr.judging import ITERATION_LIMIT, QRAction, QRVerdict
-from signoff.skills.qr.record_file import PHASE, begin_round, judge_file, qr_file, read_record
+from signoff.skills.qr.items import ItemStatus, QRItem
+from signoff.skills.qr.judging import ITERATION_LIMIT, QRAction, judge
+from signoff.skills.qr.record_file import PHASE, Baseline, begin_round, qr_file, read_record
 from signoff.skills.state import need_state_dir
 from signoff.skills.types import QRStatus
 
@@ -38,6 +38,8 @@ ROUNDS = 3
 
 LONGEST_FINDING = 1_000
 """Characters of a finding that a human is shown; the file has all of it."""
+
+REMOVED = "the item was removed from the file"
 
 _ACCEPT = "accept"
 _REDO, _VERIFY = QRAction.REDO.value, QRAction.VERIFY.value
@@ -73,8 +75,9 @@ class QRGate(Dispatch):
         async def handler(ctx: StepContext) -> Result:
             path = qr_file(need_state_dir(ctx.workflow_params), self.phase)
             names = (f"{ctx.run}/{ctx.step_id}/{ctx.visit}/{number}" for number in count(1))
+            verdict: dict[str, Any] = ctx.step_state.get(step.id) or {}
             while True:
-                verdict = await self._review(step, ctx, path, names)
+                verdict = await self._review(step, ctx, path, names, verdict)
                 if verdict["action"] == QRAction.PROCEED:
                     return Outcome.OK, {step.id: verdict}
                 if verdict["action"] == QRAction.REDO and ctx.visit < ITERATION_LIMIT:
@@ -86,22 +89,27 @@ class QRGate(Dispatch):
         return handler
 
     async def _review(
-        self, step: StepDef, ctx: StepContext, path: Path, names: Iterator[str]
+        self,
+        step: StepDef,
+        ctx: StepContext,
+        path: Path,
+        names: Iterator[str],
+        verdict: dict[str, Any],
     ) -> dict[str, Any]:
         """Has everything that is due verified; returns the verdict and what it rests on.
 
-        `names` are those of the rounds.
+        `names` are those of the rounds, `verdict` is the one before.
         """
-        verdict: dict[str, Any] = {}
         for _ in range(ROUNDS):
-            groups = await _once(ctx, "round", partial(_groups_due, path, next(names)))
-            if groups is None:
+            found = await _once(ctx, "round", partial(_begin, path, next(names), verdict))
+            if found is None:
                 await self._reviewer("items").function(step)(ctx)  # type: ignore[misc]  # is async
-                groups = await _once(ctx, "round", partial(_groups_due, path, next(names)))
-            reports = await ctx.map(groups or [], self._verifier(step), key="verify", retries=1)
+                found = await _once(ctx, "round", partial(_begin, path, next(names), {}))
+            groups = found["groups"] if found is not None else []
+            reports = await ctx.map(groups, self._verifier(step), key="verify", retries=1)
             failed = any(report["status"] == QRStatus.FAIL for report in reports)
             reported = QRStatus.FAIL.value if failed else None
-            verdict = await _once(ctx, "verdict", partial(_verdict, path, reported))
+            verdict = await _once(ctx, "verdict", partial(_verdict, path, reported, found))
             if verdict["action"] != QRAction.VERIFY:
                 break
         return verdict
@@ -131,23 +139,46 @@ async def _once(ctx: StepContext, key: str, call: Any) -> Any:
     return result
 
 
-def _groups_due(path: Path, name: str) -> list[str] | None:
-    """Begins a round; returns the groups to verify, or None if there are no usable items yet."""
+def _begin(path: Path, name: str, last: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Begins a round; returns what is to be verified, or None if there are no usable items yet.
+
+    Agents can write to the file, so the run goes by its own `last` verdict: only what was
+    verified in this run has passed, and no item that it has seen is dropped or matters less.
+    """
+    passed = last.get("passed", {})
+    known = Baseline(last.get("iteration", 1), passed)
     try:
-        return [*begin_round(path, work_changed=True, name=name).due()]
+        found = begin_round(path, work_changed=True, name=name, known=known)
     except UnreadableFile:
         return None
+    items = {item.id: item.severity.value for item in found.items}
+    failed = {each["id"]: each["severity"] for each in last.get("findings", ())}
+    return {
+        "groups": [*found.due()],
+        "iteration": found.iteration,
+        "items": {**items, **failed, **passed},
+    }
 
 
-def _verdict(path: Path, reported: str | None) -> dict[str, Any]:
-    """Returns the verdict as the run's state has it."""
-    verdict: QRVerdict = judge_file(path, reported)
-    result = {"status": verdict.status.value, "action": verdict.action.value}
+def _verdict(path: Path, reported: str | None, begun: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the verdict as the run's state has it.
+
+    The file has the results; what is checked, and in which iteration, is as the round began.
+    """
     try:
-        found = read_record(path)
+        found = {item.id: item for item in read_record(path).items}
+        if begun is None:
+            raise UnreadableFile(f"{path} had no usable items when the round began")
     except UnreadableFile as error:
-        return {**result, "notes": str(error), "findings": []}
-    listed = [item for item in found.items if item.status is not ItemStatus.PASS]
+        ask = {"status": QRStatus.FAIL.value, "action": QRAction.ASK.value}
+        return {**ask, "notes": str(error), "findings": []}
+    severities = {**{item.id: item.severity for item in found.values()}, **begun["items"]}
+    items = [
+        replace(found.get(name) or QRItem(name, finding=REMOVED), severity=severity)
+        for name, severity in severities.items()
+    ]
+    verdict = judge(items, begun["iteration"], reported)
+    listed = [item for item in items if item.status is not ItemStatus.PASS]
     findings = [
         {
             "id": item.id,
@@ -158,8 +189,17 @@ def _verdict(path: Path, reported: str | None) -> dict[str, Any]:
         }
         for item in listed
     ]
-    notes = f"iteration {found.iteration}, {len(listed)} of {len(found.items)} items did not pass"
-    return {**result, "notes": notes, "findings": findings}
+    return {
+        "status": verdict.status.value,
+        "action": verdict.action.value,
+        "notes": f"iteration {begun['iteration']}, "
+        f"{len(listed)} of {len(items)} items did not pass",
+        "findings": findings,
+        "iteration": begun["iteration"],
+        "passed": {
+            item.id: item.severity.value for item in items if item.status is ItemStatus.PASS
+        },
+    }
 
 
 def _decision(phase: str, verdict: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,15 @@ class QRRecord:
         return groups
 
 
+@light_dataclass(frozen=True)
+class Baseline:
+    """What a run knows about a file from its last verdict, whatever was written to it since."""
+
+    iteration: int
+    passed: Collection[str]
+    """The ids of the items that were verified and passed."""
+
+
 def qr_file(state_dir: Path, phase: str) -> Path:
     """Returns the path of the file of a phase."""
     return state_dir / f"qr-{phase}.json"
@@ -103,7 +112,9 @@ def record(path: str | Path, item_id: str, status: str, finding: str | None = No
         raise UnknownName("item", item_id, [str(item["id"]) for item in content["items"]])
 
 
-def begin_round(path: Path, *, work_changed: bool = False, name: str = "") -> QRRecord:
+def begin_round(
+    path: Path, *, work_changed: bool = False, name: str = "", known: Baseline | None = None
+) -> QRRecord:
     """Makes due what has to be verified next, and returns the file as it is then.
 
     Once everything is verified, what failed is due again. That starts an iteration, but only if
@@ -111,11 +122,18 @@ def begin_round(path: Path, *, work_changed: bool = False, name: str = "") -> QR
     not make the review milder. With `work_changed`, failures are due at once, and a review that
     has passed is due again as a whole.
 
-    A round with a name begins once: a process that was killed meanwhile calls this again.
+    A round with a name begins once: a process that was killed meanwhile calls this again. With
+    `known`, the iteration and results that differ from it do not count.
     """
     with _changing(path) as content:
         found = QRRecord(content)
-        if name and content.get(ROUND) == name:
+        begun = bool(name) and content.get(ROUND) == name
+        if known is not None:
+            # Also if the round seems to have begun: the file may only say so. Nothing has been
+            # verified in it yet, but it may have started an iteration.
+            content["iteration"] = min(found.iteration, known.iteration + begun)
+            _reset(content, {ItemStatus.PASS}, keep=known.passed)
+        if begun:
             return found
         if name:
             content[ROUND] = name
@@ -168,10 +186,11 @@ def _encoded(content: Mapping[str, Any]) -> bytes:
     return f"{json_text(content, indent=2)}\n".encode(errors="backslashreplace")
 
 
-def _reset(content: dict[str, Any], statuses: set[ItemStatus]) -> None:
-    """Makes the blocking items with one of these statuses due."""
+def _reset(content: dict[str, Any], statuses: set[ItemStatus], keep: Collection[str] = ()) -> None:
+    """Makes the blocking items with one of these statuses due, except those to keep."""
     found = QRRecord(content)
     ids = {each.id for each in blockers(found.items, found.iteration) if each.status in statuses}
+    ids.difference_update(keep)
     for item in content["items"]:
         if str(item["id"]) in ids:
             item["status"] = ItemStatus.TODO.value

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
@@ -191,19 +192,21 @@ async def test_a_reported_failure_without_a_record_has_everything_verified_again
 
 
 @pytest.mark.parametrize(
-    ("choice", "calls", "visits"), [("accept", 1, 1), ("redo", 2, 2), ("verify", 2, 1)]
+    ("choice", "calls", "visits"), [("accept", 0, 1), ("redo", 1, 2), ("verify", 1, 1)]
 )
 async def test_from_iteration_5_a_human_decides_with_all_findings(
     bench: EngineFixture, path: Path, choice: str, calls: int, visits: int
 ) -> None:
     """Also with those that no longer block, and without what a terminal would act on."""
-    minor = {"id": "c", "severity": "COULD", "status": "FAIL", "finding": "a typo"}
     hostile = "no retry\n- b (MUST, PASS): \x1b[2J fine"
-    write(path, A, {**B, "status": "PASS"}, minor, iteration=5)
-    bench.agent.on("--group", *finds(path, hostile, ""))
+    write(path, A, B, {"id": "c", "severity": "COULD"})
+    bench.agent.on("--group a", *finds(path, "1", "2", "3", "4", hostile, ""))
+    bench.agent.on("--group b", *finds(path, "", of="b"))
+    bench.agent.on("--group c", *finds(path, "a typo", of="c"))
 
     waiting = await start(bench, path)
     (item,) = bench.store.items("run")
+    before = len(bench.agent.prompts)
     bench.answer(choice, "seen")
     result = await bench.resume(GATED)
 
@@ -212,8 +215,8 @@ async def test_from_iteration_5_a_human_decides_with_all_findings(
     assert [line.partition(":")[0] for line in listed] == ["- a (MUST, FAIL)", "- c (COULD, FAIL)"]
     assert "no retry - b" in listed[0]
     assert "\x1b" not in item.prompt
-    assert (result.status, len(bench.agent.prompts)) == (Status.COMPLETED, calls)
-    ended = [each for each in bench.events() if gate_ended(each)]
+    assert (result.status, len(bench.agent.prompts)) == (Status.COMPLETED, before + calls)
+    ended = [each for each in bench.events() if gate_ended(each)][4:]
     assert len(ended) == visits
     if choice != "verify":
         decided = ended[0].delta["set"]["gate"]
@@ -263,3 +266,73 @@ async def test_a_file_that_cannot_be_used_is_replaced_or_shown_to_a_human(
     assert waiting.status is Status.WAITING
     assert "'iteration' is not a number" in item.prompt
     assert result.status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("more", [{}, {"round": "run/gate/1/2"}], ids=["", "as if begun"])
+async def test_only_what_this_run_had_verified_has_passed(
+    bench: EngineFixture, path: Path, more: dict[str, str]
+) -> None:
+    """An agent that writes the items may write any result and iteration next to them."""
+    passed = {"id": "a", "severity": "SHOULD", "status": "PASS"}
+    bench.agent.on("--items", lambda _request: write(path, passed, B, iteration=7, **more))
+    bench.agent.on("--group a", *finds(path, ""))
+    bench.agent.on("--group b", *finds(path, "", of="b"))
+
+    result = await start(bench, path)
+
+    assert result.status is Status.COMPLETED
+    assert [each[3] for each in commands(bench)[1:]] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("change", "listed"),
+    [
+        (lambda content: content["items"].pop(0), "- a (SHOULD, TODO): the item was removed"),
+        (lambda content: content["items"][0].update(severity="COULD"), "- a (SHOULD, TODO)"),
+        (lambda content: content.update(iteration=9), "- a (SHOULD, TODO)"),
+    ],
+    ids=["removed", "matters less", "later iteration"],
+)
+async def test_a_reviewer_cannot_change_what_is_reviewed(
+    bench: EngineFixture, path: Path, change: Callable[[Any], Any], listed: str
+) -> None:
+    """Instead of a result, it edits the file until nothing blocks."""
+
+    def edit(_request: AgentRequest) -> str:
+        content = json.loads(path.read_text())
+        if content["items"][0]["id"] == "a":
+            change(content)
+        path.write_text(json.dumps(content))
+        return PASS
+
+    write(path, {**A, "severity": "SHOULD"}, B)
+    bench.agent.on("--group b", *finds(path, "", of="b"))
+    bench.agent.on("--group a", edit)
+
+    result = await start(bench, path)
+
+    assert result.status is Status.WAITING
+    (item,) = bench.store.items("run")
+    assert listed in item.prompt
+
+
+async def test_work_between_two_reviews_cannot_pass_its_own_items(
+    bench: EngineFixture, path: Path
+) -> None:
+    """What failed is verified again, whatever the file says by then."""
+
+    def fix(_ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        write(path, {**A, "status": "PASS"}, B)
+        return OK, {}
+
+    steps = {**GATED.steps, "fix": StepDef("fix", handler=fix, next={OK: "gate"})}
+    write(path, A, B)
+    bench.agent.on("--group a", *finds(path, "no retry", ""))
+    bench.agent.on("--group b", *finds(path, "", of="b"))
+
+    result = await bench.start(
+        Workflow("planner", *steps.values(), inputs=[STATE_DIR]), state_dir=str(path.parent)
+    )
+
+    assert result.status is Status.COMPLETED
+    assert [each[3] for each in commands(bench)] == ["a", "b", "a", "b"]
