@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
@@ -229,7 +229,7 @@ class SqliteStore:
     def waiting(self) -> list[InboxLine]:
         """Returns what a list shows of every open request, oldest first."""
         with self._read as db:
-            return list(map(_inbox_line, db.execute(q.WAITING)))
+            return _inbox_lines(db.execute(q.WAITING))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
@@ -330,9 +330,13 @@ def _inbox_item(values: _Values) -> InboxItem:
     )
 
 
-def _inbox_line(values: _Values) -> InboxLine:
-    number, run, step, kind, *others = values
-    return InboxLine(number, run, step, _parse_enum(RequestKind, kind), *others)
+def _inbox_lines(rows: Iterable[_Values]) -> list[InboxLine]:
+    # Thousands of requests may be open, so this calls as little as possible for each.
+    parse = partial(_parse_enum, RequestKind)
+    return [
+        InboxLine(number, run, step, parse(kind), prompt, opened_at, deadline)
+        for number, run, step, kind, prompt, opened_at, deadline in rows
+    ]
 
 
 def _run_row(values: _Values) -> RunRow:
