@@ -3,6 +3,7 @@
 Fixtures for one kind of test are in the conftest of its folder.
 """
 
+import gc
 from collections import Counter
 
 import pytest
@@ -39,3 +40,9 @@ def _reason(report: object) -> str:
             return reason.removeprefix("Skipped: ")
         case other:
             return str(other)
+
+
+def pytest_collection_finish() -> None:
+    """Takes what was collected out of the garbage collector, which would visit it all the time."""
+    gc.collect()
+    gc.freeze()
