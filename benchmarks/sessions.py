@@ -1,4 +1,4 @@
-"""W11: a session of a profile that nobody has to approve: what a stage costs without its call."""
+"""W11: a session of a profile without human approvals: what a stage costs without its call."""
 
 from __future__ import annotations
 

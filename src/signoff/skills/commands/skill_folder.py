@@ -71,7 +71,7 @@ class SkillFolder:
         return FileAction(name, file, InstallAction.REMOVED)
 
     def names(self) -> list[str]:
-        """Returns all skills in the folder, whoever wrote them."""
+        """Returns all skills in the folder, installed or not."""
         with suppress(OSError):
             return sorted(each.parent.name for each in self.path.glob(f"*/{FILE}"))
         return []

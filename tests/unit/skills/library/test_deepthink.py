@@ -50,7 +50,7 @@ def test_a_run_remembers_the_mode_that_its_worker_chose(
 
 
 def test_a_mode_that_is_never_chosen_is_full() -> None:
-    """Leaving out sub-agents is a choice that somebody has to make."""
+    """Leaving out sub-agents is a choice that someone has to make."""
     output = WORKFLOW.run("frame", iteration=5)
 
     assert (output.next, output.state) == ("criteria", {"mode": "full"})
