@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.delta import Append
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
+from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
-from signoff.review.ledger_update import version_digest
 from signoff.review.prompt_text import Guidance
 
 if TYPE_CHECKING:
@@ -50,10 +50,20 @@ class FlowState:
         """The current text."""
         return str(self.raw.get("artifact", ""))
 
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The current texts by path; a single text has no name."""
+        return self.raw.get("files") or {UNNAMED: self.artifact}
+
+    @cached_property
+    def content(self) -> ArtifactVersion:
+        """The current version, for looking up quotes."""
+        return ArtifactVersion(self.files)
+
     @cached_property
     def version(self) -> str:
-        """The digest that names the current text."""
-        return version_digest(self.artifact)
+        """The digest that names the current version."""
+        return self.content.version
 
     @property
     def adjudication(self) -> Adjudication | None:

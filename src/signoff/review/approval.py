@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
-from signoff.review.evidence import ArtifactText
+from signoff.review.artifact import ArtifactVersion
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.ledger_update import is_unchanged, version_digest
+from signoff.review.ledger_update import is_unchanged
 from signoff.review.severity import Severity
 
 
@@ -24,12 +24,15 @@ class CheckedApproval:
 
 
 def check_approval(
-    approval: Adjudication, ledger: Ledger, artifact: str, block_on: Sequence[Severity]
+    approval: Adjudication,
+    ledger: Ledger,
+    artifact: str | Mapping[str, str] | ArtifactVersion,
+    block_on: Sequence[Severity],
 ) -> CheckedApproval:
     """Returns an approval that holds, or a rewrite that pursues what still blocks it."""
-    text, digest = ArtifactText(artifact), version_digest(artifact)
+    version = ArtifactVersion.of(artifact)
     still_open = ledger.open(block_on)
-    unchanged = [finding for finding in still_open if is_unchanged(finding, text, digest)]
+    unchanged = [finding for finding in still_open if is_unchanged(finding, version)]
     if not unchanged:
         return CheckedApproval(approval, tuple(still_open))
     names = ", ".join(f"{each.id} ({each.severity.value})" for each in unchanged)

@@ -71,9 +71,11 @@ class CritiqueIssue(Record):
     """What goes wrong if it stays."""
     set_aside: str = ""
     """Why the judge does not see it although it was reported, such as an earlier dismissal."""
+    path: str = ""
+    """The file it is about; empty if the artifact is one text."""
 
     omit_empty: ClassVar = frozenset(
-        {"edit", "finding_id", "label", "behavior", "unverified", "impact", "set_aside"}
+        {"edit", "finding_id", "label", "behavior", "unverified", "impact", "set_aside", "path"}
     )
 
     @property
@@ -95,5 +97,12 @@ class Critique(Record):
     summary: str = ""
     notes: tuple[str, ...] = ()
     """Remarks of the engine, such as quotes that were not found or a human's decision."""
+    paths: tuple[str, ...] = ()
+    """The files that were read; empty if the artifact is one text."""
 
-    omit_empty: ClassVar = frozenset({"notes"})
+    omit_empty: ClassVar = frozenset({"notes", "paths"})
+
+    @property
+    def files_read(self) -> tuple[str, ...]:
+        """The files that were read; of a single text, the one without a name."""
+        return self.paths or ("",)

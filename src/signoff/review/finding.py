@@ -91,8 +91,10 @@ class Finding(Record):
     """What its critic suggests."""
     edited: bool = False
     """Whether a refinement edited its passage since it was last reported."""
+    path: str = ""
+    """The file it is about; empty if the artifact is one text. `locate_finding` has the line."""
 
-    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix", "edited"})
+    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix", "edited", "path"})
 
     @property
     def omission(self) -> bool:

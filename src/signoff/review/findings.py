@@ -13,6 +13,7 @@ from typing import Any
 
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
+from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
 from signoff.review.identity import identify
@@ -40,8 +41,8 @@ class Ledger:
         *,
         iteration: int,
         critiques: Sequence[Critique],
-        artifact: str,
-        previous_artifact: str = "",
+        artifact: str | Mapping[str, str] | ArtifactVersion,
+        previous_artifact: str | Mapping[str, str] | ArtifactVersion = "",
         certain: Collection[tuple[str, str]] = (),
     ) -> tuple[Ledger, list[Critique]]:
         """Returns the ledger with these critiques, and the critiques with ids and labels.
@@ -49,9 +50,11 @@ class Ledger:
         A finding is fixed if its constraint was reviewed, no critic reports it any more and its
         passage has changed. Critics overlook things, so silence alone is not enough, except that
         of the `certain` ones: constraints and reviewers that are programs or humans.
-        A second review of the same text in the same iteration only adds findings.
+        A second review of the same text in the same iteration only adds findings. An artifact is
+        one text, or texts by path; a critique that names files looks for findings in these only.
         """
-        update = LedgerUpdate(iteration, artifact, previous_artifact)
+        artifact = ArtifactVersion.of(artifact)
+        update = LedgerUpdate(iteration, artifact, ArtifactVersion.of(previous_artifact))
         ids = identify(self.findings.values(), critiques, artifact)
 
         reported = {
@@ -170,15 +173,16 @@ def _reports_by_finding(
 def _review_check(critiques: Sequence[Critique]) -> Callable[[Finding], bool]:
     """Returns a function that tells whether the critiques looked for a finding.
 
-    They did if its constraint was reviewed. But if a critic that reported it before gave no
-    usable critique this time, silence is no sign that it was fixed.
+    They did if its file was reviewed against its constraint. But if a critic that reported it
+    before gave no usable critique this time, silence is no sign that it was fixed.
     """
-    failed = {(c.constraint_id, c.reviewer) for c in critiques if c.overall is Overall.ERROR}
-    reviewed = {c.constraint_id for c in critiques if c.overall is not Overall.ERROR}
+    reviews = [(c, path) for c in critiques for path in c.files_read]
+    failed = {(c.constraint_id, p, c.reviewer) for c, p in reviews if c.overall is Overall.ERROR}
+    reviewed = {(c.constraint_id, p) for c, p in reviews if c.overall is not Overall.ERROR}
 
     def was_reviewed(finding: Finding) -> bool:
-        lost = any((finding.constraint, critic) in failed for critic in finding.flagged_by)
-        return finding.constraint in reviewed and not lost
+        about = (finding.constraint, finding.path)
+        return about in reviewed and not any((*about, c) in failed for c in finding.flagged_by)
 
     return was_reviewed
 

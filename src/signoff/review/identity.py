@@ -1,18 +1,20 @@
 """Decides which issues of several critics and rounds are the same finding.
 
 A finding is what one rule of one constraint says about one passage, or about one location
-where something is missing. A passage that was reworded between two rounds is recognized by its
+where something is missing. Files are told apart: the same words in two files are two findings. A
+passage that was reworded between two rounds is recognized by its
 similarity, but never confused with another passage that is in the artifact at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.light_dataclass import light_dataclass
+from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding, normalize, passage_words, subject_of
 from signoff.review.typography import find_words
@@ -28,10 +30,13 @@ MOST_COMPARED = 1_000
 
 
 def identify(
-    existing: Iterable[Finding], critiques: Sequence[Critique], artifact: str
+    existing: Iterable[Finding],
+    critiques: Sequence[Critique],
+    artifact: str | Mapping[str, str] | ArtifactVersion,
 ) -> list[list[str]]:
     """Returns the finding id of every issue, critique by critique, in their order."""
-    register = _Register(_Passages(artifact))
+    files = ArtifactVersion.of(artifact).files
+    register = _Register({path: _Passages(text) for path, text in files.items()})
     for finding in existing:
         register.add(_Candidate.from_finding(finding))
     return [register.identify(critique) for critique in critiques]
@@ -49,6 +54,10 @@ def same_claim(one: Finding, other: Finding) -> bool:
     return bool(other.rule) or fuzz.token_set_ratio(*texts) >= SAME_CLAIM
 
 
+_Group = tuple[str, str, bool, str]
+"""A constraint, a rule, whether a passage is quoted, and the file."""
+
+
 @light_dataclass(frozen=True)
 class _Candidate:
     """The part of a finding or an issue that identity depends on, normalized."""
@@ -60,12 +69,14 @@ class _Candidate:
     text: str
     quoted: bool
     misquoted: bool = False
+    path: str = ""
 
     @classmethod
     def from_finding(cls, finding: Finding) -> _Candidate:
         rule, text = normalize(finding.rule), normalize(finding.finding)
         quoted = not finding.omission
-        return cls(finding.id, finding.constraint, rule, finding.subject, text, quoted)
+        about = (finding.constraint, rule, finding.subject, text)
+        return cls(finding.id, *about, quoted, path=finding.path)
 
     @classmethod
     def from_issue(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
@@ -75,18 +86,21 @@ class _Candidate:
         rule, text = normalize(issue.rule_id), normalize(issue.finding)
         quoted = not quotes_nothing(issue.evidence)
         # A location ("Introduction") and a quote can be the same text, so the id tells them apart.
-        id_ = _short_digest(constraint, rule, "quote" if quoted else "omission", about(exact=True))
-        return cls(id_, constraint, rule, about(), text, quoted, issue.unverified)
+        kind = "quote" if quoted else "omission"
+        # Ids of findings in a single text never had a path in them.
+        file = [issue.path] if issue.path else []
+        id_ = _short_digest(constraint, rule, kind, about(exact=True), *file)
+        return cls(id_, constraint, rule, about(), text, quoted, issue.unverified, issue.path)
 
     @property
-    def group(self) -> tuple[str, str, bool]:
+    def group(self) -> _Group:
         """Only findings of one group can be the same."""
-        return (self.constraint, self.rule, self.quoted)
+        return (self.constraint, self.rule, self.quoted, self.path)
 
     @property
     def statement(self) -> tuple[str, ...]:
         """Identifies an issue within its critique; equal statements are duplicates."""
-        return (self.rule, "quote" if self.quoted else "", self.subject, self.text)
+        return (self.rule, "quote" if self.quoted else "", self.subject, self.text, self.path)
 
     @property
     def compared(self) -> str:
@@ -125,15 +139,15 @@ class _Passages:
 class _Register:
     """All findings so far, indexed by what they are about."""
 
-    def __init__(self, passages: _Passages) -> None:
+    def __init__(self, passages: Mapping[str, _Passages]) -> None:
         self._passages = passages
         self._ids: dict[str, _Candidate] = {}
-        self._subjects: dict[tuple[str, str, bool, str], list[_Candidate]] = {}
-        self._groups: dict[tuple[str, str, bool], list[_Candidate]] = {}
+        self._subjects: dict[tuple[_Group, str], list[_Candidate]] = {}
+        self._groups: dict[_Group, list[_Candidate]] = {}
 
     def add(self, candidate: _Candidate) -> None:
         self._ids[candidate.id] = candidate
-        self._subjects.setdefault((*candidate.group, candidate.subject), []).append(candidate)
+        self._subjects.setdefault((candidate.group, candidate.subject), []).append(candidate)
         self._groups.setdefault(candidate.group, []).append(candidate)
 
     def identify(self, critique: Critique) -> list[str]:
@@ -171,7 +185,7 @@ class _Register:
 
     def _find_by_subject(self, issue: _Candidate, claimed: frozenset[str]) -> list[_Candidate]:
         """Returns the unclaimed findings about the same subject."""
-        matches = self._subjects.get((*issue.group, issue.subject), [])
+        matches = self._subjects.get((issue.group, issue.subject), [])
         if not matches and issue.id in self._ids:
             # The passage was reworded since, and now has its first wording again.
             matches = [self._ids[issue.id]]
@@ -204,10 +218,14 @@ class _Register:
                 issue.compared, texts, MISQUOTED if issue.quoted and issue.misquoted else SIMILAR
             )
             # If both passages are in the text now, neither is the other one reworded.
-            if not (issue.quoted and self._passages.distinct(free[index].subject, issue.subject))
+            if not (issue.quoted and self._are_distinct(free[index], issue))
         ]
         unique = len(similar) == 1 or (len(similar) > 1 and similar[0][0] > similar[1][0])
         return similar[:1] if unique else []
+
+    def _are_distinct(self, one: _Candidate, other: _Candidate) -> bool:
+        passages = self._passages.get(other.path)
+        return passages is not None and passages.distinct(one.subject, other.subject)
 
     def _new(self, issues: Sequence[_Candidate], _: frozenset[str]) -> _Ids:
         """Adds the remaining issues as new findings, each with an unused id."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 
-from signoff.core.digest import SHORT, text_digest
 from signoff.light_dataclass import light_dataclass
+from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import CritiqueIssue
-from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
 from signoff.review.identity import same_claim
 
@@ -17,20 +15,17 @@ DECIDED = "a human decided about it"
 """The reason of a dismissal by a human's decision."""
 
 
-def version_digest(artifact: str) -> str:
-    """Returns the digest that names a version of the artifact."""
-    return text_digest(artifact)[:SHORT]
-
-
-def is_unchanged(finding: Finding, artifact: ArtifactText, digest: str) -> bool:
+def is_unchanged(finding: Finding, artifact: ArtifactVersion) -> bool:
     """Whether the passage of a finding is as it was when the finding was last reported.
 
-    The passage of a finding about something missing is the whole artifact. An edit may leave the
+    The passage of a finding about something missing is its whole file. An edit may leave the
     quoted words and add to them, so edits that were made for the finding count as well.
     """
-    if finding.artifact == digest:
+    if finding.artifact == artifact.digest(finding.path):
         return True
-    return not finding.edited and not finding.omission and artifact.contains(finding.quote)
+    if finding.edited or finding.omission:
+        return False
+    return artifact.text(finding.path).contains(finding.quote)
 
 
 Report = tuple[str, str, CritiqueIssue]
@@ -42,8 +37,8 @@ class LedgerUpdate:
     """Updates findings with the critiques of one review."""
 
     iteration: int
-    artifact: str
-    previous: str
+    artifact: ArtifactVersion
+    previous: ArtifactVersion
 
     def reported(
         self, previous: Finding | None, finding_id: str, reports: Sequence[Report]
@@ -66,16 +61,17 @@ class LedgerUpdate:
             first=self.iteration,
             last=self.iteration,
             flagged_by=critics,
-            artifact=self._digest,
+            artifact=self.artifact.digest(worst.path),
             unverified=all(issue.unverified for _, _, issue in reports),
             suggested_fix=worst.suggested_fix or "",
+            path=worst.path,
         )
         if ignored:
             now = replace(now, reason=worst.set_aside)
         if previous is not None and self.is_unchanged(previous) and same_claim(previous, now):
             now = replace(now, decision=previous.decision)
             if _stays_dismissed(previous, now):
-                return replace(previous, last=self.iteration, artifact=self._digest)
+                return replace(previous, last=self.iteration, artifact=now.artifact)
         if previous is not None and self.already_reported(previous):
             return _merge(previous, now, ignored=ignored, iteration=self.iteration)
         previous = self.undo_silence(previous)
@@ -93,9 +89,8 @@ class LedgerUpdate:
             return previous
         if not certain and self.is_unchanged(previous):
             return self._still_open(previous)
-        fixed = replace(
-            previous, status=FindingStatus.FIXED, label=Label.FIXED, artifact=self._digest
-        )
+        version = self.artifact.digest(previous.path)
+        fixed = replace(previous, status=FindingStatus.FIXED, label=Label.FIXED, artifact=version)
         return fixed.with_history(self.iteration, Label.FIXED.value)
 
     def label(self, previous: Finding | None, now: Finding) -> Label:
@@ -104,7 +99,8 @@ class LedgerUpdate:
             return Label.REGRESSED if previous.status is FindingStatus.FIXED else Label.PERSISTING
         if now.omission or not self.previous:
             return Label.NEW
-        added = not self._before.contains(now.quote) and self._text.contains(now.quote)
+        before, text = self.previous.text(now.path), self.artifact.text(now.path)
+        added = not before.contains(now.quote) and text.contains(now.quote)
         return Label.INTRODUCED if added else Label.NEW
 
     def _still_open(self, previous: Finding) -> Finding:
@@ -130,31 +126,22 @@ class LedgerUpdate:
         if previous is None:
             return None
         last = previous.history[-1]
-        fixed = last == (self.iteration, Label.FIXED.value) and previous.artifact == self._digest
+        fixed = last == (self.iteration, Label.FIXED.value) and self._is_same_version(previous)
         if not fixed and last != (self.iteration, Label.UNREPORTED.value):
             return previous
         return replace(previous, status=FindingStatus.OPEN, history=previous.history[:-1])
 
     def is_unchanged(self, finding: Finding) -> bool:
         """Whether the passage of a finding is as it was when the finding was last reported."""
-        return is_unchanged(finding, self._text, self._digest)
+        return is_unchanged(finding, self.artifact)
 
     def already_reported(self, previous: Finding) -> bool:
         """Whether a review of this same text in this iteration reported it."""
-        same = (previous.last, previous.artifact) == (self.iteration, self._digest)
+        same = previous.last == self.iteration and self._is_same_version(previous)
         return same and previous.status is not FindingStatus.FIXED
 
-    @cached_property
-    def _digest(self) -> str:
-        return version_digest(self.artifact)
-
-    @cached_property
-    def _text(self) -> ArtifactText:
-        return ArtifactText(self.artifact)
-
-    @cached_property
-    def _before(self) -> ArtifactText:
-        return ArtifactText(self.previous)
+    def _is_same_version(self, finding: Finding) -> bool:
+        return finding.artifact == self.artifact.digest(finding.path)
 
 
 def _merge(previous: Finding, now: Finding, *, ignored: bool, iteration: int) -> Finding:

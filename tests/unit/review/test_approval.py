@@ -7,9 +7,9 @@ import pytest
 
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.approval import check_approval
+from signoff.review.artifact import version_digest
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.findings import Ledger
-from signoff.review.ledger_update import version_digest
 from signoff.review.severity import Severity
 
 TEXT = "The see is wide.\n"
