@@ -19,6 +19,7 @@ from signoff.installed import entry_points
 from signoff.notation import Notation, NotationOption
 
 if TYPE_CHECKING:
+    from signoff.exports.run_record import Export
     from signoff.runtime.ports import Agent
 
 AgentKind = Callable[..., "Agent"]
@@ -37,6 +38,11 @@ DEFAULT_NOTATION = "flows"
 
 AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
+
+EXPORTS: Mapping[str, str] = {
+    "json": "signoff.exports.run_json:EXPORT",
+}
+"""The built-in formats of `signoff export`, by name."""
 
 
 def agent_kinds() -> Mapping[str, str]:
@@ -62,6 +68,24 @@ def notations() -> Iterator[Notation]:
                 yield _notation(name, import_path)
         except ConfigError as error:
             logging.getLogger("signoff").warning("notation %r is not available: %s", name, error)
+
+
+def export_paths() -> Mapping[str, str]:
+    """Returns the import path of every export format, by name."""
+    return {**entry_points("exports"), **EXPORTS}
+
+
+def export(name: str) -> Export | None:
+    """Returns an export format by name."""
+    from signoff.exports.run_record import Export
+
+    import_path = EXPORTS.get(name) or entry_points("exports").get(name)
+    if import_path is None:
+        return None
+    value = load(import_path)
+    if not isinstance(value, Export) or value.name != name:
+        raise ConfigError(f"{import_path!r} is not an Export with the name {name!r}")
+    return value
 
 
 def options_of(command: str) -> list[NotationOption]:

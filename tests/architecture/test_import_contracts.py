@@ -22,6 +22,8 @@ FORBIDDEN_ARROWS = [
     ("guarded_db", "runtime"),
     ("app", "testing"),
     ("app", "api"),
+    ("exports", "app"),
+    ("exports", "flows"),
     ("testing", "cli"),
     ("web", "cli"),
 ]
@@ -29,8 +31,8 @@ FORBIDDEN_ARROWS = [
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
-    "cli web mcp testing pair api app plugins flows skills profiles contracts notation guarded_db "
-    "review agents store runtime core documents sqlite_errors error_text "
+    "cli web mcp testing pair api app plugins exports flows skills profiles contracts notation "
+    "guarded_db review agents store runtime core documents sqlite_errors error_text "
     "errors _extras _version _lazy"
 ).split()
 

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from signoff import plugins
@@ -27,7 +29,8 @@ def test_every_built_in_entry_can_be_loaded() -> None:
         for part in (each.compile, each.layout, each.report, each.plan)
         if part
     ]
-    for import_path in (*plugins.NOTATIONS.values(), *plugins.AGENT_KINDS.values(), *parts):
+    tables = (plugins.NOTATIONS, plugins.AGENT_KINDS, plugins.EXPORTS)
+    for import_path in (*(path for table in tables for path in table.values()), *parts):
         assert plugins.load(import_path) is not None
 
 
@@ -41,3 +44,41 @@ def test_every_kind_of_agent_declares_what_it_can_do() -> None:
     """One that declares nothing would be treated as a model that edits no files."""
     for location in plugins.AGENT_KINDS.values():
         assert isinstance(plugins.load(location).capabilities, Capabilities), location
+
+
+def test_another_package_adds_a_format_of_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A company's own format needs no change of signoff."""
+    install(tmp_path, "Export('lines', 'One line.', lambda record, options: iter([record.name]))")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    found = plugins.export("lines")
+
+    assert found is not None
+    assert found.help == "One line."
+    assert plugins.export_paths().keys() == {"lines", *plugins.EXPORTS}
+    assert plugins.export("unknown") is None
+
+
+def test_what_is_no_export_is_a_mistake_of_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the entry point instead of failing in the middle of a document."""
+    install(tmp_path, "Export('other', '', iter)")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ConfigError, match="is not an Export with the name 'lines'"):
+        plugins.export("lines")
+
+
+def install(folder: Path, value: str) -> None:
+    """Puts a package into a folder that registers a format of export."""
+    module = f"export_of_{folder.name}"
+    (folder / f"{module}.py").write_text(
+        f"from signoff.exports.run_record import Export\nEXPORT = {value}\n"
+    )
+    metadata = folder / "lines-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: lines\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(f"[signoff.exports]\nlines = {module}:EXPORT\n")

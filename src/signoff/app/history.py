@@ -1,16 +1,33 @@
-"""Reads a run's journal, as events and as a timeline."""
+"""Reads a run's journal, as a record, as events and as a timeline."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+from signoff import plugins
 from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.run_state import RunState
+from signoff.exports.run_record import RunRecord, short_digest
 from signoff.runtime.journal import folded_state
 from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
+
+
+def record_of(project: Project, row: RunRow) -> RunRecord:
+    """Returns everything that is stored about a run, for an export."""
+    notation = project.notation_of(row)
+    return RunRecord(
+        name=row.name,
+        workflow=row.workflow,
+        target=row.target,
+        definition=json.loads(project.store.description(row.id)),
+        journal=project.store.journal(row.id),
+        blob=project.store.blob,
+        report=plugins.load(notation.report) if notation and notation.report else None,
+    )
 
 
 def events_of(
@@ -21,7 +38,7 @@ def events_of(
     Long texts are stored separately; `whole=False` returns short digests in their place,
     which is faster.
     """
-    blob = project.store.blob if whole else _unread
+    blob = project.store.blob if whole else short_digest
     for seq, text in project.store.journal(row.id, after):
         for data in decode(text, blob):
             yield seq, ev.from_json(data)
@@ -35,7 +52,3 @@ def timeline_of(project: Project, row: RunRow, *, whole: bool = False) -> Timeli
 def load_state(project: Project, row: RunRow) -> RunState:
     """Returns the state of a run, folded from its journal."""
     return folded_state(project.store.load(row.name), project.store.blob)
-
-
-def _unread(digest: str) -> str:
-    return f"[{digest[:12]}]"

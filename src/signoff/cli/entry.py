@@ -39,6 +39,7 @@ SECTIONS = {
         "runs": "List runs.",
         "show": "Show a run in detail.",
         "logs": "Show the log of a run.",
+        "export": "Export a run for other programs.",
     },
     "Decide": {
         "inbox": "List pending requests.",

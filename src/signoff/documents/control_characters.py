@@ -11,8 +11,11 @@ import json
 import re
 from typing import Any
 
-_INTERPRETED = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-"""C0 without tab and line feed, DEL, C1, and the bidirectional marks, overrides and isolates."""
+_INTERPRETED = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+)
+"""C0 without tab and line feed, DEL, C1, the bidirectional marks, overrides and isolates, and half
+surrogate pairs, which no UTF-8 output can hold."""
 
 CONTROL = re.compile(f"[{_INTERPRETED}]")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 FILE_MODE = 0o600
@@ -83,6 +83,26 @@ def create_private(path: str | os.PathLike[str], flags: int = os.O_WRONLY | os.O
     if hasattr(os, "fchmod"):
         os.fchmod(handle, FILE_MODE)
     return handle
+
+
+def replace_private(path: Path, parts: Iterable[str]) -> None:
+    """Writes a text file as a whole, with access for the owner only; a link is followed.
+
+    If it cannot be completed, the old file stays. A pipe or a device is written directly.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", errors="replace", newline="\n") as device:
+            device.writelines(parts)
+        return
+    scratch = path.with_name(f".{path.name[:100]}.{os.urandom(6).hex()}")
+    try:
+        handle = create_private(scratch)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace", newline="\n") as file:
+            file.writelines(parts)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _check_regular(path: Path, mode: int) -> None:

@@ -30,3 +30,10 @@ def test_other_languages_and_emoji_stay_as_they_are() -> None:
     assert escape_controls(text) == text
     assert json.loads(json_text(text)) == text
     assert text in json_text(text)
+
+
+def test_half_an_emoji_can_be_written_to_any_file() -> None:
+    """A reply that was cut in the middle of one must not make its run unreadable."""
+    text = json_text("cut: \ud83d")
+
+    assert json.loads(text.encode().decode()) == "cut: \ud83d"

@@ -13,6 +13,7 @@ from signoff.documents.regular_files import (
     create_private,
     make_private_folders,
     read_regular,
+    replace_private,
 )
 from signoff.errors import Problem
 
@@ -97,3 +98,32 @@ def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> Non
 
     assert [oct(p.stat().st_mode & 0o777) for p in (folder.parent, folder)] == ["0o700"] * 2
     assert oct((folder / "file").stat().st_mode & 0o777) == "0o600"
+
+
+def test_a_file_is_replaced_as_a_whole_and_for_its_owner_only(tmp_path: Path) -> None:
+    """A run's prompts are in it, and another program may be reading the old one."""
+    path, link = tmp_path / "run.json", tmp_path / "link"
+    path.write_text("old")
+    link.symlink_to(path)
+
+    replace_private(link, iter(["n", "ew: \ud83d"]))
+
+    assert path.read_text() == "new: ?"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert link.is_symlink()
+
+
+def test_a_file_that_cannot_be_completed_stays_as_it_was(tmp_path: Path) -> None:
+    """Half a document would be taken for a whole one."""
+    path = tmp_path / "run.json"
+    path.write_text("old")
+
+    def parts() -> Iterator[str]:
+        yield "half"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        replace_private(path, parts())
+
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

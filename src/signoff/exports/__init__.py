@@ -1,0 +1,1 @@
+"""Formats of `signoff export`: pure functions of a run's journal."""

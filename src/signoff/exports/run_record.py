@@ -1,0 +1,80 @@
+"""What an export gets: the stored record of one run, as data.
+
+An export is a pure function of this record: it has no clock, no environment and no project, so
+the same journal gives the same bytes on every machine. Whether a run's process is still alive is
+not part of the record either; a run whose process died is exported as the journal left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.codec import decode
+from signoff.light_dataclass import light_dataclass
+from signoff.notation import RunReport
+from signoff.runtime.store_port import JournalRow
+from signoff.runtime.timeline import Timeline
+
+
+@light_dataclass(frozen=True)
+class RunRecord:
+    """Everything that is stored about a run."""
+
+    name: str
+    workflow: str
+    target: str
+    """How the workflow is found again: `module:NAME`, a file, or empty."""
+    definition: Mapping[str, Any]
+    """The frozen definition of the workflow, with the name of its notation."""
+    journal: Sequence[JournalRow]
+    """Its commits, oldest first."""
+    blob: Callable[[str], str]
+    """Reads a long text by its digest; raises `StoreDamaged` if it is missing."""
+    report: Callable[[Mapping[str, Any]], RunReport] | None = None
+    """The report of the run's notation, from the run's state; None if it has none."""
+
+    def events(self, *, whole: bool = True) -> Iterator[tuple[int, ev.Event]]:
+        """Yields the run's events, each with the number of its commit.
+
+        Long texts are stored separately; `whole=False` returns short digests in their place. That
+        is faster, and works even if a text is lost.
+        """
+        blob = self.blob if whole else short_digest
+        for seq, text in self.journal:
+            for data in decode(text, blob):
+                yield seq, ev.from_json(data)
+
+    def timeline(self, *, whole: bool = True) -> Timeline:
+        """Returns what happened, folded: every visit, the decisions, the state and the spend."""
+        return Timeline().follow(event for _, event in self.events(whole=whole))
+
+    def facts(self, timeline: Timeline) -> Mapping[str, Any]:
+        """Returns what the run's notation reports, such as `rounds` and `findings`."""
+        return self.report(timeline.state.state_with_pending).facts if self.report else {}
+
+
+@light_dataclass(frozen=True)
+class ExportOptions:
+    """What the user chose for an export."""
+
+    content: bool = False
+    """Whether telemetry may contain prompts, replies and explanations (`log_content`)."""
+
+
+@light_dataclass(frozen=True)
+class Export:
+    """A format of `signoff export`."""
+
+    name: str
+    help: str
+    """What it is for, in one line."""
+    write: Callable[[RunRecord, ExportOptions], Iterator[str]]
+    """Yields the document in parts. The same record and options give the same parts. A run that
+    the format cannot express raises `UsageError`."""
+
+
+def short_digest(digest: str) -> str:
+    """Returns what is shown in place of a long text."""
+    return f"[{digest[:12]}]"
