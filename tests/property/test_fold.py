@@ -78,6 +78,7 @@ anything_that_happens = st.one_of(
         usages,
     ),
     st.builds(ev.ItemFinished, scopes, json_values()),
+    st.builds(ev.Logged, words, scopes | st.just("")),
     st.builds(ev.ItemFailed, scopes, words, st.booleans()),
 )
 

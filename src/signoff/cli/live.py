@@ -186,7 +186,8 @@ class LiveView(View):
         """Tells whether a log line is printed in addition to those of finished steps."""
         if isinstance(event, _PRINTED_ELSEWHERE):
             return False
-        return self._verbose or line.weight is Weight.TROUBLE
+        trouble = line.weight is Weight.TROUBLE
+        return self._verbose or trouble or isinstance(event, ev.Logged)
 
     def _forget_ended(self) -> None:
         running = self._timeline.running

@@ -51,6 +51,7 @@ def answers_in(state: RunState, scope: str) -> dict[str, str]:
 def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -> None:
     """Opens another attempt at a step; after a timeout (`late`), finished effects are kept."""
     effects, items = _finished(state) if late else ({}, {})
+    own_lines = state.logged.get("", {})
     state.previous_answers = answers_in(state, "")
     state.attempt += 1
     state.feedback = feedback
@@ -59,6 +60,7 @@ def next_attempt(state: RunState, feedback: str | None, *, late: bool = False) -
     if effects:
         # Effects of the attempt that ran out of time are replayed in this one.
         state.effects, state.items = effects, items
+        state.logged = {"": own_lines}
     else:
         state.begun = state.attempt
 
@@ -92,3 +94,4 @@ def forget_attempt(state: RunState) -> None:
     state.pending = None
     state.adopted = False
     state.effects, state.items, state.item_failures, state.forgiven = {}, {}, {}, {}
+    state.logged = {}

@@ -11,6 +11,7 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
+from signoff.core.chance import Chance
 from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.effects import (
     CommandResult,
@@ -45,25 +46,6 @@ class Failure:
     index: int
 
 
-class Chance(Protocol):
-    """A random number generator, such as `random.Random`."""
-
-    def random(self) -> float:
-        """Returns a number from 0 up to 1."""
-
-    def uniform(self, a: float, b: float) -> float:
-        """Returns a number between two others."""
-
-    def randint(self, a: int, b: int) -> int:
-        """Returns an integer between two others, both included."""
-
-    def choice(self, seq: Sequence[T]) -> T:
-        """Returns a random element."""
-
-    def shuffle(self, x: list[Any]) -> None:
-        """Shuffles a list in place."""
-
-
 class EffectPort(Protocol):
     """Performs what a context asks for."""
 
@@ -87,6 +69,9 @@ class EffectPort(Protocol):
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Passes a message to the observers; nothing is recorded."""
+
+    def log(self, ctx: StepContext, text: str) -> None:
+        """Records a line of the run's log, once."""
 
     def may_block(self) -> None:
         """Prepares for ordinary code that may block the event loop."""
@@ -340,6 +325,15 @@ class StepContext:
         """Shows a message to everyone who watches the run; nothing is recorded."""
         if self.port is not None:
             self.port.progress(self, message)
+
+    def log(self, text: str) -> None:
+        """Adds a line to the run's log, once: a replay does not repeat it.
+
+        The line is shown while the run is driven, and it is part of the journal. Known secrets
+        are removed from it, and a very long one is cut.
+        """
+        if self.port is not None:
+            self.port.log(self, str(text))
 
     def in_item(
         self, scope: str, attempt: int, feedback: str | None, answers: Mapping[str, str]

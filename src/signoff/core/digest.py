@@ -64,6 +64,11 @@ def text_digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def line_digest(line: str) -> str:
+    """Returns what identifies a line of a log; short, because a run keeps one for each line."""
+    return text_digest(line)[:16]
+
+
 def describe(workflow: Workflow) -> dict[str, Any]:
     """Returns a workflow as plain data, as it is stored with each run."""
     from signoff.core.args import param_to_json

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
 from signoff.core.spend import Usage
+from signoff.errors import UsageError
 from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 EffectId = NewType("EffectId", str)
@@ -23,6 +24,17 @@ def scope_of(identity: str) -> str:
     # An item is `key[index]`, followed by a slash and the effect or the next item inside it.
     end = identity.rfind("]")
     return "" if end < 0 else identity[: identity.index("/", end)]
+
+
+def effect_key(scope: str, key: str) -> str:
+    """Returns the scope and key of an effect; raises `UsageError` for a key it cannot have."""
+    # Brackets mark fan-out items in an identity, and "!" the engine's own requests.
+    if not key or key.startswith("!") or "[" in key or "]" in key:
+        raise UsageError(
+            f"an effect's key must be a text without brackets that does not begin with '!', "
+            f"not {key!r}"
+        )
+    return f"{scope}/{key}" if scope else key
 
 
 class EffectKind(StrEnum):

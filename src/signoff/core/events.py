@@ -228,6 +228,15 @@ class EffectFinished(Event):
 
 
 @light_dataclass(slots=True)
+class Logged(Event):
+    """A handler added a line to the run's log."""
+
+    text: str
+    scope: str = ""
+    """The fan-out item that logged it; empty at the top."""
+
+
+@light_dataclass(slots=True)
 class ItemFinished(Event):
     """One item of a fan-out has finished; it is never run again."""
 

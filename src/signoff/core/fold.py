@@ -17,6 +17,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.attempts import forget_attempt, forget_failed, forget_last_command, next_attempt
 from signoff.core.delta import apply
+from signoff.core.digest import line_digest
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import STORED_DEPTH, freeze
 from signoff.core.outcome import Status
@@ -238,6 +239,7 @@ def _item_finished(state: RunState, event: ev.ItemFinished) -> None:
     state.forgiven.pop(event.scope, None)
     for attempt in range(1, attempts + 1):
         state.effects.pop(item_scope(event.scope, attempt), None)
+        state.logged.pop(item_scope(event.scope, attempt), None)
 
 
 def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
@@ -246,6 +248,12 @@ def _item_failed(state: RunState, event: ev.ItemFailed) -> None:
         return
     attempt = len(state.item_failures.get(event.scope, ())) + 1
     forget_failed(state, item_scope(event.scope, attempt), every=True)
+
+
+def _logged(state: RunState, event: ev.Logged) -> None:
+    lines = state.logged.setdefault(event.scope, {})
+    key = line_digest(event.text)
+    lines[key] = lines.get(key, 0) + 1
 
 
 _HOW: dict[str, Callable[[RunState, Any], None]] = {
@@ -270,6 +278,7 @@ _HOW: dict[str, Callable[[RunState, Any], None]] = {
     ev.EffectFinished.tag: _effect_finished,
     ev.ItemFinished.tag: _item_finished,
     ev.ItemFailed.tag: _item_failed,
+    ev.Logged.tag: _logged,
 }
 
 

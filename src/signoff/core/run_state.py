@@ -103,6 +103,8 @@ class RunState:
     """Why attempts at fan-out items fell short, by scope."""
     forgiven: dict[str, int] = field(default_factory=dict)
     """How many of those no longer count, because the run failed and was resumed since."""
+    logged: dict[str, dict[str, int]] = field(default_factory=dict)
+    """How often each line of the current attempt was logged, by scope and the line's digest."""
     spend: Spend = field(default_factory=Spend)
     visit_spend: Spend = field(default_factory=Spend)
     ledger: dict[tuple[str, str, str], LedgerEntry] = field(default_factory=dict)

@@ -26,10 +26,11 @@ from typing import Any, TypeVar
 
 from signoff import errors
 from signoff.core import events as ev
+from signoff.core.chance import Chance
 from signoff.core.checked import Checked, CheckedCall
-from signoff.core.context import Chance, FanOutCall, StepContext
+from signoff.core.context import FanOutCall, StepContext
 from signoff.core.digest import digest
-from signoff.core.effects import Effect, EffectId, EffectKind
+from signoff.core.effects import Effect, EffectId, EffectKind, effect_key
 from signoff.core.frozen import thaw
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits
@@ -39,6 +40,7 @@ from signoff.runtime.checked_request import ask_checked, map_checked
 from signoff.runtime.effect_errors import error_from_json
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
 from signoff.runtime.fanout import FanOut
+from signoff.runtime.from_thread import loop_here
 from signoff.runtime.human_reply import ask_human
 from signoff.runtime.in_doubt import settle
 from signoff.runtime.journal import RunJournal
@@ -46,6 +48,7 @@ from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Progress
 from signoff.runtime.run_inbox import BY_HUMAN, RunInbox
 from signoff.runtime.services import EngineServices
+from signoff.runtime.step_log import StepLog
 from signoff.runtime.suspension import Outdated, ParkedUntil, Suspension, heaviest
 
 T = TypeVar("T")
@@ -72,6 +75,7 @@ class AttemptEffects:
         self._limits = limits
         self._roles = roles
         """The agent for each role that the settings do not assign."""
+        self._log = StepLog(journal)
         self._ordinals: dict[str, int] = {}
         self._active_keys: set[str] = set()
         """Scope and key of each effect in progress, to detect concurrent use of one key."""
@@ -124,14 +128,14 @@ class AttemptEffects:
     ) -> Any:
         """Performs a request that is recorded under its key."""
         del self._not_awaited[token]
-        effect_key = self._reserve_key(ctx, key)
+        reserved = self._reserve_key(ctx, key)
         try:
-            return await work(ctx, self._identify(effect_key), request)
+            return await work(ctx, self._identify(reserved), request)
         except Suspension as suspension:
             self._suspended.setdefault(ctx.scope, []).append(suspension)
             raise
         finally:
-            self._active_keys.discard(effect_key)
+            self._active_keys.discard(reserved)
 
     async def _composed(
         self, token: object, ctx: StepContext, _key: str, work: Work, request: object
@@ -147,7 +151,7 @@ class AttemptEffects:
 
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
-        identity = self._identify(_effect_key(ctx.scope, "now"))
+        identity = self._identify(effect_key(ctx.scope, "now"))
         record = self._state.effect(identity)
         if record is not None:
             return float(record.reply)
@@ -173,13 +177,20 @@ class AttemptEffects:
     def random(self, ctx: StepContext) -> Chance:
         """Returns a random number generator that yields the same on every replay."""
         # Nothing is recorded: the seed follows from the run and from where the request is made.
-        identity = self._identify(_effect_key(ctx.scope, "random"))
+        identity = self._identify(effect_key(ctx.scope, "random"))
         seed = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.begun}/{identity}"
         return random.Random(seed)  # noqa: S311  # not used for secrets
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Passes a message on to the observers."""
         self._services.notify(Progress(self._journal.name, ctx.step_id, ctx.scope, message))
+
+    def log(self, ctx: StepContext, text: str) -> None:
+        """Records a line of the run's log, unless an earlier run of the handler has."""
+        self._check_open(ctx, loop_here())
+        # The handler runs again after a stop, and then logs what it could not log here.
+        if not self._closed:
+            self._log.add(ctx.scope, text)
 
     def may_block(self) -> None:
         """Prepares the engine for ordinary code that may block the event loop."""
@@ -255,32 +266,32 @@ class AttemptEffects:
 
     def _reserve_key(self, ctx: StepContext, key: str) -> str:
         """Returns an effect's scope and key, which no other effect may use until it has ended."""
-        self._check_open(ctx)
-        effect_key = _effect_key(ctx.scope, key)
-        if effect_key in self._active_keys:
+        self._check_open(ctx, asyncio.get_running_loop())
+        reserved = effect_key(ctx.scope, key)
+        if reserved in self._active_keys:
             raise errors.DuplicateKey(
                 f"two concurrent effects in step {ctx.step_id!r} share the key {key!r}; "
                 "give each its own key="
             )
-        self._active_keys.add(effect_key)
-        return effect_key
+        self._active_keys.add(reserved)
+        return reserved
 
-    def _check_open(self, ctx: StepContext) -> None:
+    def _check_open(self, ctx: StepContext, loop: asyncio.AbstractEventLoop | None) -> None:
         if self._ended:
             raise errors.UsageError(
                 f"an effect was requested for step {ctx.step_id!r} of run {ctx.run!r} "
                 "after its handler had ended; await it in the handler"
             )
-        if asyncio.get_running_loop() is not self._loop:
+        if loop is not self._loop:
             raise errors.UsageError(
                 f"step {ctx.step_id!r} requested an effect from another thread; effects belong "
                 "on the event loop of their run: await them in the handler"
             )
 
-    def _identify(self, effect_key: str) -> EffectId:
-        ordinal = self._ordinals.get(effect_key, 0) + 1
-        self._ordinals[effect_key] = ordinal
-        return EffectId(f"{effect_key}#{ordinal}")
+    def _identify(self, scope_and_key: str) -> EffectId:
+        ordinal = self._ordinals.get(scope_and_key, 0) + 1
+        self._ordinals[scope_and_key] = ordinal
+        return EffectId(f"{scope_and_key}#{ordinal}")
 
     async def _replay_or_perform(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
         payload_digest = self._replay_digest(identity, effect)
@@ -365,16 +376,6 @@ class AttemptEffects:
             reply.set_exception(error)
         else:
             reply.set_result(value)
-
-
-def _effect_key(scope: str, key: str) -> str:
-    # Brackets mark fan-out items in an identity, and "!" the engine's own requests.
-    if not key or key.startswith("!") or "[" in key or "]" in key:
-        raise errors.UsageError(
-            f"an effect's key must be a text without brackets that does not begin with '!', "
-            f"not {key!r}"
-        )
-    return f"{scope}/{key}" if scope else key
 
 
 def _replay(effect: Effect, record: EffectRecord) -> Any:

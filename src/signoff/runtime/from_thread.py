@@ -15,7 +15,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from signoff.core.context import Chance, EffectPort, StepContext
+from signoff.core.chance import Chance
+from signoff.core.context import EffectPort, StepContext
 
 T = TypeVar("T")
 
@@ -74,12 +75,16 @@ class FromThread:
         """Passes a message on to the observers."""
         self._on_loop(lambda: self._port.progress(ctx, message))
 
+    def log(self, ctx: StepContext, text: str) -> None:
+        """Records a line of the run's log."""
+        self._on_loop(lambda: self._port.log(ctx, text))
+
     def may_block(self) -> None:
         """Prepares the engine for code that may block the event loop."""
         self._on_loop(self._port.may_block)
 
     def _on_loop(self, call: Callable[[], T]) -> T:
-        if _loop_here() is self._loop:
+        if loop_here() is self._loop:
             # The loop awaits what the function returned. Waiting for the loop here would deadlock.
             return call()
         done: Future[T] = Future()
@@ -87,7 +92,8 @@ class FromThread:
         return done.result()
 
 
-def _loop_here() -> asyncio.AbstractEventLoop | None:
+def loop_here() -> asyncio.AbstractEventLoop | None:
+    """Returns the event loop that runs in this thread, if one does."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:

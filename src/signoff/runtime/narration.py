@@ -191,6 +191,10 @@ class Narrator:
     def _item_failed(self, event: ev.ItemFailed) -> Lines:
         yield self._describe_item(f"{self._step} {readable(event.scope)}:", event.problem)
 
+    def _logged(self, event: ev.Logged) -> Lines:
+        scope = readable(event.scope)
+        yield f"{self._step}{scope and f' {scope}'}: {event.text}", NEWS
+
     def _where(self, effect: str) -> str:
         """Returns the step, and inside a fan-out also the item."""
         scope = readable(scope_of(effect))
@@ -232,6 +236,7 @@ _DESCRIBE: dict[str, Callable[[Narrator, Any], Lines]] = {
     ev.EffectFinished.tag: Narrator._effect_finished,
     ev.ItemFinished.tag: Narrator._item_finished,
     ev.ItemFailed.tag: Narrator._item_failed,
+    ev.Logged.tag: Narrator._logged,
 }
 
 

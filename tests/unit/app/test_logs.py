@@ -1,3 +1,5 @@
+import json
+
 from signoff import Outcome, Question, StepContext, StepDef, Workflow
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.logs import afterwards, logs
@@ -90,3 +92,28 @@ async def test_a_stopped_run_has_nothing_to_add(project: Project) -> None:
 
 def never(_seconds: float) -> None:
     raise AssertionError("there was nothing to wait for")
+
+
+async def note(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+    ctx.log("turn 1: \x1b[2Jfine")
+    await ctx.wait(Question("Name?"))
+    return Outcome.OK, {}
+
+
+NOTES = Workflow("notes", StepDef("only", handler=note, next={Outcome.OK: None}))
+
+
+async def test_what_a_handler_logs_is_in_the_log_and_in_the_run_directory(project: Project) -> None:
+    """The journal has it, so every view of the journal has it: once, and harmless."""
+    async with project.engine() as engine:
+        await engine.start(NOTES, name="one")
+    async with project.engine() as engine:
+        await engine.resume("one", NOTES)
+
+    lines = [line.text for entry in logs(project) for line in entry.lines]
+    folder = project.folder("one")
+    thread = [json.loads(each) for each in (folder / "thread.jsonl").read_text().splitlines()]
+
+    assert lines.count("only: turn 1: \x1b[2Jfine") == 1
+    assert (folder / "live.log").read_text().count("only: turn 1: \\u001b[2Jfine\n") == 1
+    assert [e["text"] for e in thread if e["kind"] == "log"] == ["turn 1: \x1b[2Jfine"]

@@ -146,6 +146,16 @@ def test_trouble_stays_as_a_line_too() -> None:
     ]
 
 
+def test_what_a_step_logs_stays_as_a_line() -> None:
+    """It was logged for whoever watches, so -v must not be needed to see it."""
+    stage = Stage()
+    stage.record(started(), ask("ask#1"))
+
+    stage.record(ev.Logged("turn 1: \x1b[2Ja slogan"))
+
+    assert [line.strip() for line in stage.stayed()][1:] == ["draft: turn 1: a slogan"]
+
+
 def test_every_call_stays_as_a_line_when_more_was_asked_for() -> None:
     """-v is for the day something is wrong."""
     stage = Stage(verbose=True)

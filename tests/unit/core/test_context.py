@@ -26,6 +26,7 @@ class RecordingPort:
         self.fans: list[FanOutCall] = []
         self.parked: list[tuple[float, str]] = []
         self.messages: list[str] = []
+        self.lines: list[tuple[str, str]] = []
 
     def perform(self, ctx: StepContext, effect: Effect) -> Awaitable[Any]:
         self.effects.append(effect)
@@ -51,6 +52,9 @@ class RecordingPort:
 
     def progress(self, ctx: StepContext, message: str) -> None:
         self.messages.append(message)
+
+    def log(self, ctx: StepContext, text: str) -> None:
+        self.lines.append((ctx.scope, text))
 
     def may_block(self) -> None:
         """Does nothing; no code here blocks."""
@@ -229,7 +233,9 @@ def test_time_is_the_same_wherever_the_run_is_resumed(ctx: StepContext) -> None:
 def test_chance_and_progress_go_through_the_port(ctx: StepContext, port: RecordingPort) -> None:
     """Random numbers have to be repeatable, and progress has to be visible."""
     ctx.progress("half way")
+    ctx.log("done")
 
+    assert port.lines == [("", "done")]
     assert ctx.random().random() == Random(7).random()
     assert port.messages == ["half way"]
 
@@ -258,3 +264,4 @@ def test_a_context_made_by_hand_says_how_to_get_effects(use: Callable[[StepConte
 def test_progress_needs_no_observer() -> None:
     """A handler that is tested by hand has no observers."""
     StepContext("draft").progress("half way")
+    StepContext("draft").log("half way")

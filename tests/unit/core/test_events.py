@@ -37,6 +37,7 @@ FULL: list[ev.Event] = [
     ev.EffectFinished(ASK, {"text": "hi"}, {"type": "x"}, {"usd": 0.5}, 7, at=15.0),
     ev.ItemFinished("critics#1[0]", {"text": "hi"}, at=16.0),
     ev.ItemFailed("critics#1[0]", "too short", True, at=17.0),
+    ev.Logged("half way", "critics#1[0]", at=18.0),
 ]
 BARE: list[ev.Event] = [
     ev.RunStarted("flow", "digest", "draft", {}),

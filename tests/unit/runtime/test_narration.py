@@ -50,6 +50,17 @@ def test_a_short_run_is_described_from_start_to_end() -> None:
     ]
 
 
+def test_a_logged_line_names_its_step_and_its_item() -> None:
+    """A hostile line must not pass for another entry."""
+    lines = described(
+        STARTED,
+        ev.Logged("turn 1:\r\n2026-01-01  completed", at=1),
+        ev.Logged("fine", "critics#1[3]~2", at=2),
+    )
+
+    assert lines[2:] == ["draft: turn 1: 2026-01-01 completed", "draft critics[3]: fine"]
+
+
 def test_the_warnings_of_a_step_are_described_once() -> None:
     """A gate shows what the step has done, and its end stores the same again."""
     narrator = Narrator(warnings_of=lambda state: state.get("warnings", ()))

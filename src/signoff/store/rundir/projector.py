@@ -200,6 +200,10 @@ class Projector:
         }
         self._append_entry(event, entry)
 
+    def _logged(self, event: ev.Logged) -> None:
+        item = {"item": event.scope} if event.scope else {}
+        self._append_entry(event, {"kind": "log", "text": event.text, **item})
+
     def _effect_started(self, event: ev.EffectStarted) -> None:
         # Only the first attempt at a call carries its payload; later ones reuse its prompt file.
         shown = event.kind is EffectKind.ASK and self.layout.shows_calls
@@ -315,6 +319,7 @@ _HANDLERS: dict[str, Callable[[Projector, Any], None]] = {
     ev.StepFinished.tag: Projector._step_finished,
     ev.EffectStarted.tag: Projector._effect_started,
     ev.EffectFinished.tag: Projector._effect_finished,
+    ev.Logged.tag: Projector._logged,
 }
 
 
