@@ -4,6 +4,7 @@ Fixtures for one kind of test are in the conftest of its folder.
 """
 
 import gc
+import signal
 from collections import Counter
 
 import pytest
@@ -24,6 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-snapshots", action="store_true", help="accept changed prompts as the new ones"
     )
+
+
+def pytest_configure() -> None:
+    """Makes Ctrl-C work in the tests, and in the programs that they start.
+
+    A shell without job control starts background jobs with SIGINT ignored, and children inherit it.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
