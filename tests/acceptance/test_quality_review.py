@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +38,8 @@ def gated(project: CliProject) -> CliProject:
 
 def script(project: CliProject, text: str) -> str:
     """Runs the command of a reviewer that is in a text; returns what it prints."""
-    (command,) = re.findall(r"python3 (-m signoff\.skills\.quality_review .*)", text)
-    done = subprocess.run(
-        [sys.executable, *shlex.split(command)],
-        cwd=project.folder, env=project.environment, capture_output=True, text=True,
-    )  # fmt: skip
+    (command,) = re.findall(r"signoff (skill script signoff\.skills\.quality_review .*)", text)
+    done = project.signoff(*shlex.split(command))
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
@@ -101,7 +96,7 @@ def test_without_a_run_the_same_review_is_followed_by_hand(gated: CliProject) ->
     text = gated.signoff(*step).stdout
 
     assert review(gated, text, {})["status"] == "pass"
-    groups = re.findall(r"^  (python3 .*)$", script(gated, text), re.MULTILINE)
+    groups = re.findall(r"^  (signoff skill script .*)$", script(gated, text), re.MULTILINE)
     verdicts = [review(gated, each, {"b": "none"})["status"] for each in groups]
 
     assert verdicts == ["pass", "fail"]

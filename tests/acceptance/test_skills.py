@@ -186,7 +186,7 @@ def test_a_dispatched_step_says_what_to_launch_and_what_follows_each_verdict(
         "ok": "signoff skill step critic --step 4 --topic x --verdict '<verdict>'",
         "fail": "signoff skill step critic --step 2 --topic x",
     }
-    for part in ("quality-reviewer", "python3 -m checks.review", '"why": "x"'):
+    for part in ("quality-reviewer", "signoff skill script checks.review", '"why": "x"'):
         assert part in text
     assert all(command in text for command in step["next_commands"].values())
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.app.home import Home, write_new
 from signoff.app.presets import init_project
-from signoff.errors import UsageError, WriteFailed
+from signoff.documents.regular_files import translate_write_errors
+from signoff.errors import UsageError
 from signoff.remedies import PassOption
 from signoff.runtime.home_folder import FOLDER, VARIABLE
 
@@ -93,14 +94,12 @@ def prepare_project(folder: Path) -> Home:
             f"{folder} exists and is not a demo; choose another folder",
             remedy=PassOption("folder", "DIR"),
         )
-    try:
+    with translate_write_errors(folder):
         home.path.mkdir(parents=True, exist_ok=True, mode=0o755)
         # Written first: files are never overwritten, and `init_project` writes default settings.
         for path, text in _files(home):
             path.parent.mkdir(exist_ok=True, mode=0o755)
             write_new(path, text)
-    except OSError as error:
-        raise WriteFailed(f"cannot create {folder}: {error.strerror or error}") from error
     return init_project(folder, {}).home
 
 

@@ -239,6 +239,10 @@ def inputs(values: Sequence[str]) -> dict[str, Any]:
                     f'{name!r} is given twice; for a list: -i {name}:=\'["a", "b"]\'',
                     param_hint="--input",
                 )
+            if value == f"<{name}>":
+                # Pasted from a command that was shown; choices are checked by their domain.
+                what = f"{name!r} still has its placeholder {value}; fill in a value"
+                raise click.BadParameter(what, param_hint="--input")
             params[name] = _json(name, value) if key.endswith(":") else value
     return params
 

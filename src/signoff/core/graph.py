@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from signoff.core.args import describe_param, param_to_json
+from signoff.core.args import BoundedInt, describe_param, param_to_json
 from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.outcome import End, Outcome
-from signoff.core.step import HandlerObject, StepDef
+from signoff.core.step import ITERATION, HandlerObject, StepDef
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
@@ -119,7 +119,7 @@ def _arrows(workflow: Workflow, step: StepDef, ids: Mapping[str, str]) -> Iterat
         arrow = "-.->" if edge.back else "-->"
         start = f"{ids[edge.step]}g" if _option(edge) else ids[edge.step]
         goal = f"stop_{_end(edge)}" if _end(edge) else ids[str(edge.to)]
-        label = ", ".join([_label(_option(edge) or _name(edge)), *_terms(edge)])
+        label = ", ".join([_label(_option(edge) or _name(edge)), *_terms(workflow, edge)])
         yield f'{start} {arrow}|"{label}"| {goal}'
 
 
@@ -157,34 +157,48 @@ def _nature(step: StepDef) -> Iterator[tuple[str, str]]:
 def _edges(workflow: Workflow, step: StepDef) -> Iterator[tuple[str, str]]:
     """Yields where a step leads; the options of its gate come last, under their question."""
     edges = workflow.edges.from_step(step.id)
-    yield from ((_name(edge), _goal(edge)) for edge in edges if not _option(edge))
+    yield from ((_name(edge), _goal(workflow, edge)) for edge in edges if not _option(edge))
     if step.gate is None:
         return
     yield Outcome.OK.value, f'-> a human decides: "{_plain(step.gate.prompt)}"'
     explained = {option.label for option in step.gate.options if option.requires_input}
     for edge in edges:
         if label := _option(edge):
-            yield f"  {_plain(label)}", _goal(edge, explained=label in explained)
+            yield f"  {_plain(label)}", _goal(workflow, edge, explained=label in explained)
 
 
-def _goal(edge: ResolvedEdge, *, explained: bool = False) -> str:
+def _goal(workflow: Workflow, edge: ResolvedEdge, *, explained: bool = False) -> str:
     goal = f"[{_end(edge)}]" if _end(edge) else _plain(str(edge.to))
     terms = [
         *(["loop"] if edge.back else []),
-        *_terms(edge),
+        *_terms(workflow, edge),
         *(["with a reason"] if explained else []),
     ]
     return f"-> {goal}  ({', '.join(terms)})" if terms else f"-> {goal}"
 
 
-def _terms(edge: ResolvedEdge) -> Iterator[str]:
+def _terms(workflow: Workflow, edge: ResolvedEdge) -> Iterator[str]:
     """Yields the conditions under which an edge can be taken."""
-    if edge.bound is not None:
+    if (rounds := _rounds(workflow, edge)) is not None:
+        yield f"at most {rounds} rounds"
+    elif edge.bound is not None:
         yield "once at most" if edge.bound == 1 else f"at most {edge.bound} times"
         if edge.definition.on_limit == "ask":
             yield "then a human decides"
     if edge.definition.starts_iteration:
         yield "next iteration"
+
+
+def _rounds(workflow: Workflow, edge: ResolvedEdge) -> int | None:
+    """Returns the last round of a step that repeats itself, if its handler takes the round.
+
+    That ends the loop long before the bound that every edge has.
+    """
+    if edge.name != Outcome.ITERATE.value or edge.definition.bound is not None:
+        return None
+    param = workflow.params[edge.step].get(ITERATION)
+    domain = param.domain() if param is not None else None
+    return domain.hi if isinstance(domain, BoundedInt) else None
 
 
 def _end(edge: ResolvedEdge) -> str:

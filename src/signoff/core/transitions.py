@@ -103,8 +103,8 @@ class Raised:
     """The handler raised; a retry would raise again."""
 
     error: ErrorInfo
-    unassigned: bool = False
-    """Whether the step has instructions, and there is no such agent to give them to."""
+    unfollowed: bool = False
+    """Whether the step has instructions that no agent has followed."""
 
     @property
     def problem(self) -> str:
@@ -224,8 +224,9 @@ def _stop(position: Position, fact: Raised) -> Decision:
 def _recover(position: Position, fact: Raised) -> Decision:
     """Follows the `on_error` edge; without one, an error stops the run."""
     edge = position.workflow.edges.get(position.step, ERROR)
-    # Otherwise a run could complete although no one was shown its instructions.
-    if edge is None or fact.unassigned:
+    # The edge is for errors of handlers. If it led past an agent that failed, a run could
+    # complete although no one has followed its instructions.
+    if edge is None or fact.unfollowed:
         return _stop(position, fact)
     return leave(position, edge)
 

@@ -113,6 +113,12 @@ def error_location(error: BaseException) -> str:
     return f"{own[-1].filename}:{own[-1].lineno}" if own else ""
 
 
+def describe_failure(error: BaseException) -> str:
+    """Returns on one line what a user's code raised, and where."""
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ": ".join(filter(None, [error_location(error), what.splitlines()[0]]))
+
+
 def with_locations(error: InvalidWorkflow) -> InvalidWorkflow:
     """Returns the same problems, each with the line of its step or of the workflow."""
     location = error_location(error)

@@ -10,12 +10,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from signoff.errors import WriteFailed
 
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
+_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 _NOCTTY: int = getattr(os, "O_NOCTTY", 0)
@@ -112,3 +116,17 @@ def _check_regular(path: Path, mode: int) -> None:
         raise IsADirectoryError(errno.EISDIR, "is a folder, not a file", str(path))
     kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "special file")
     raise NotRegular(errno.EINVAL, f"is a {kind}, not a regular file", str(path))
+
+
+@contextmanager
+def translate_write_errors(path: Path) -> Iterator[None]:
+    """Turns an operating system error into a `WriteFailed` that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in _DISK_FULL_ERRORS:
+            raise WriteFailed(f"cannot write {path}: the disk is full; free some space") from error
+        raise WriteFailed(
+            f"cannot write {path}: {reason}; check that its folder is writable"
+        ) from error

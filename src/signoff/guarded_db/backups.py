@@ -17,8 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from signoff.documents.regular_files import create_private, make_private_folders
-from signoff.errors import StoreDamaged, StoreError, UnknownName, WriteFailed
+from signoff.documents.regular_files import (
+    create_private,
+    make_private_folders,
+    translate_write_errors,
+)
+from signoff.errors import StoreDamaged, StoreError, UnknownName
 from signoff.remedies import ListBackups
 
 KEEP = 10
@@ -88,12 +92,9 @@ class Backups:
 
     def take(self, reason: str = "by hand", *, spare: str = "") -> Backup:
         """Takes a backup and removes the oldest ones, but never the one with the id `spare`."""
-        try:
+        with translate_write_errors(self._folder):
             backup = self._take(reason)
             self._remove_oldest(spare)
-        except OSError as error:
-            problem = error.strerror or str(error)
-            raise WriteFailed(f"cannot write a backup to {self._folder}: {problem}") from error
         return backup
 
     def list(self) -> tuple[Backup, ...]:

@@ -9,8 +9,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from signoff.documents.regular_files import create_private
-from signoff.errors import ConfigError, UsageError, WriteFailed
+from signoff.documents.regular_files import create_private, translate_write_errors
+from signoff.errors import ConfigError, UsageError
 from signoff.guarded_db import migrations as migrating
 from signoff.guarded_db.address import Address, read_address
 from signoff.guarded_db.backups import KEEP, Backup, Backups, Copies, Restored
@@ -127,13 +127,11 @@ class Upkeep:
         path = self._address.path
         if path is None:
             return
-        try:
+        with translate_write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             # Another process may be creating it right now, which is fine.
             with suppress(FileExistsError):
                 os.close(create_private(path))
-        except OSError as error:
-            raise WriteFailed(f"{path} cannot be created: {error.strerror}") from error
 
     def _connect(self) -> Connection:
         return connect(self._address, patience=self._patience)

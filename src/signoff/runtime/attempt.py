@@ -28,7 +28,7 @@ from signoff.core.stop_reason import (
     StopReason,
     format_limit,
 )
-from signoff.errors import BadHandlerResult, UnknownName
+from signoff.errors import AgentError, BadHandlerResult, ItemsFailed, UnknownName
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.fanout import FELL_SHORT
@@ -66,6 +66,8 @@ class Attempt:
         """What it changed in the state."""
         self.reason: StopReason | None = None
         """The handler's own reason, in case the run ends here."""
+        self._followed = False
+        """Whether a worker has followed the step's instructions."""
         self._update: dict[str, Any] = {}
         """The handler's whole update, for conditions; the delta omits values that were equal."""
         self._bound_handler = bound_handler
@@ -118,9 +120,7 @@ class Attempt:
         except BaseException as error:  # whatever a handler raises becomes a fact
             if passes_through(error):
                 raise
-            unknown = isinstance(error, UnknownName) and error.kind == "agent"
-            unassigned = unknown and bool(self.step.actions)
-            raised = transitions.Raised(error_info(error, self.step.id), unassigned)
+            raised = transitions.Raised(error_info(error, self.step.id), self._unfollowed(error))
             return await self._after_failure(raised)
         self.outcome, self._update = outcome, update
         await self.effects.drain()
@@ -133,9 +133,20 @@ class Attempt:
         if worker is None:
             return await work(self._bound_handler, ctx, timed)
         ctx = await worker.work(ctx)
+        self._followed = True
         await self._before_handler()
         outcome, update = await work(self._bound_handler, ctx, timed)
         return outcome, {self.step.id: ctx.step_state[self.step.id], **update}
+
+    def _unfollowed(self, error: BaseException) -> bool:
+        """Tells whether an error means that no agent has followed the step's instructions."""
+        if not self.step.actions:
+            return False
+        if self._bound_handler.worker is not None:
+            return not self._followed
+        # A handler object, such as a dispatch, gives the instructions to its own agent.
+        unknown = isinstance(error, UnknownName) and error.kind == "agent"
+        return unknown or isinstance(error, AgentError | ItemsFailed)
 
     async def _before_handler(self) -> None:
         if self._bound_handler.plain:

@@ -45,6 +45,8 @@ STATE_DIR = "state_dir"
 """The parameter with the folder in which a skill and its sub-agents keep their work."""
 PROJECT = "."
 """The workspace of agents that follow instructions: the folder that the run was started in."""
+RUN_SCRIPT = ("signoff", "skill", "script")
+"""What an agent with a shell runs a script with: its own `python3` may lack signoff."""
 PASS, FAIL = "pass", "fail"
 WRITE, LEAVE_OUT = "write", "leave out"
 """What a human can choose in place of a text that no sub-agent could give."""
@@ -320,7 +322,7 @@ def _where(script: str, folder: Any) -> Iterator[str]:
         # A script takes its parameters as options of the same name, as every skill does.
         name = STATE_DIR.replace("_", "-")
         option = f" --{name} {shlex.quote(str(folder))}" if folder else ""
-        yield f"Run this and follow what it prints: python3 -m {script}{option}"
+        yield f"Run this and follow what it prints: {' '.join(RUN_SCRIPT)} {script}{option}"
 
 
 def _asks(text: str) -> bool:

@@ -21,8 +21,9 @@ from signoff.documents.regular_files import (
     make_private_folder,
     make_private_folders,
     read_regular,
+    translate_write_errors,
 )
-from signoff.errors import AgentBadOutput, UnsafePath, WriteFailed
+from signoff.errors import AgentBadOutput, UnsafePath
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.paths import safe_path
 from signoff.runtime.ports import Agent, Call, FilePort
@@ -86,22 +87,18 @@ def _remove(folder: Path) -> None:
 
 def _make(folder: Path) -> None:
     """Creates a new folder and its missing parents, readable by the owner only."""
-    try:
+    with translate_write_errors(folder):
         make_private_folders(folder.parent)
         make_private_folder(folder)
-    except OSError as error:
-        raise WriteFailed(f"cannot make {folder}: {error.strerror or error}") from error
 
 
 def _lay_out(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = safe_path(folder, name)
-        try:
+        with translate_write_errors(path):
             make_private_folders(path.parent)
             with os.fdopen(create_private(path), "wb") as file:
                 file.write(text.encode("utf-8", "surrogatepass"))
-        except OSError as error:
-            raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _collect(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]:

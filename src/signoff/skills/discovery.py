@@ -143,6 +143,12 @@ def find_source(name: str, context: CompileContext) -> SkillSource:
     return matching[0]
 
 
+def skills_folder(context: CompileContext) -> list[Path]:
+    """Returns the folder of the project's own skills, if there is one."""
+    folder = context.home / FOLDER if context.home is not None else None
+    return [folder] if folder is not None and folder.is_dir() else []
+
+
 def skill_names(context: CompileContext) -> list[str]:
     """Returns the names of the skills in the library and in the project's folder.
 
@@ -183,8 +189,7 @@ def _files(
     """Yields the files that may define skills, each once, and whether it is in the library."""
     for path in _library_files():
         yield path, True
-    own = context.home / FOLDER if context.home is not None else None
-    files = python_files(own) if own is not None and own.is_dir() else []
+    files = [file for folder in skills_folder(context) for file in python_files(folder)]
     for source in context.workflows:
         files += source_files(source, context.root, problems if problems is not None else [])
     for path in dict.fromkeys(file.resolve() for file in files):

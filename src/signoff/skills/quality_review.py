@@ -1,7 +1,7 @@
 """The script of quality reviewers: prints what to review next.
 
-Run as `python3 -m signoff.skills.quality_review --phase PHASE --state-dir DIR`. Without a file of
-items it asks for them, once. Otherwise it lists what is due, by group.
+Run as `signoff skill script signoff.skills.quality_review --phase PHASE --state-dir DIR`. Without
+a file of items it asks for them, once. Otherwise it lists what is due, by group.
 """
 
 from __future__ import annotations

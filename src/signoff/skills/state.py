@@ -18,8 +18,9 @@ from signoff.documents.regular_files import (
     create_private,
     make_private_folder,
     make_private_folders,
+    translate_write_errors,
 )
-from signoff.errors import UsageError, WriteFailed
+from signoff.errors import UsageError
 from signoff.runtime.home_folder import find_home_folder
 
 NAME = "state_dir"
@@ -79,7 +80,7 @@ def need_state_dir(params: Mapping[str, Any]) -> Path:
 def _create(prefix: str, files: Mapping[str, str]) -> Path:
     parent = _parent()
     folder = parent / f"{prefix}-{os.urandom(6).hex()}"
-    try:
+    with translate_write_errors(folder):
         make_private_folder(folder)
         try:
             for name, text in files.items():
@@ -90,9 +91,6 @@ def _create(prefix: str, files: Mapping[str, str]) -> Path:
 
             shutil.rmtree(folder, ignore_errors=True)
             raise
-    except OSError as error:
-        why = error.strerror or error
-        raise WriteFailed(f"cannot create the state directory {folder}: {why}") from error
     return folder
 
 
@@ -104,7 +102,7 @@ def _parent() -> Path:
 
         return Path(gettempdir())
     folder = home / FOLDER
-    try:
+    with translate_write_errors(folder):
         make_private_folders(folder)
         # Like runs, the state of skills stays on this machine.
         with (
@@ -112,6 +110,4 @@ def _parent() -> Path:
             os.fdopen(create_private(folder / ".gitignore"), "w", encoding="utf-8") as file,
         ):
             file.write("*\n")
-    except OSError as error:
-        raise WriteFailed(f"cannot create {folder}: {error.strerror or error}") from error
     return folder

@@ -17,7 +17,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import ITERATION, StepDef
 from signoff.core.step_output import NextCommand, StepOutput, command_to
 from signoff.core.workflow import Workflow
-from signoff.documents.python_files import error_location
+from signoff.documents.python_files import describe_failure
 from signoff.errors import HandlerFailed, SignoffError, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import PassOption
@@ -143,9 +143,7 @@ def _run(
     except SignoffError:
         raise
     except Exception as error:  # a user's handler may raise anything at all
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        where = error_location(error)
-        detail = ": ".join(filter(None, [where, what.splitlines()[0]]))
+        detail = describe_failure(error)
         raise HandlerFailed(f"the handler of step {step.id!r} failed: {detail}") from error
 
 

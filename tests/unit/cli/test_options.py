@@ -29,6 +29,14 @@ def test_a_parameter_that_cannot_be_read_is_refused(text: str) -> None:
         inputs([text])
 
 
+def test_a_placeholder_that_was_not_replaced_is_refused() -> None:
+    """A command that was shown and pasted as it is would start a run about nothing."""
+    with pytest.raises(click.BadParameter, match="'topic' still has its placeholder <topic>"):
+        inputs(["topic=<topic>"])
+
+    assert inputs(["topic=<b>"]) == {"topic": "<b>"}
+
+
 @pytest.mark.parametrize("second", ["tag=b", "tag:=[]"])
 def test_a_repeated_parameter_is_refused_with_the_syntax_of_a_list(second: str) -> None:
     """The first one would be lost silently."""

@@ -1,12 +1,14 @@
 import re
+from typing import Annotated
 
 import pytest
 
 from signoff.core import graph
 from signoff.core.args import Arg, Param
+from signoff.core.context import StepContext
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
-from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.step import Condition, Edge, Gate, GateOption, Result, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import AgentRole, Dispatch
 
@@ -115,6 +117,23 @@ def test_a_loop_without_a_bound_shows_the_one_it_gets() -> None:
 
     assert "iterate  -> a  (loop, at most 20 times)" in graph.text(flow)
     assert 's0 -.->|"iterate, at most 20 times"| s0' in graph.mermaid(flow)
+
+
+def test_a_loop_that_its_rounds_end_shows_these() -> None:
+    """A bound that is never reached would mislead who plans the costs."""
+
+    def look(ctx: StepContext, iteration: Annotated[int, Arg(min=1, max=5)] = 1) -> Result:
+        return (Outcome.OK if iteration >= 5 else Outcome.ITERATE), {}
+
+    again = {Outcome.OK: None, Outcome.ITERATE: "look"}
+    bounded = {Outcome.OK: None, Outcome.ITERATE: Edge("look", bound=2)}
+
+    assert "(loop, at most 5 rounds)" in graph.text(
+        Workflow("w", StepDef("look", handler=look, next=again))
+    )
+    assert "(loop, at most 2 times)" in graph.text(
+        Workflow("w", StepDef("look", handler=look, next=bounded))
+    )
 
 
 def test_the_flowchart_shows_every_step_and_where_each_outcome_leads() -> None:

@@ -1,5 +1,6 @@
 """Tests of reading files from untrusted paths, and of creating private files."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ from signoff.documents.regular_files import (
     make_private_folders,
     read_regular,
     replace_private,
+    translate_write_errors,
 )
-from signoff.errors import Problem
+from signoff.errors import Problem, WriteFailed
 
 
 @pytest.fixture(params=["pipe", "socket", "device"])
@@ -127,3 +129,14 @@ def test_a_file_that_cannot_be_completed_stays_as_it_was(tmp_path: Path) -> None
 
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_reported_as_full(tmp_path: Path) -> None:
+    """`Errno 28` does not say what to do."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with (
+        pytest.raises(WriteFailed, match="the disk is full; free some space"),
+        translate_write_errors(tmp_path),
+    ):
+        raise full

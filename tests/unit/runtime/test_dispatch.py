@@ -50,7 +50,13 @@ async def test_the_sub_agent_gets_everything_it_needs(bench: EngineFixture) -> N
     await bench.start(flow(how))
 
     (prompt,) = bench.agent.prompts
-    for part in ("Check the draft", "Read it.", "Judge it.", "python3 -m tools.review", '"depth"'):
+    for part in (
+        "Check the draft",
+        "Read it.",
+        "Judge it.",
+        "signoff skill script tools.review",
+        '"depth"',
+    ):
         assert part in prompt
     assert bench.agent.requests[0].schema is not None
 
@@ -250,7 +256,9 @@ async def test_the_script_gets_the_state_directory_of_the_run(bench: EngineFixtu
 
     await bench.start(workflow, state_dir="/tmp/a b; true")  # never created
 
-    assert "python3 -m tools.review --state-dir '/tmp/a b; true'" in bench.agent.prompts[0]
+    assert (
+        "signoff skill script tools.review --state-dir '/tmp/a b; true'" in bench.agent.prompts[0]
+    )
 
 
 async def test_a_sub_agent_without_a_script_is_shown_the_state_directory(

@@ -12,7 +12,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Limits
 from signoff.core.step import Condition, Handler, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidParams, NotAllowed
+from signoff.errors import AgentAuth, AgentBadRequest, AgentError, InvalidParams, NotAllowed
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
@@ -80,20 +80,58 @@ async def test_no_step_with_instructions_completes_without_an_agent(bench: Engin
     assert bench.agent.prompts == []
 
 
-@pytest.mark.parametrize("handler", [None, Dispatch("explore")])
-async def test_a_missing_agent_is_no_error_to_recover_from(
-    bench: EngineFixture, handler: Handler
-) -> None:
-    """The run would complete although no one was shown its instructions."""
+def recovering(handler: Handler, **roles: str) -> Workflow:
     steps = (
         step(handler, next={OK: "end", Outcome.FAIL: "end"}, on_error="end"),
         StepDef("end", next={OK: None}),
     )
+    return Workflow("flow", *steps, roles=roles)
 
-    result = await bench.start(Workflow("flow", *steps))
+
+@pytest.mark.parametrize("handler", [None, Dispatch("explore")])
+async def test_an_unknown_agent_is_no_error_to_recover_from(
+    bench: EngineFixture, handler: Handler
+) -> None:
+    """The run would complete although no one was shown its instructions."""
+    result = await bench.start(recovering(handler))
 
     assert result.status is Status.FAILED
     assert "unknown agent" in result.reason
+
+
+@pytest.mark.parametrize("handler", [None, Dispatch("explore")])
+@pytest.mark.parametrize("error", [AgentBadRequest("not installed"), AgentAuth("log in")])
+async def test_an_agent_that_fails_is_no_error_to_recover_from(
+    handler: Handler, error: AgentError
+) -> None:
+    """Nor if its program is missing: once that is fixed, the run resumes at this step."""
+    agent = ScriptedAgent([error, "fine" if handler is None else {"status": "pass", "notes": ""}])
+    bench = EngineFixture(agents={"claude": agent})
+    workflow = recovering(handler, worker="claude", explore="claude")
+
+    failed = await bench.start(workflow)
+    result = await bench.resume(workflow)
+
+    assert (failed.status, failed.step) == (Status.FAILED, "look")
+    assert result.status is Status.COMPLETED
+    assert agent.remaining == 0
+    await bench.close()
+
+
+async def test_a_handler_that_fails_after_the_worker_can_be_recovered_from(
+    bench: EngineFixture,
+) -> None:
+    """The instructions were followed, so the error is one of the handler."""
+
+    def decide(ctx: StepContext) -> Work:
+        raise ValueError(ctx.step_state["look"])
+
+    bench.agent.on("Look around", "a cat")
+
+    result = await bench.start(recovering(decide, worker="claude"))
+
+    assert result.status is Status.COMPLETED
+    assert "a cat" in result.state["_error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_directory_that_was_given_is_used_as_it_is(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_directory_that_cannot_be_filled(project: Path) -> None:
     """A later command would take a half-written state for a whole one."""
-    with pytest.raises(WriteFailed, match="cannot create the state directory"):
+    with pytest.raises(WriteFailed, match=r"cannot write .*; check"):
         state_directory("planner", {"plan.json": "{}", "no-such-folder/x": ""})({})
 
     assert [each.name for each in (project / ".signoff" / "skill-state").iterdir()] == [
@@ -90,7 +90,7 @@ def test_a_project_that_cannot_hold_state_is_reported(project: Path) -> None:
     """A traceback says nothing about which folder to fix."""
     (project / ".signoff" / "skill-state").touch()
 
-    with pytest.raises(WriteFailed, match="cannot create"):
+    with pytest.raises(WriteFailed, match=r"cannot write .*; check"):
         state_directory("planner", FILES)({})
 
 

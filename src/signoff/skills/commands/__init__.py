@@ -12,6 +12,7 @@ MODULES = {
     "install": "install:install",
     "list": "catalog:list_skills",
     "qr": "qr:qr",
+    "script": "script:script",
     "show": "catalog:show",
     "step": "step:step",
     "uninstall": "install:uninstall",

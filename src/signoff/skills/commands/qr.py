@@ -18,9 +18,15 @@ from signoff.errors import UsageError
 @click.option("--status", type=click.Choice(["PASS", "FAIL"], case_sensitive=False),
               help="The result.")  # fmt: skip
 @click.option("--finding", metavar="TEXT", help="What is wrong, if it failed.")
+@click.option("--group", metavar="GROUP", help="Only the items of this group.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def qr(
-    file: Path, item_id: str | None, status: str | None, finding: str | None, as_json: bool
+    file: Path,
+    item_id: str | None,
+    status: str | None,
+    finding: str | None,
+    group: str | None,
+    as_json: bool,
 ) -> int:
     """Show a quality review, or record the result of one item.
 
@@ -31,12 +37,17 @@ def qr(
       signoff skill qr DIR/qr-plan-design.json --id errors-1 --status PASS
       signoff skill qr DIR/qr-plan-design.json --id errors-1 --status FAIL --finding "no retry"
     """
+    from signoff.skills.qr.items import ItemStatus
     from signoff.skills.qr.record_file import read_record, record
 
     if (item_id is None) != (status is None) or (finding is not None and item_id is None):
         raise UsageError("--id and --status belong together; --finding needs both")
     if item_id is not None and status is not None:
-        record(file, item_id, status, finding)
+        item = record(file, item_id, status, finding, group=group)
+        if item.status is ItemStatus.FAIL and not item.finding:
+            # Not refused: a failure that the agent does not report again would be lost.
+            click.echo("warning: recorded without a finding, so no one can tell what is wrong; "
+                       "repeat the command with --finding TEXT", err=True)  # fmt: skip
     found = read_record(file)
     verdict = found.verdict()
     result: dict[str, Any] = {
@@ -47,7 +58,7 @@ def qr(
             {"id": each.id, "status": each.status, "severity": each.severity, "check": each.check,
              "finding": each.finding}
             for each in found.items
-            if item_id is None or each.id == item_id
+            if item_id in (None, each.id) and group in (None, each.group)
         ],
     }  # fmt: skip
     if as_json:

@@ -14,12 +14,12 @@ from signoff.cli.options import CliCommand
 from signoff.core.one_line import one_line
 from signoff.documents.control_characters import escape_controls, json_text
 from signoff.errors import UnknownName, UnreadableFile, UsageError
+from signoff.runtime.dispatch import RUN_SCRIPT
+from signoff.skills.qr.gate import SCRIPT
 from signoff.skills.qr.items import QRItem
 from signoff.skills.qr.judging import ITERATION_LIMIT
 from signoff.skills.qr.record_file import PHASE, QRRecord, begin_round, qr_file, read_record
 from signoff.skills.state import need_state_dir
-
-MODULE = "signoff.skills.quality_review"
 
 LONGEST_ERROR = 500
 """Characters of what is wrong with a file; it may quote the file."""
@@ -116,16 +116,14 @@ def quality_review(phase: str, state_dir: str, items: bool, group: str | None) -
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the module as a program; returns the exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    return run_command(given, quality_review, f"python3 -m {MODULE}")
+    return run_command(given, quality_review, " ".join([*RUN_SCRIPT, SCRIPT]))
 
 
 def instructions(folder: Path, phase: str, *, group: str | None, only_items: bool) -> str:
     """Returns what a reviewer has to do next; begins the next round if one is due."""
     path = qr_file(folder, phase)
     command = f"signoff skill qr {shlex.quote(str(path))}"
-    this = (
-        f"python3 -m {MODULE} --phase {shlex.quote(phase)} --state-dir {shlex.quote(str(folder))}"
-    )
+    this = shlex.join([*RUN_SCRIPT, SCRIPT, "--phase", phase, "--state-dir", str(folder)])
     try:
         found = begin_round(path) if group is None and not only_items else read_record(path)
     except UnreadableFile as error:
@@ -176,6 +174,8 @@ def _verify(command: str, title: str, found: QRRecord, items: Sequence[QRItem]) 
         )
         for item in items
     ]
+    # With the group, a mistyped id cannot change what another reviewer records.
+    command = f"{command} --group {shlex.quote(items[0].group)}"
     late = found.iteration >= ITERATION_LIMIT
     ask = ASK.format(iteration=found.iteration) if late else ""
     return VERIFY.format(title=title, command=command, ask=ask, items="\n".join(lines))

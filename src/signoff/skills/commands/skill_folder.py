@@ -7,14 +7,12 @@ are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
 from signoff.documents.files import MOST_BYTES
-from signoff.documents.regular_files import read_regular
-from signoff.errors import WriteFailed
+from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.light_dataclass import light_dataclass
 from signoff.skills.commands.skill_file import FILE, has_mark, is_untouched
 
@@ -48,7 +46,7 @@ class SkillFolder:
     def install(self, name: str, text: str) -> FileAction:
         """Writes the file of a skill, unless there is one that is not ours to change."""
         file = self.path / name / FILE
-        with _errors_as_write_failures(file):
+        with translate_write_errors(file):
             before = _read(file)
             if reason := _foreign(file, before):
                 return FileAction(name, file, InstallAction.KEPT, reason)
@@ -62,7 +60,7 @@ class SkillFolder:
     def uninstall(self, name: str) -> FileAction:
         """Removes the file of a skill, and its folder if that is empty then."""
         file = self.path / name / FILE
-        with _errors_as_write_failures(file):
+        with translate_write_errors(file):
             if reason := _foreign(file, _read(file)):
                 return FileAction(name, file, InstallAction.KEPT, reason)
             file.unlink()
@@ -117,11 +115,3 @@ def _write(file: Path, text: str) -> None:
         scratch.replace(file)
     finally:
         scratch.unlink(missing_ok=True)
-
-
-@contextmanager
-def _errors_as_write_failures(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteFailed(f"{file}: {error.strerror or error}") from error

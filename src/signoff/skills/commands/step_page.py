@@ -11,7 +11,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.step_output import NextCommand
 from signoff.documents.control_characters import json_text
-from signoff.runtime.dispatch import Dispatch
+from signoff.runtime.dispatch import RUN_SCRIPT, Dispatch
 from signoff.runtime.question_relay import typed_response
 from signoff.runtime.return_budget import BUDGET_RULE
 from signoff.skills.commands.command_text import command_text, option_name
@@ -107,7 +107,7 @@ def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator
         yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
     if launched.get("script"):
         # A script may have options of its own, such as the phase of a quality review.
-        words = ["python3", "-m", *shlex.split(launched["script"])]
+        words = [*RUN_SCRIPT, *shlex.split(launched["script"])]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
         yield commands("Tell it to run this and follow what it prints:", shlex.join(words))

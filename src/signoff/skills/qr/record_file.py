@@ -18,13 +18,13 @@ from typing import Any
 from signoff.core.one_line import one_line
 from signoff.documents.control_characters import json_text
 from signoff.documents.file_lock import file_lock
-from signoff.documents.regular_files import read_regular
+from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.errors import UnknownName, UnreadableFile, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.skills.qr.items import ItemStatus, QRItem
 from signoff.skills.qr.judging import QRAction, QRVerdict, blockers, judge
 from signoff.skills.types import QRStatus
-from signoff.store.rundir.disk import Disk, translate_write_errors
+from signoff.store.rundir.disk import Disk
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of the largest file that is read; one with ten thousand long findings is smaller."""
@@ -40,7 +40,7 @@ FAILURES = "failures"
 """The key of the failures that the current iteration started with."""
 
 ROUND = "round"
-"""The key of the name of the round that began last."""
+"""The key of the name of the round that began last; it is missing until one has begun."""
 
 
 @light_dataclass(frozen=True)
@@ -95,21 +95,34 @@ def judge_file(path: str | Path, reported: str | None = None) -> QRVerdict:
         return QRVerdict(QRStatus.FAIL, QRAction.ASK)
 
 
-def record(path: str | Path, item_id: str, status: str, finding: str | None = None) -> QRItem:
+def record(
+    path: str | Path,
+    item_id: str,
+    status: str,
+    finding: str | None = None,
+    *,
+    group: str | None = None,
+) -> QRItem:
     """Records what was found about an item; returns the item.
 
-    A failure that is recorded again without a finding keeps the earlier one.
+    A failure that is recorded again without a finding keeps the earlier one. With `group`, the
+    item must belong to that group.
     """
     result = ItemStatus.read(status)
     if result is ItemStatus.TODO:
         raise UsageError(f"unknown status {str(status)!r:.80}: valid: PASS, FAIL")
     with _changing(Path(path)) as content:
-        for item in content["items"]:
-            if str(item["id"]) == item_id:
+        of_group = [
+            (each.id, item)
+            for each, item in zip(QRRecord(content).items, content["items"], strict=True)
+            if group in (None, each.group)
+        ]
+        for name, item in of_group:
+            if name == item_id:
                 kept = item.get("finding") if result is ItemStatus.FAIL else None
                 item |= {"status": result.value, "finding": finding or kept}
                 return QRItem.from_json(item)
-        raise UnknownName("item", item_id, [str(item["id"]) for item in content["items"]])
+        raise UnknownName("item", item_id, [name for name, _ in of_group])
 
 
 def begin_round(
@@ -123,11 +136,14 @@ def begin_round(
     has passed is due again as a whole.
 
     A round with a name begins once: a process that was killed meanwhile calls this again. With
-    `known`, the iteration and results that differ from it do not count.
+    `known`, the iteration and results that differ from it do not count. Without, passes in a file
+    that no round has begun for do not: whoever wrote the items has verified nothing.
     """
     with _changing(path) as content:
         found = QRRecord(content)
         begun = bool(name) and content.get(ROUND) == name
+        if known is None and ROUND not in content:
+            known = Baseline(1, ())
         if known is not None:
             # Also if the round seems to have begun: the file may only say so. Nothing has been
             # verified in it yet, but it may have started an iteration.
@@ -135,8 +151,7 @@ def begin_round(
             _reset(content, {ItemStatus.PASS}, keep=known.passed)
         if begun:
             return found
-        if name:
-            content[ROUND] = name
+        content[ROUND] = name or content.get(ROUND, "")
         due = found.due()
         failed = [item for item in found.items if item.status is ItemStatus.FAIL]
         if due and not work_changed:

@@ -7,17 +7,19 @@ writers would put there.
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from signoff.documents.regular_files import create_private, make_private_folders, read_regular
-from signoff.errors import WriteFailed
+from signoff.documents.regular_files import (
+    create_private,
+    make_private_folders,
+    read_regular,
+    translate_write_errors,
+)
 
 SCRATCH = ".tmp"
 """The folder for unfinished files; one per project, so leftovers are easy to find."""
@@ -28,7 +30,6 @@ LEFTOVER_SECONDS = 3600
 LARGEST_READ = 16 * 1024 * 1024
 """The most bytes read from a file that a user or an agent created."""
 
-_DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _NOFOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
 
@@ -118,20 +119,6 @@ def read_regular_file(path: Path, *, largest: int | None = LARGEST_READ) -> byte
     except OSError:
         return None
     return data if largest is None or len(data) <= largest else None
-
-
-@contextmanager
-def translate_write_errors(path: Path) -> Iterator[None]:
-    """Turns an operating system error into a `WriteFailed` that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _DISK_FULL_ERRORS:
-            raise WriteFailed(f"cannot write {path}: the disk is full; free some space") from error
-        raise WriteFailed(
-            f"cannot write {path}: {reason}; check that its folder is writable"
-        ) from error
 
 
 def _extend(path: Path, offset: int, data: bytes) -> bool:

@@ -63,6 +63,28 @@ def test_a_review_is_listed_with_its_verdict(qr: Command) -> None:
     }
 
 
+def test_a_reviewer_keeps_to_its_group(qr: Command, path: Path) -> None:
+    """A mistyped id must not change what another reviewer recorded."""
+    qr("--group", "a", "--id", "b", "--status", "FAIL", code=2)
+
+    assert qr.err == "signoff: unknown item 'b'; valid names: a\n"
+    assert [each.status for each in read_record(path).items] == ["TODO", "PASS"]
+    assert qr("--group", "a", "--id", "a", "--status", "PASS").startswith("PASS")
+    assert qr("--group", "b").splitlines()[0] == "PASS  COULD   b  names are clear"
+
+
+def test_a_failure_without_a_finding_is_recorded_and_asked_for(qr: Command, path: Path) -> None:
+    """Without one, the author cannot fix it; refused, the failure could be lost."""
+    qr("--id", "a", "--status", "FAIL")
+    assert "repeat the command with --finding TEXT" in qr.err
+    assert read_record(path).items[0].status == "FAIL"
+
+    qr("--id", "a", "--status", "FAIL", "--finding", "no retry")
+    assert qr.err == ""
+    qr("--id", "a", "--status", "FAIL")
+    assert qr.err == ""
+
+
 @pytest.mark.parametrize(
     ("status", "verdict"), [("PASS", ("pass", "proceed")), ("fail", ("fail", "redo"))]
 )

@@ -47,7 +47,7 @@ class Script:
 
     def commands(self, *options: str) -> list[list[str]]:
         """Returns the words of every printed command."""
-        lines = re.findall(r"^  ((?:python3|signoff) .*)$", self(*options), re.MULTILINE)
+        lines = re.findall(r"^  (signoff .*)$", self(*options), re.MULTILINE)
         return [shlex.split(line) for line in lines]
 
 
@@ -65,7 +65,7 @@ def test_without_items_the_review_is_split_and_the_script_run_again(
     assert "Review the code changes that the plan describes." in text
     assert f"Write {path} with this content:" in text
     assert script.commands() == [
-        ["python3", "-m", "signoff.skills.quality_review", "--phase", "plan-code",
+        ["signoff", "skill", "script", "signoff.skills.quality_review", "--phase", "plan-code",
          "--state-dir", str(folder)]
     ]  # fmt: skip
     assert not path.exists()
@@ -109,13 +109,14 @@ def test_every_group_that_is_due_has_a_command(script: Script, folder: Path, pat
         {"id": "b", "group_id": "x"},
         {"id": "c", "group_id": "it's y; $(z)"},
         {"id": "d", "status": "PASS"},
+        round="",
     )
 
     commands = script.commands()
 
     assert [each[-2:] for each in commands] == [["--group", "x"], ["--group", "it's y; $(z)"]]
     assert all(
-        each[3:7] == ["--phase", "plan-code", "--state-dir", str(folder)] for each in commands
+        each[4:8] == ["--phase", "plan-code", "--state-dir", str(folder)] for each in commands
     )
     assert "2 groups" in script()
 
@@ -137,8 +138,8 @@ def test_a_reviewer_gets_its_items_and_the_commands_that_record(
         {"id": "z", "severity": "SHOULD", "scope": "s", "check": HOSTILE, "finding": ""},
     ]  # fmt: skip
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", text)
-    assert [each[:6] for each in script.commands(*options)] == [
-        ["signoff", "skill", "qr", str(path), "--id", "ID"]
+    assert [each[:8] for each in script.commands(*options)] == [
+        ["signoff", "skill", "qr", str(path), "--group", "a b", "--id", "ID"]
     ] * 2
 
 
@@ -161,7 +162,7 @@ def test_from_iteration_5_a_failure_is_for_the_user(
     script: Script, path: Path, iteration: int, asks: bool
 ) -> None:
     """Without a run, no engine asks: the agents would fix and review forever."""
-    write(path, {"id": "a", "severity": "MUST"}, iteration=iteration)
+    write(path, {"id": "a", "severity": "MUST"}, iteration=iteration, round="")
 
     assert ("the user has to decide" in " ".join(script().split())) is asks
     assert ("the user has to decide" in " ".join(script("--group", "a").split())) is asks
@@ -171,7 +172,7 @@ def test_when_everything_has_a_result_the_verdict_is_read_from_the_records(
     script: Script, path: Path
 ) -> None:
     """The reviewer does not sum up from memory."""
-    write(path, {"id": "a", "status": "PASS"})
+    write(path, {"id": "a", "status": "PASS"}, round="")
 
     assert script.commands() == [["signoff", "skill", "qr", str(path)]]
 

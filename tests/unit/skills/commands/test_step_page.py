@@ -40,7 +40,7 @@ def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
     page = text(1)
 
     assert "role 'reviewer'" in page
-    assert "    python3 -m checks.review --state-dir 'my dir'" in page
+    assert "    signoff skill script checks.review --state-dir 'my dir'" in page
     assert 'Tell it that the state directory is "my dir".' in page
     assert '"file": "<plan>"' in page
 
@@ -63,7 +63,7 @@ def test_a_script_keeps_the_options_it_is_declared_with() -> None:
 
     page = as_text(evaluate_step(workflow, 1, {}), "x")
 
-    assert "\n    python3 -m checks.review --phase 'a b'\n" in page
+    assert "\n    signoff skill script checks.review --phase 'a b'\n" in page
 
 
 def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:

@@ -13,6 +13,7 @@ from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Outcome, Status
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
+from signoff.errors import AgentBadRequest
 from signoff.skills.qr import QRGate
 from signoff.skills.qr.gate import ROUNDS
 from signoff.skills.qr.record_file import read_record, record
@@ -72,7 +73,7 @@ def finds(path: Path, *findings: str, of: str = "a") -> list[Callable[[AgentRequ
 def commands(bench: EngineFixture) -> list[list[str]]:
     """Returns the options of the commands that the reviewers were told to run."""
     found = [re.findall(r"follow what it prints: (.*)", prompt) for prompt in bench.agent.prompts]
-    return [shlex.split(command)[3:] for (command,) in found]
+    return [shlex.split(command)[4:] for (command,) in found]
 
 
 def test_the_script_names_the_phase() -> None:
@@ -171,6 +172,20 @@ async def test_items_without_a_result_are_verified_a_few_times_then_a_human_deci
     again = await bench.resume(GATED)
     assert len(bench.agent.prompts) == calls
     assert again.status is (Status.COMPLETED if ends else Status.WAITING)
+
+
+async def test_a_reviewer_that_fails_is_no_error_to_recover_from(
+    bench: EngineFixture, path: Path
+) -> None:
+    """A run whose reviewers cannot be started must not go around its gate."""
+    write(path, A)
+    gate = StepDef("gate", "Review", ["Review it."], GATE, {OK: None, FAIL: None}, on_error="end")
+    around = Workflow("planner", gate, StepDef("end", next={OK: None}), inputs=[STATE_DIR])
+    bench.agent.on("--group", AgentBadRequest("not installed"))
+
+    result = await bench.start(around, state_dir=str(path.parent))
+
+    assert (result.status, result.step) == (Status.FAILED, "gate")
 
 
 async def test_a_reported_failure_without_a_record_has_everything_verified_again(

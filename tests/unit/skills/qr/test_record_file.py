@@ -19,6 +19,10 @@ def path(tmp_path: Path) -> Path:
     return qr_file(tmp_path, "plan-design")
 
 
+BEGUN = {"round": ""}
+"""What a file has after its first round has begun."""
+
+
 def write(path: Path, *items: dict[str, Any], **more: Any) -> None:
     path.write_text(json.dumps({"phase": "plan-design", "iteration": 1, "items": items} | more))
 
@@ -206,10 +210,9 @@ def test_a_link_a_folder_and_a_pipe_are_no_records(path: Path) -> None:
     assert real.read_text() == GOOD
 
 
-def test_a_first_round_changes_nothing(path: Path) -> None:
-    """Everything is due as it was written."""
+def test_in_a_first_round_everything_is_due(path: Path) -> None:
+    """Reviewers get the items as they were written, by group."""
     write(path, {"id": "a"}, {"id": "b", "group_id": "g"}, {"id": "c", "group_id": "g"})
-    before = path.read_bytes()
 
     due = begin_round(path).due()
 
@@ -217,12 +220,24 @@ def test_a_first_round_changes_nothing(path: Path) -> None:
         "a": ["a"],
         "g": ["b", "c"],
     }
-    assert path.read_bytes() == before
+
+
+def test_items_that_were_written_as_passed_are_verified(path: Path) -> None:
+    """The agent that writes the items could write that they pass, or that only MUST blocks."""
+    write(path, {"id": "a", "status": "PASS"}, {"id": "b", "severity": "COULD"}, iteration=5)
+
+    found = begin_round(path)
+
+    assert (found.iteration, [*found.due()]) == (1, ["a", "b"])
+    record(path, "a", "PASS")
+    assert [*begin_round(path).due()] == ["b"]
 
 
 def test_what_failed_is_due_in_the_next_iteration(path: Path) -> None:
     """Only failures are verified again; their findings tell the reviewer what to look at."""
-    write(path, {"id": "a", "status": "PASS"}, {"id": "b", "status": "FAIL", "finding": "no"})
+    write(
+        path, {"id": "a", "status": "PASS"}, {"id": "b", "status": "FAIL", "finding": "no"}, **BEGUN
+    )
 
     found = begin_round(path)
 
@@ -233,7 +248,7 @@ def test_what_failed_is_due_in_the_next_iteration(path: Path) -> None:
 
 def test_beginning_a_round_twice_counts_once(path: Path) -> None:
     """A reviewer that was killed runs the same command again."""
-    write(path, {"id": "a", "status": "FAIL"})
+    write(path, {"id": "a", "status": "FAIL"}, **BEGUN)
     begin_round(path)
     before = path.read_bytes()
 
@@ -244,7 +259,7 @@ def test_beginning_a_round_twice_counts_once(path: Path) -> None:
 
 def test_the_same_failures_do_not_count_as_an_iteration(path: Path) -> None:
     """Repeating the same work five times must not make the review milder."""
-    write(path, {"id": "a"}, {"id": "b"})
+    write(path, {"id": "a"}, {"id": "b"}, **BEGUN)
     iterations = []
     for finding in ("no", "no", " no\n", "another reason", "another reason"):
         record(path, "a", "FAIL", finding)
@@ -256,7 +271,7 @@ def test_the_same_failures_do_not_count_as_an_iteration(path: Path) -> None:
 
 def test_other_failures_count_as_an_iteration(path: Path) -> None:
     """An item that passes, or one that fails now, is a change."""
-    write(path, {"id": "a"}, {"id": "b"})
+    write(path, {"id": "a"}, {"id": "b"}, **BEGUN)
     iterations = []
     for a, b in (("FAIL", "FAIL"), ("FAIL", "PASS"), ("FAIL", "PASS"), ("FAIL", "FAIL")):
         record(path, "a", a, "no")
@@ -269,7 +284,7 @@ def test_other_failures_count_as_an_iteration(path: Path) -> None:
 def test_what_no_longer_blocks_stays_a_failure_and_is_not_verified_again(path: Path) -> None:
     """From the third iteration on, a harmless failure costs no further review."""
     could = {"id": "a", "status": "FAIL", "severity": "COULD"}
-    write(path, could, {"id": "b", "status": "FAIL"}, iteration=2)
+    write(path, could, {"id": "b", "status": "FAIL"}, iteration=2, **BEGUN)
 
     found = begin_round(path)
 
@@ -280,7 +295,7 @@ def test_what_no_longer_blocks_stays_a_failure_and_is_not_verified_again(path: P
 
 def test_a_failure_next_to_unverified_items_is_not_forgotten(path: Path) -> None:
     """A reviewer that looks at the list in between must not undo its own record."""
-    write(path, {"id": "a", "status": "FAIL"}, {"id": "b"})
+    write(path, {"id": "a", "status": "FAIL"}, {"id": "b"}, **BEGUN)
 
     begin_round(path)
 
@@ -289,7 +304,7 @@ def test_a_failure_next_to_unverified_items_is_not_forgotten(path: Path) -> None
 
 def test_after_the_work_has_changed_failures_are_due_at_once(path: Path) -> None:
     """The review may have been interrupted when a failure was enough to send the work back."""
-    write(path, {"id": "a", "status": "FAIL"}, {"id": "b"}, {"id": "c", "status": "PASS"})
+    write(path, {"id": "a", "status": "FAIL"}, {"id": "b"}, {"id": "c", "status": "PASS"}, **BEGUN)
 
     found = begin_round(path, work_changed=True)
 
@@ -299,7 +314,7 @@ def test_after_the_work_has_changed_failures_are_due_at_once(path: Path) -> None
 
 def test_after_the_work_has_changed_a_passed_review_is_due_again(path: Path) -> None:
     """A gate must not pass on the records of an earlier run."""
-    write(path, {"id": "a", "status": "PASS"}, {"id": "b", "status": "PASS"}, iteration=2)
+    write(path, {"id": "a", "status": "PASS"}, {"id": "b", "status": "PASS"}, iteration=2, **BEGUN)
 
     looked = begin_round(path)
     assert looked.due() == {}
@@ -312,7 +327,7 @@ def test_after_the_work_has_changed_a_passed_review_is_due_again(path: Path) -> 
 def test_a_round_with_a_name_begins_once(path: Path) -> None:
     """Otherwise a kill at this point would have what has passed verified and paid for again."""
     minor = {"id": "b", "severity": "COULD", "status": "FAIL", "finding": "a typo"}
-    write(path, {"id": "a", "severity": "MUST", "status": "PASS"}, minor, iteration=2)
+    write(path, {"id": "a", "severity": "MUST", "status": "PASS"}, minor, iteration=2, **BEGUN)
 
     first = begin_round(path, work_changed=True, name="run/1")
     again = begin_round(path, work_changed=True, name="run/1")

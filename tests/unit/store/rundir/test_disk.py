@@ -13,7 +13,6 @@ from signoff.store.rundir.disk import (
     SCRATCH,
     Disk,
     read_regular_file,
-    translate_write_errors,
 )
 
 
@@ -124,17 +123,6 @@ def test_an_unwritable_path_is_reported_in_one_line(tmp_path: Path) -> None:
 
     with pytest.raises(WriteFailed, match=r"cannot write .*runs.*check that its folder"):
         Disk(tmp_path / "runs").put(tmp_path / "runs" / "one" / "a.txt", b"text")
-
-
-def test_a_full_disk_is_reported_as_full(tmp_path: Path) -> None:
-    """`Errno 28` does not say what to do."""
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with (
-        pytest.raises(WriteFailed, match="the disk is full; free some space"),
-        translate_write_errors(tmp_path),
-    ):
-        raise full
 
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
