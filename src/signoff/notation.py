@@ -18,6 +18,9 @@ from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.agents.base import KnownAgent
+    from signoff.core.events import Event
+    from signoff.review.history import ReviewHistory
+    from signoff.review.news import ReviewNews
 
 YAML_SUFFIXES = (".yaml", ".yml")
 
@@ -105,6 +108,17 @@ class RunReport(Protocol):
     @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `show --json`."""
+
+
+class HistoryFold(Protocol):
+    """Folds the journal of a run into the history of its review."""
+
+    def apply(self, event: Event) -> Sequence[ReviewNews]:
+        """Applies one event; returns what it adds to the review."""
+
+    @property
+    def history(self) -> ReviewHistory:
+        """The review so far."""
 
 
 class DryRunPlan(Protocol):
@@ -201,6 +215,9 @@ class Notation:
     """A class of run directory layouts; empty for the plain one."""
     report: str = ""
     """`(state) -> RunReport`."""
+    history: str = ""
+    """`(description) -> HistoryFold`, if its runs review something; `description` is the definition
+    that a run was started with."""
     plan: str = ""
     """`(Workflow) -> DryRunPlan`."""
     definition_files: tuple[str, ...] = ()

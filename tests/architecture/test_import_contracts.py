@@ -24,8 +24,6 @@ FORBIDDEN_ARROWS = [
     ("app", "api"),
     ("exports", "app"),
     ("exports", "flows"),
-    ("observers", "app"),
-    ("exports", "observers"),
     ("testing", "cli"),
     ("web", "cli"),
 ]
@@ -33,8 +31,8 @@ FORBIDDEN_ARROWS = [
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
-    "cli web mcp testing pair api app plugins observers exports flows skills profiles contracts "
-    "notation guarded_db review agents store runtime core documents sqlite_errors error_text "
+    "cli web mcp testing pair api app plugins exports flows skills profiles contracts notation "
+    "guarded_db review agents store runtime core documents sqlite_errors error_text "
     "errors _extras _version _lazy"
 ).split()
 

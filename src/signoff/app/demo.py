@@ -48,7 +48,7 @@ class DemoRun:
 
 
 @dataclass(frozen=True)
-class Version:
+class DemoVersion:
     """The text that one round reviewed, and its open findings."""
 
     text: str
@@ -112,11 +112,11 @@ def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
     return not can_run_models(), states[DEFAULT] is not State.READY
 
 
-def versions(report: RunDetails) -> list[Version]:
+def versions(report: RunDetails) -> list[DemoVersion]:
     """Returns every reviewed text in order, with its findings."""
     facts = report.notation_report.facts if report.notation_report else {}
     found = facts.get("findings", ())
-    read: list[Version] = []
+    read: list[DemoVersion] = []
     for counted in facts.get("rounds", ()):
         number = counted["iteration"]
         path = report.folder / "iterations" / _file_of(number)
@@ -124,7 +124,7 @@ def versions(report: RunDetails) -> list[Version]:
         if path.is_file():
             asked = any(path.parent.glob("prompt_refine*"))
             by_edits = number > 1 and not asked
-            read.append(Version(path.read_text("utf-8").strip(), tuple(open_then), by_edits))
+            read.append(DemoVersion(path.read_text("utf-8").strip(), tuple(open_then), by_edits))
     return read
 
 

@@ -1,19 +1,26 @@
-"""Reads a run's journal, as a record, as events and as a timeline."""
+"""Reads a run's journal: as a record, as events, as a timeline, as the history of a review."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from signoff import plugins
 from signoff.app.project import Project
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.run_state import RunState
+from signoff.errors import UsageError
 from signoff.exports.run_record import RunRecord, short_digest
+from signoff.remedies import ShowRun
 from signoff.runtime.journal import folded_state
 from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
+
+if TYPE_CHECKING:
+    from signoff.notation import HistoryFold
+    from signoff.review.history import ReviewHistory
 
 
 def record_of(project: Project, row: RunRow) -> RunRecord:
@@ -27,6 +34,7 @@ def record_of(project: Project, row: RunRow) -> RunRecord:
         journal=project.store.journal(row.id),
         blob=project.store.blob,
         report=plugins.load(notation.report) if notation and notation.report else None,
+        history=plugins.load(notation.history) if notation and notation.history else None,
     )
 
 
@@ -47,6 +55,29 @@ def events_of(
 def timeline_of(project: Project, row: RunRow, *, whole: bool = False) -> Timeline:
     """Returns the timeline of a run so far; its state has long texts only if `whole`."""
     return Timeline().follow(event for _, event in events_of(project, row, whole=whole))
+
+
+def history_fold(project: Project, row: RunRow) -> HistoryFold | None:
+    """Returns what follows the review of a run; None if its notation has no reviews."""
+    notation = project.notation_of(row)
+    if notation is None or not notation.history:
+        return None
+    fold: HistoryFold = plugins.load(notation.history)(
+        json.loads(project.store.description(row.id))
+    )
+    return fold
+
+
+def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHistory]:
+    """Returns a run, by default the latest, and the history of its review."""
+    row = project.run(name)
+    history = record_of(project, row).review()
+    if history is None:
+        raise UsageError(
+            f"run {row.name!r} has no review: its workflow {row.workflow!r} is not a review flow",
+            remedy=ShowRun(row.name),
+        )
+    return row, history
 
 
 def load_state(project: Project, row: RunRow) -> RunState:

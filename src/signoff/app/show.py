@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.app.history import timeline_of
+from signoff.app.history import events_of, history_fold
 from signoff.app.inbox import request_to_json
 from signoff.app.next_commands import with_file
 from signoff.app.project import Project
@@ -25,6 +25,9 @@ from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import StepVisit, Timeline
 from signoff.store.rundir.layout import EndView
+
+if TYPE_CHECKING:
+    from signoff.review.history import ReviewHistory
 
 
 @light_dataclass(frozen=True)
@@ -43,6 +46,8 @@ class RunDetails:
     """What the run leaves to its user, if it has ended and its notation shows that."""
     answered: tuple[dict[str, Any], ...] = ()
     """Requests whose answers the run has not used yet, as plain values."""
+    review: ReviewHistory | None = None
+    """The history of its review, if its notation has reviews."""
 
     @property
     def ledger(self) -> list[LedgerEntry]:
@@ -122,7 +127,11 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     row = current_row(project, project.run(name))
     inbox = project.store.items(row.name)
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
-    timeline = timeline_of(project, row, whole=True)
+    timeline, fold = Timeline(), history_fold(project, row)
+    for _, event in events_of(project, row):
+        timeline.apply(event)
+        if fold is not None:
+            fold.apply(event)
     if row.status is not Status.RUNNING:
         timeline.close_bill()
     return RunDetails(
@@ -134,6 +143,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         folder=project.folder(row.name),
         notation_report=_report(project, row, timeline.state),
         end=project.end_view(row, timeline.state),
+        review=fold.history if fold is not None else None,
     )
 
 

@@ -38,6 +38,9 @@ SECTIONS = {
     "Inspect": {
         "runs": "List runs.",
         "show": "Show a run in detail.",
+        "findings": "List the findings of a run.",
+        "diff": "Show what a run changed, by round.",
+        "cat": "Print the artifact of a run.",
         "logs": "Show the log of a run.",
         "export": "Export a run for other programs.",
     },

@@ -54,10 +54,21 @@ def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
 def decode(text: str, blob: Callable[[str], str]) -> Any:
     """Reads a value back; `blob` returns a separately stored text by its digest."""
     try:
-        value = json.loads(text)
-        return _lower(value, blob) if '"$' in text else value
+        if '"$' not in text:
+            return json.loads(text)
+        if '"$is"' in text:
+            return _lower(json.loads(text), blob)
+        # Without wrapped dicts, references can be replaced while the text is parsed. That visits
+        # dicts only, and in a long journal most values are none.
+        return json.loads(text, object_hook=lambda value: _resolve(value, blob))
     except (ValueError, RecursionError) as error:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
+
+
+def _resolve(value: dict[str, Any], blob: Callable[[str], str]) -> Any:
+    if len(value) == 1 and isinstance(key := value.get("$blob"), str):
+        return blob(key)
+    return value
 
 
 def _check(value: Any, levels: int) -> bool:

@@ -8,14 +8,26 @@ not part of the record either; a run whose process died is exported as the journ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import RunReport
+from signoff.notation import HistoryFold, RunReport
 from signoff.runtime.store_port import JournalRow
 from signoff.runtime.timeline import Timeline
+
+if TYPE_CHECKING:
+    from signoff.review.history import ReviewHistory
+
+_STATE_CHANGES = frozenset(
+    kind.tag
+    for kind in (
+        *(ev.RunStarted, ev.StepWorked, ev.Escalated, ev.StepFinished),
+        *(ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced),
+    )
+)
+"""The events that a finished review is made of; the calls of its agents are not."""
 
 
 @light_dataclass(frozen=True)
@@ -34,6 +46,8 @@ class RunRecord:
     """Reads a long text by its digest; raises `StoreDamaged` if it is missing."""
     report: Callable[[Mapping[str, Any]], RunReport] | None = None
     """The report of the run's notation, from the run's state; None if it has none."""
+    history: Callable[[Mapping[str, Any]], HistoryFold] | None = None
+    """What follows a review of the run's notation; None if it has no reviews."""
 
     def events(self, *, whole: bool = True) -> Iterator[tuple[int, ev.Event]]:
         """Yields the run's events, each with the number of its commit.
@@ -49,6 +63,18 @@ class RunRecord:
     def timeline(self, *, whole: bool = True) -> Timeline:
         """Returns what happened, folded: every visit, the decisions, the state and the spend."""
         return Timeline().follow(event for _, event in self.events(whole=whole))
+
+    def review(self) -> ReviewHistory | None:
+        """Returns the history of the run's review; None if its notation has no reviews."""
+        if self.history is None:
+            return None
+        fold = self.history(self.definition)
+        for _, text in self.journal:
+            for data in decode(text, self.blob):
+                # The calls of agents are most of a journal, and no part of the history.
+                if data.get("e") in _STATE_CHANGES:
+                    fold.apply(ev.from_json(data))
+        return fold.history
 
     def facts(self, timeline: Timeline) -> Mapping[str, Any]:
         """Returns what the run's notation reports, such as `rounds` and `findings`."""

@@ -40,6 +40,7 @@ NOTATION = Notation(
     ),
     layout="signoff.flows.layout:FlowLayout",
     report="signoff.flows.report:report",
+    history="signoff.flows.history:FlowHistory",
     plan="signoff.flows.plan:plan",
     definition_files=("goal.yaml", "constraints"),
     schemas="signoff.flows:schemas",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import IssueBehavior
@@ -106,6 +107,18 @@ class Finding(Record):
         """What it is about, normalized for comparison."""
         return subject_of(self.quote, self.location, self.finding, omission=self.omission)
 
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Finding:
+        """Reads what `to_json` wrote; keys that are not fields are ignored.
+
+        Written by hand: views read hundreds of findings, and need nothing else of pydantic.
+        """
+        values = {name: raw[name] for name in _FIELDS if name in raw}
+        for name, convert in _CONVERTED.items():
+            if name in values:
+                values[name] = convert(values[name])
+        return cls(**values)
+
     def with_history(self, iteration: int, label: str) -> Finding:
         """Returns it with one more entry in its history."""
         return replace(self, history=(*self.history, (iteration, label)))
@@ -113,6 +126,17 @@ class Finding(Record):
     def label_at(self, iteration: int) -> str:
         """Returns its label at the end of an iteration, "" if it was not reported yet."""
         return next((label for when, label in reversed(self.history) if when <= iteration), "")
+
+
+_FIELDS = tuple(each.name for each in fields(Finding))
+_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
+    "severity": Severity,
+    "status": FindingStatus,
+    "label": Label,
+    "history": lambda entries: tuple((number, label) for number, label in entries),
+    "flagged_by": tuple,
+}
+"""The fields that JSON stores as another type."""
 
 
 def is_set_aside(issue: CritiqueIssue) -> bool:

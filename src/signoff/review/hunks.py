@@ -51,7 +51,7 @@ def tie_hunks(
     asked for. `also` lists further findings about these words.
     """
     old, new = before.split("\n"), after.split("\n")
-    all_changes = _merged(old, new, list(changes(old, new)))
+    all_changes = merged_changes(old, new)
     claims = [*_edit_claims(before, edits), *_quote_claims(before, findings)]
     hunks = [_hunk(old, new, change, claims) for change in all_changes[:MOST_HUNKS]]
     _tie_omission(all_changes, hunks, [id_ for id_, quote in findings if quotes_nothing(quote)])
@@ -96,13 +96,13 @@ def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Change]:
             yield Change(low[0], high[0], low[1], high[1])
 
 
-def _merged(old: Sequence[str], new: Sequence[str], found: Sequence[Change]) -> list[Change]:
-    """Returns changes without those that an empty line separates by accident.
+def merged_changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+    """Returns every change, without those that an empty line separates by accident.
 
     If a paragraph is added or removed next to a changed one, a diff may pair the wrong two.
     """
     merged: list[Change] = []
-    for change in found:
+    for change in changes(old, new):
         last = merged[-1] if merged else None
         between = old[last.old_end : change.old_start] if last else ()
         if last is None or any(map(str.strip, between)) or not _unsettled(old, new, last, change):
@@ -264,12 +264,14 @@ def _tie_omission(
 def _diff(old: Sequence[str], new: Sequence[str], change: Change) -> str:
     removed = [f"-{line}" for line in old[change.old_start : change.old_end]]
     added = [f"+{line}" for line in new[change.new_start : change.new_end]]
-    header = (
-        f"@@ -{_range(change.old_start, change.old_end)} "
-        f"+{_range(change.new_start, change.new_end)} @@"
-    )
-    text = "\n".join([header, *removed, *added])
+    text = "\n".join([hunk_header(change), *removed, *added])
     return text if len(text) <= LONGEST_HUNK else text[:LONGEST_HUNK] + "…"
+
+
+def hunk_header(change: Change) -> str:
+    """Returns the line ranges of a change as a unified diff writes them."""
+    old = _range(change.old_start, change.old_end)
+    return f"@@ -{old} +{_range(change.new_start, change.new_end)} @@"
 
 
 def _range(start: int, end: int) -> str:

@@ -275,8 +275,7 @@ class Engine:
         secrets = self._services.performers.secrets
         journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
-            notify = self._services.notify
-            journal.notify = lambda seq, events: notify(Recorded(name, events, seq))
+            journal.notify = lambda events: self._services.notify(Recorded(name, events))
         return journal
 
     def _live_items(self, name: str) -> dict[str, InboxItem]:

@@ -33,7 +33,7 @@ def command(run: str | None, follow: bool, out: Output) -> None:
     """
     with open_here() as project:
         run = project.run(run).name
-        catch_up(project, run, out.warn)
+        catch_up(project, run, out.warn, repair=False)
         sleep = time.sleep if follow else None
         entries = use_case.logs(project, run, whole=out.as_json, sleep=sleep)
         if not out.as_json:

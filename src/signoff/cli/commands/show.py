@@ -36,19 +36,34 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
     """
     with open_here() as project:
         name = project.run(run).name
-        catch_up(project, name, out.warn)
+        catch_up(project, name, out.warn, repair=False)
         report = show(project, name)
+        if report.end is not None and not (report.folder / report.end.path).exists():
+            catch_up(project, name, out.warn)
         if out.as_json:
             state = {"state": report.state} if with_state else {}
             out.json({**report_to_json(report), **state})
             return
         print_summary(report, out)
         print_details(report, out)
+        _print_rounds(report, out)
         _describe(report, out)
         if with_state:
             out.line()
             out.line("  state")
             print_indented(json_text(report.state, indent=2), out)
+
+
+def _print_rounds(report: RunDetails, out: Output) -> None:
+    """Prints the findings of each round, and what became of them."""
+    if report.review is None or not report.review.findings:
+        return
+    from signoff.cli.review_lines import COLUMNS, SPARE, round_rows
+
+    if rows := list(round_rows(report.review)):
+        out.line()
+        out.table(COLUMNS, rows, spare=SPARE)
+        out.note(f"\nall of each finding: signoff findings {report.row.name}")
 
 
 def _describe(report: RunDetails, out: Output) -> None:

@@ -95,6 +95,14 @@ class RunDirectory:
         if follower.projector.state.status is Status.RUNNING:
             self._followers[run] = follower
 
+    def is_current(self, row: RunRow) -> bool:
+        """Tells whether the directory of a run shows all of its journal, as far as it says so."""
+        folder = files.run_folder(self._root, row.name)
+        shown = read_projection_state(read_regular_file(folder / files.STATE, largest=None))
+        if shown is None or not (folder / files.LOG).is_file():
+            return False
+        return shown == (row.name, row.created_at, row.definition, row.head)
+
     def read_answers(self, run: str) -> FileAnswers:
         """Returns the answers that humans gave by file; the caller records them.
 

@@ -1,0 +1,216 @@
+"""Folds the journal of a flow's run into the history of its review.
+
+Only the events that change a flow's state count, and of the state only what a reader of the review
+needs. Nothing is validated again: the engine wrote these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.delta import Delta
+from signoff.flows.state import critiques_in
+from signoff.light_dataclass import light_dataclass
+from signoff.review.adjudication import Pursuit, Verdict
+from signoff.review.artifact import UNNAMED
+from signoff.review.diff import findings_of, label_key
+from signoff.review.finding import Finding
+from signoff.review.history import Judgment, ReviewHistory, Round, Version
+from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
+
+ARTIFACT = "artifact.md"
+"""The name of an artifact that is a single text, unless the flow names another."""
+
+
+class FlowHistory:
+    """Follows one run, event by event."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        """`description` is the definition that the run was started with."""
+        source = description.get("source") or {}
+        self._goal = str((source.get("goal") or {}).get("goal", ""))
+        self._constraints = {each["id"]: each for each in source.get("constraints") or ()}
+        output = (source.get("flow") or {}).get("output") or {}
+        self._file_name = str(output.get("filename") or ARTIFACT)
+        self._step = ""
+        self._round = 1
+        self._values: dict[str, Any] = {}
+        """The latest values of the keys in `_KEPT`."""
+        self._versions: list[Version] = []
+        self._rounds: dict[int, _RoundFacts] = {}
+        self._issues: dict[str, Mapping[str, Any]] = {}
+        self._held_back = False
+        """Whether the result of the current step waits for a human, and was followed already."""
+
+    def follow(self, events: Iterable[ev.Event]) -> FlowHistory:
+        """Applies events in order."""
+        for event in events:
+            self.apply(event)
+        return self
+
+    def apply(self, event: ev.Event) -> Sequence[ReviewNews]:
+        """Applies one event; returns what it adds to the review."""
+        match event:
+            case ev.RunStarted(entry=entry):
+                self._step = entry
+            case ev.ItemFinished(result=result):
+                return [_reported(each) for each in critiques_in(result)]
+            case ev.StepWorked(delta=delta) | ev.Escalated(delta=delta) if delta:
+                self._held_back = True
+                return self._step_done(delta, event.at)
+            case ev.AttemptFailed() | ev.AttemptOpened() | ev.AttemptReplaced():
+                self._held_back = False
+            case ev.StepFinished():
+                news = [] if self._held_back else self._step_done(event.delta, event.at)
+                self._held_back = False
+                self._step, self._round = event.to or "", event.iteration
+                return news
+        return []
+
+    @property
+    def history(self) -> ReviewHistory:
+        """The review so far."""
+        values = self._values
+        entries = (values.get("findings") or {}).get("entries", ())
+        counts = {each["iteration"]: each for each in values.get("rounds") or ()}
+        numbers = sorted({*self._rounds, *counts})
+        verdict = values.get("last_adjudication") or {}
+        return ReviewHistory(
+            goal=self._goal,
+            file_name=self._file_name,
+            constraints=self._constraints,
+            versions=tuple(self._versions),
+            rounds=tuple(self._build_round(number, counts.get(number, {})) for number in numbers),
+            findings=tuple(map(Finding.from_json, entries)),
+            issues=self._issues,
+            warnings=tuple(values.get("remarks") or ()),
+            approved=verdict.get("status") == Verdict.APPROVED,
+            best=self._best(),
+        )
+
+    def _step_done(self, delta: Delta, at: float) -> list[ReviewNews]:
+        changed = delta.get("set", {})
+        self._values |= {key: changed[key] for key in _KEPT if key in changed}
+        for key, tail in delta.get("append", {}).items():
+            if key in _KEPT:
+                self._values[key] = [*self._values.get(key, ()), *tail]
+        self._keep_issues(changed.get("critiques_by_step") or {})
+        record = changed.get("step") or {}
+        follow = _FOLLOW.get(str(record.get("kind")))
+        return [*follow(self, record, changed, at)] if follow is not None else []
+
+    def _keep_issues(self, critiques: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        for critique in (each for found in critiques.values() for each in found):
+            for issue in critique.get("issues", ()):
+                if issue.get("finding_id"):
+                    self._issues[issue["finding_id"]] = issue
+
+    def _written(
+        self, record: Mapping[str, Any], changed: Mapping[str, Any], at: float
+    ) -> Iterator[ReviewNews]:
+        before = self._versions[-1] if self._versions else None
+        files = _files(changed) or (before.files if before is not None else {})
+        if not files or (before is not None and files == before.files):
+            return
+        version = Version(
+            number=len(self._versions) + 1,
+            round=self._round,
+            step=self._step,
+            kind=str(record["kind"]),
+            files=files,
+            agent=str(record.get("agent") or ""),
+            at=at,
+            labels=dict(self._labels(record.get("hunks") or ())),
+        )
+        self._versions.append(version)
+        if before is not None:
+            self._facts.written.append(version.number)
+            yield ArtifactChanged(self._step, self._round, before, version)
+
+    @staticmethod
+    def _labels(hunks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for hunk in hunks:
+            header = str(hunk.get("diff", "")).partition("\n")[0]
+            yield label_key(str(hunk.get("path") or UNNAMED), header), findings_of(hunk)
+
+    def _reviewed(
+        self, _record: Mapping[str, Any], _changed: Mapping[str, Any], _at: float
+    ) -> Iterator[ReviewNews]:
+        self._facts.reviewed = len(self._versions)
+        yield from ()
+
+    def _judged(
+        self, record: Mapping[str, Any], changed: Mapping[str, Any], at: float
+    ) -> Iterator[ReviewNews]:
+        verdict = changed.get("last_adjudication") or self._values.get("last_adjudication") or {}
+        decided = [(each, _finding_of(each)) for each in verdict.get("decisions", ())]
+        judgment = Judgment(
+            round=self._round,
+            step=self._step,
+            by=str(record.get("agent") or ""),
+            verdict=str(verdict.get("status", "")),
+            stated=str(verdict.get("stated") or ""),
+            dismissed={
+                name: str(each.get("rationale") or "")
+                for each, name in decided
+                if each.get("status") == Pursuit.DISMISSED
+            },
+            pursued=tuple(n for each, n in decided if each.get("status") == Pursuit.PURSUING),
+            notes=tuple(verdict.get("notes", ())),
+            at=at,
+        )
+        self._facts.judgments.append(judgment)
+        yield Judged(judgment)
+
+    @property
+    def _facts(self) -> _RoundFacts:
+        return self._rounds.setdefault(self._round, _RoundFacts(0, [], []))
+
+    def _build_round(self, number: int, counts: Mapping[str, Any]) -> Round:
+        facts = self._rounds.get(number) or _RoundFacts(0, [], [])
+        return Round(number, facts.reviewed, tuple(facts.written), counts, tuple(facts.judgments))
+
+    def _best(self) -> int:
+        files = _files(self._values.get("best") or {})
+        return next((v.number for v in reversed(self._versions) if v.files == files), 0)
+
+
+@light_dataclass()
+class _RoundFacts:
+    """What is known so far about a round."""
+
+    reviewed: int
+    written: list[int]
+    judgments: list[Judgment]
+
+
+_KEPT = ("findings", "rounds", "remarks", "last_adjudication", "best")
+"""The keys of a flow's state that the history shows."""
+
+_FOLLOW: Mapping[str, Callable[..., Iterator[ReviewNews]]] = {
+    "generate": FlowHistory._written,
+    "refine": FlowHistory._written,
+    "critique": FlowHistory._reviewed,
+    "adjudicate": FlowHistory._judged,
+}
+"""How the result of each kind of step is followed."""
+
+
+def _files(values: Mapping[str, Any]) -> Mapping[str, str]:
+    """Returns the texts in an update, or in a stored version; empty if it has none."""
+    if values.get("files"):
+        return dict(values["files"])
+    text = values.get("artifact")
+    return {UNNAMED: str(text)} if text is not None else {}
+
+
+def _finding_of(decision: Mapping[str, Any]) -> str:
+    return str(decision.get("finding_id") or decision.get("issue_id") or "")
+
+
+def _reported(critique: Mapping[str, Any]) -> IssuesReported:
+    return IssuesReported(
+        str(critique["constraint_id"]), str(critique["reviewer"]), tuple(critique.get("issues", ()))
+    )

@@ -1,0 +1,181 @@
+"""Unified diffs of versions, whose hunks know which findings they answer.
+
+The hunks that a refinement recorded have no context and may be cut, so what is shown is computed
+again from the texts, and the findings are looked up by the range of lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from signoff.light_dataclass import light_dataclass
+from signoff.review.hunks import Change, hunk_header, merged_changes, tie_hunks
+
+CONTEXT = 3
+"""Unchanged lines that are shown before and after a change."""
+_HEADER = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+NO_BREAK = "\\ No newline at end of file"
+"""What a unified diff writes after a last line that has no line break."""
+
+
+@light_dataclass(frozen=True)
+class DiffHunk:
+    """One change with the lines around it."""
+
+    header: str
+    """`@@ -1,3 +1,4 @@`, with the lines of context counted."""
+    lines: tuple[str, ...]
+    """Each begins with a space, `-` or `+`."""
+    findings: tuple[str, ...] = ()
+    """The ids of the findings that it answers."""
+
+    @property
+    def added(self) -> int:
+        """How many lines it adds."""
+        return sum(line.startswith("+") for line in self.lines)
+
+    @property
+    def removed(self) -> int:
+        """How many lines it removes."""
+        return sum(line.startswith("-") for line in self.lines)
+
+
+def label_key(path: str, header: str) -> str:
+    """Returns the name of a recorded hunk: its file and its range of lines without context."""
+    return f"{path}\n{header}"
+
+
+def diff_files(
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    *,
+    labels: Mapping[str, tuple[str, ...]] | None = None,
+    findings: Sequence[tuple[str, str]] = (),
+) -> dict[str, list[DiffHunk]]:
+    """Returns the hunks of every file that differs, by path.
+
+    `labels` are recorded by `label_key`. Without them, hunks are tied to `findings`, pairs of an
+    id and its quote, by the words that they change.
+    """
+    paths = list(dict.fromkeys([*before, *after]))
+    changed = [path for path in paths if before.get(path) != after.get(path)]
+    return {
+        path: _diff(path, before.get(path, ""), after.get(path, ""), labels, findings)
+        for path in changed
+    }
+
+
+def _diff(
+    path: str,
+    before: str,
+    after: str,
+    labels: Mapping[str, tuple[str, ...]] | None,
+    findings: Sequence[tuple[str, str]],
+) -> list[DiffHunk]:
+    old, new = _lines(before), _lines(after)
+    changes = merged_changes(old, new)
+    if labels is None:
+        tied = tie_hunks(before, after, (), findings)
+        labels = {
+            label_key(path, each["diff"].partition("\n")[0]): findings_of(each) for each in tied
+        }
+    recorded = _Recorded(path, labels)
+    margins = _margins(changes, len(old))
+    return [
+        _hunk(old, new, change, margin, recorded.findings(change))
+        for change, margin in zip(changes, margins, strict=True)
+    ]
+
+
+def findings_of(hunk: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns the findings that a recorded hunk answers."""
+    return tuple(filter(None, (hunk.get("issue"), *hunk.get("also", ()))))
+
+
+def _lines(text: str) -> list[str]:
+    """Returns the lines of a text with their breaks: only the last one may have none."""
+    *lines, rest = text.split("\n")
+    return [*(f"{line}\n" for line in lines), *([rest] if rest else [])]
+
+
+class _Recorded:
+    """Looks up the findings that were recorded for a change."""
+
+    def __init__(self, path: str, labels: Mapping[str, tuple[str, ...]]) -> None:
+        self._path = path
+        self._labels = labels
+
+    def findings(self, change: Change) -> tuple[str, ...]:
+        exact = self._labels.get(label_key(self._path, hunk_header(change)))
+        if exact is not None:
+            return exact
+        # The recorded range is another one if the end of the file has changed.
+        near = [found for other, found in self._ranges if _overlap(change, other)]
+        return tuple(dict.fromkeys(each for found in near for each in found))
+
+    @cached_property
+    def _ranges(self) -> list[tuple[Change, tuple[str, ...]]]:
+        keys = (key.split("\n", 1) for key in self._labels)
+        headers = [(header, f"{path}\n{header}") for path, header in keys if path == self._path]
+        matches = [(_HEADER.match(header), key) for header, key in headers]
+        return [(_change(match), self._labels[key]) for match, key in matches if match]
+
+
+def _change(match: re.Match[str]) -> Change:
+    numbers = [int(each) if each is not None else 1 for each in match.groups()]
+    old, old_count, new, new_count = numbers
+    # An empty range names the line before it.
+    starts = old - (old_count > 0), new - (new_count > 0)
+    return Change(starts[0], starts[0] + old_count, starts[1], starts[1] + new_count)
+
+
+def _overlap(one: Change, other: Change) -> bool:
+    old = max(one.old_start, other.old_start) < min(one.old_end, other.old_end)
+    return old or max(one.new_start, other.new_start) < min(one.new_end, other.new_end)
+
+
+def _margins(changes: Sequence[Change], length: int) -> Iterator[tuple[int, int]]:
+    """Yields the lines of context before and after each change; no line belongs to two hunks."""
+    if not changes:
+        return
+    before = min(CONTEXT, changes[0].old_start)
+    for change, following in pairwise(changes):
+        gap = following.old_start - change.old_end
+        after = min(CONTEXT, (gap + 1) // 2)
+        yield before, after
+        before = min(CONTEXT, gap - after)
+    yield before, min(CONTEXT, length - changes[-1].old_end)
+
+
+def _hunk(
+    old: Sequence[str],
+    new: Sequence[str],
+    change: Change,
+    margin: tuple[int, int],
+    findings: tuple[str, ...],
+) -> DiffHunk:
+    before, after = margin
+    shown = Change(
+        change.old_start - before,
+        change.old_end + after,
+        change.new_start - before,
+        change.new_end + after,
+    )
+    lines = [
+        *_signed(" ", old[shown.old_start : change.old_start]),
+        *_signed("-", old[change.old_start : change.old_end]),
+        *_signed("+", new[change.new_start : change.new_end]),
+        *_signed(" ", old[change.old_end : shown.old_end]),
+    ]
+    return DiffHunk(hunk_header(shown), tuple(lines), findings)
+
+
+def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{sign}{line.removesuffix(chr(10))}"
+        if not line.endswith("\n"):
+            yield NO_BREAK

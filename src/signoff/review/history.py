@@ -1,0 +1,247 @@
+"""What happened in a review: versions, rounds, findings with their fate, and judgments.
+
+This is the one model behind everything that shows a review: the commands, the report, the exports
+and the live view. A notation folds its run's journal into it; nothing here reads files or a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from functools import cached_property
+from typing import Any
+
+from signoff.light_dataclass import light_dataclass
+from signoff.review.artifact import ArtifactVersion, Location, locate_finding
+from signoff.review.diff import DiffHunk, diff_files
+from signoff.review.finding import Finding, FindingStatus
+
+OPEN_LABELS = frozenset({"new", "persisting", "regressed", "introduced", "unreported"})
+"""The labels of a finding's history that leave it open."""
+
+
+@light_dataclass(frozen=True)
+class Version:
+    """One version of the artifact."""
+
+    number: int
+    """Counted from 1."""
+    round: int
+    """The round that wrote it."""
+    step: str
+    kind: str
+    """The kind of step that wrote it: generate or refine."""
+    files: Mapping[str, str]
+    """Its texts by path; a single text has no name."""
+    agent: str = ""
+    """The agent that wrote it; empty if exact edits did."""
+    at: float = 0.0
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The findings that each hunk answers, by `label_key`; other hunks answer none."""
+
+    @cached_property
+    def content(self) -> ArtifactVersion:
+        """Its texts, prepared for looking up quotes."""
+        return ArtifactVersion(self.files)
+
+
+@light_dataclass(frozen=True)
+class Judgment:
+    """A judge's verdict and its decisions about findings."""
+
+    round: int
+    step: str
+    by: str
+    """The judge: an agent, or `policy` for the rules."""
+    verdict: str
+    stated: str = ""
+    """The judge's own verdict, if the engine overruled it."""
+    dismissed: Mapping[str, str] = field(default_factory=dict)
+    """Findings that it dismissed, and why."""
+    pursued: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    at: float = 0.0
+
+
+@light_dataclass(frozen=True)
+class Round:
+    """One round: what was reviewed, and what came of it."""
+
+    number: int
+    reviewed: int = 0
+    """The number of the version that was reviewed; 0 if none was."""
+    written: tuple[int, ...] = ()
+    """The numbers of the versions that fixes of this round wrote."""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """Open findings by severity at its end, and how many are new, fixed and so on."""
+    judgments: tuple[Judgment, ...] = ()
+
+
+@light_dataclass(frozen=True)
+class ReviewHistory:
+    """A review from its first version to its last."""
+
+    goal: str = ""
+    file_name: str = ""
+    """The name that a single text is shown with."""
+    constraints: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The constraints as the run was started with them, by id."""
+    versions: tuple[Version, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """Every finding of every round, in the order they were first reported."""
+    issues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The latest report of each finding as its critic wrote it, by the id of the finding."""
+    warnings: tuple[Mapping[str, Any], ...] = ()
+    approved: bool = False
+    """Whether the last verdict approved the last version."""
+    best: int = 0
+    """The number of the best reviewed version; 0 if none was ranked."""
+
+    def round(self, number: int) -> Round | None:
+        """Returns a round by its number."""
+        return next((each for each in self.rounds if each.number == number), None)
+
+    def version(self, number: int) -> Version | None:
+        """Returns a version by its number."""
+        return self.versions[number - 1] if 0 < number <= len(self.versions) else None
+
+    def reviewed_in(self, number: int) -> Version | None:
+        """Returns the version that a round reviewed, else the latest one before its end."""
+        found = self.round(number)
+        if found is not None and found.reviewed:
+            return self.version(found.reviewed)
+        return next((v for v in reversed(self.versions) if v.round <= number), None)
+
+    @property
+    def result(self) -> Version | None:
+        """The approved version, else the best reviewed one, else the latest."""
+        best = None if self.approved else self.version(self.best)
+        return best or (self.versions[-1] if self.versions else None)
+
+    def fix_of(self, number: int) -> tuple[Version, Version] | None:
+        """Returns the versions before and after the fixes of a round; None if it fixed nothing."""
+        found = self.round(number)
+        after = self.version(found.written[-1]) if found and found.written else None
+        before = self.version(found.written[0] - 1) if found and after else None
+        return (before, after) if before and after else None
+
+    def changes(self, before: Version, after: Version) -> dict[str, list[DiffHunk]]:
+        """Returns the hunks between two versions by path, with the findings that they answer."""
+        labels = after.labels if after.number == before.number + 1 else None
+        asked = [] if labels is not None else self._asked(before, after)
+        return diff_files(before.files, after.files, labels=labels, findings=asked)
+
+    def _asked(self, before: Version, after: Version) -> list[tuple[str, str]]:
+        """Returns the findings that the versions between two may have answered."""
+        return [
+            (each.id, each.quote)
+            for each in self.findings
+            if each.first <= after.round and each.last >= before.round
+        ]
+
+    def open_findings(self) -> list[Finding]:
+        """Returns the open findings, the most severe first."""
+        found = [each for each in self.findings if each.status is FindingStatus.OPEN]
+        return sorted(found, key=lambda each: (each.severity.rank, each.first, each.id))
+
+    def location(self, finding: Finding, version: Version | None = None) -> Location | None:
+        """Returns where a finding is in a version, by default where it was last reported."""
+        version = version or self.reviewed_in(finding.last)
+        return locate_finding(version.content, finding) if version is not None else None
+
+    def name_of(self, path: str) -> str:
+        """Returns the name that a file of the artifact is shown with."""
+        return path or self.file_name
+
+    def place(self, finding: Finding) -> str:
+        """Returns the file and the line of a finding, as compilers write it: `guide.md:12`."""
+        found = self.location(finding)
+        line = f":{found.line}" if found is not None else ""
+        return f"{self.name_of(finding.path)}{line}"
+
+    @cached_property
+    def dismissals(self) -> dict[str, Judgment]:
+        """The judgment that last dismissed each finding, by its id."""
+        judged = (judgment for each in self.rounds for judgment in each.judgments)
+        return {finding: judgment for judgment in judged for finding in judgment.dismissed}
+
+    @cached_property
+    def answers(self) -> dict[str, int]:
+        """The version whose hunks last answered each finding, by its id."""
+        return {
+            finding: version.number
+            for version in self.versions
+            for findings in version.labels.values()
+            for finding in findings
+        }
+
+
+def fate(finding: Finding) -> str:
+    """Returns what became of a finding: `open since round 1`, `fixed in round 2`."""
+    when = finding.history[-1][0] if finding.history else finding.last
+    match finding.status:
+        case FindingStatus.OPEN if finding.returns:
+            return f"open, came back in round {when}"
+        case FindingStatus.OPEN:
+            return f"open since round {finding.first}"
+        case FindingStatus.FIXED | FindingStatus.DISMISSED:
+            return f"{finding.status.value} in round {when}"
+        case FindingStatus.IGNORED:
+            return "ignored"
+
+
+def fates_by_round(history: ReviewHistory) -> dict[int, list[tuple[Finding, str]]]:
+    """Returns the findings of each round with their label at its end, the most severe first."""
+    table: dict[int, list[tuple[Finding, str]]] = {}
+    for finding in sorted(history.findings, key=lambda each: each.severity.rank):
+        labels = dict(finding.history)
+        for number, label in labels.items():
+            table.setdefault(number, []).append((finding, label))
+    return dict(sorted(table.items()))
+
+
+def open_counts(findings: Sequence[Finding]) -> dict[str, int]:
+    """Returns how many findings of each severity there are, the worst first."""
+    ranked = sorted({each.severity for each in findings}, key=lambda severity: severity.rank)
+    return {s.value: sum(each.severity is s for each in findings) for s in ranked}
+
+
+def finding_to_json(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
+    """Returns a finding for programs: what was reported, where, and what became of it."""
+    found, judgment = history.location(finding), history.dismissals.get(finding.id)
+    edit = (history.issues.get(finding.id) or {}).get("edit")
+    return {
+        **finding.to_json(),
+        "label": finding.history[-1][1] if finding.history else finding.label.value,
+        "path": history.name_of(finding.path),
+        "line": found.line if found else None,
+        "column": found.column if found else None,
+        "end_line": found.end_line if found else None,
+        "end_column": found.end_column if found else None,
+        "fate": fate(finding),
+        "answered_in": history.answers.get(finding.id),
+        "dismissed_by": judgment.by if judgment else None,
+        "edit": edit,
+    }
+
+
+def change_to_json(history: ReviewHistory, before: Version, after: Version) -> dict[str, Any]:
+    """Returns the changes between two versions for programs."""
+    files = [
+        {
+            "path": history.name_of(path),
+            "hunks": [
+                {
+                    "diff": "\n".join([hunk.header, *hunk.lines]),
+                    "findings": list(hunk.findings),
+                    "added": hunk.added,
+                    "removed": hunk.removed,
+                }
+                for hunk in hunks
+            ],
+        }
+        for path, hunks in history.changes(before, after).items()
+    ]
+    how = {"step": after.step, "kind": after.kind, "agent": after.agent or None}
+    return {"round": after.round, "from": before.number, "to": after.number, **how, "files": files}

@@ -1,0 +1,89 @@
+"""Tests of diffs whose hunks know the findings they answer."""
+
+import subprocess
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from signoff.review.diff import NO_BREAK, diff_files, label_key
+
+
+def lines(*numbers: int) -> str:
+    return "".join(f"line {number}\n" for number in numbers)
+
+
+def test_a_hunk_has_context_and_the_findings_recorded_for_it() -> None:
+    """Readers see where a change is, and why it was made."""
+    before, after = lines(*range(9)), lines(0, 1, 2, 3, 40, 5, 6, 7, 8)
+
+    ((path, (hunk,)),) = diff_files(
+        {"": before}, {"": after}, labels={label_key("", "@@ -5 +5 @@"): ("a", "b")}
+    ).items()
+
+    assert path == ""
+    assert hunk.header == "@@ -2,7 +2,7 @@"
+    assert hunk.lines[3:5] == ("-line 4", "+line 40")
+    assert hunk.findings == ("a", "b")
+    assert (hunk.added, hunk.removed) == (1, 1)
+
+
+def test_hunks_without_recorded_findings_are_tied_by_the_words_they_change() -> None:
+    """The changes of several rounds together were never recorded as one."""
+    before, after = {"a": "loud\n", "b": "same\n"}, {"a": "calm\n", "b": "same\n"}
+
+    changes = diff_files(before, after, findings=[("tone", "loud")])
+
+    assert list(changes) == ["a"]
+    assert changes["a"][0].findings == ("tone",)
+
+
+def test_a_new_and_a_deleted_file_are_shown_whole() -> None:
+    """A set of files may grow and shrink."""
+    changes = diff_files({"old": lines(1)}, {"new": lines(2)})
+
+    assert changes["old"][0].lines == ("-line 1",)
+    assert changes["new"][0].lines == ("+line 2",)
+
+
+def test_a_missing_line_break_at_the_end_is_marked_as_diff_does() -> None:
+    """Otherwise `patch` would add a line break that is not there."""
+    (hunk,) = diff_files({"": "a\nb"}, {"": "a\nc\n"})[""]
+
+    assert hunk.lines == (" a", "-b", NO_BREAK, "+c")
+
+
+def test_findings_of_a_change_at_the_end_are_found_although_its_range_differs() -> None:
+    """What was recorded counts the empty line after the last line break."""
+    labels = {label_key("", "@@ -2 +2,2 @@"): ("a",), label_key("other", "@@ -2 +2 @@"): ("b",)}
+
+    (hunk,) = diff_files({"": "a\nb"}, {"": "a\nc\n"}, labels=labels)[""]
+
+    assert hunk.findings == ("a",)
+
+
+TEXTS = [
+    lines(*numbers) for numbers in ((), range(12), (0, 1, 2, 30, 4, 5, 60, 7, 80, 9, 10, 11, 12))
+]
+TEXTS += [text.rstrip("\n") for text in TEXTS[1:]] + ["\n\n" + TEXTS[1], lines(3, 3, 3), "x\n\ny\n"]
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(TEXTS, TEXTS)))
+def test_what_is_shown_is_a_diff_that_patch_programs_apply(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    """People pipe it into `git apply`."""
+    hunks = diff_files({"": before}, {"": after}).get("", [])
+    if not hunks or not before:
+        return
+    (tmp_path / "file").write_text(before)
+    body = "\n".join(line for hunk in hunks for line in (hunk.header, *hunk.lines))
+    (tmp_path / "patch").write_text(f"--- a/file\n+++ b/file\n{body}\n")
+
+    done = subprocess.run(
+        ["git", "apply", "--unidiff-zero", "patch"], cwd=tmp_path, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    applied = (tmp_path / "file").read_text() if (tmp_path / "file").exists() else ""
+    assert applied.splitlines() == after.splitlines()
