@@ -209,6 +209,9 @@ class Notation:
     shipped: str = ""
     """`() -> Iterable[str]`: which of these names are part of a package. A workflow of the project
     that has such a name goes before it."""
+    discover: str = ""
+    """`(CompileContext) -> Discovery`: what the project itself has under names of its scheme, and
+    what is wrong with the rest. Compiles everything, for validation."""
     options: tuple[NotationOption, ...] = ()
     settings: SettingsSection | None = None
     layout: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from signoff import plugins
 from signoff.app.agents import (
     import_errors,
     roles_without_agent,
@@ -86,11 +87,16 @@ def _check_target(
 
 
 def _check_all(settings: Settings, context: CompileContext) -> list[ValidationResult]:
-    discovery = discover(context, settings.workflows)
+    everything = [discover(context, settings.workflows)]
+    everything += [
+        plugins.load(each.discover)(context) for each in plugins.notations() if each.discover
+    ]
     checked = [
         ValidationResult(str(found.path), found.workflow.name, warnings=found.workflow.warnings)
+        for discovery in everything
         for found in discovery.found
     ]
-    if discovery.problems:
-        checked.append(ValidationResult("discovery", None, discovery.problems))
+    problems = tuple(each for discovery in everything for each in discovery.problems)
+    if problems:
+        checked.append(ValidationResult("discovery", None, problems))
     return checked

@@ -10,9 +10,9 @@ from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from signoff.core.args import Param
+from signoff.core.args import BoundedInt, Param
 from signoff.core.outcome import End, Outcome
-from signoff.core.step import HandlerObject
+from signoff.core.step import ITERATION, HandlerObject
 from signoff.light_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
@@ -71,15 +71,26 @@ def command_to(
     # Before a step is repeated, its work is done again, which may change what it is called with.
     again = to == step
     taken = _taken_from(workflow, to)
+    known = {n: v for n, v in given.items() if taken(n) and not (again and n in own)}
+    known |= _next_round(own, given) if again else {}
+    missing = {
+        n: each
+        for n, each in own.items()
+        if n not in known and (again or (each.required and n not in given))
+    }
+    number = list(workflow.steps).index(to) + 1
     return NextCommand(
-        workflow.name,
-        to,
-        list(workflow.steps).index(to) + 1,
-        MappingProxyType({n: v for n, v in given.items() if taken(n) and not (again and n in own)}),
-        MappingProxyType(
-            {n: each for n, each in own.items() if again or (each.required and n not in given)}
-        ),
+        workflow.name, to, number, MappingProxyType(known), MappingProxyType(missing)
     )
+
+
+def _next_round(own: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the next round of a step that repeats and takes the round, up to its bound."""
+    domain = own[ITERATION].domain() if ITERATION in own else None
+    if not isinstance(domain, BoundedInt):
+        return {}
+    following = given.get(ITERATION, domain.lo) + 1
+    return {ITERATION: following} if following <= domain.hi else {}
 
 
 def _taken_from(workflow: Workflow, step: str) -> Callable[[str], bool]:

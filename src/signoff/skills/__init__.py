@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from signoff.core.workflow import Workflow as Workflow
     from signoff.runtime.dispatch import AgentRole as AgentRole
     from signoff.runtime.dispatch import Dispatch as Dispatch
+    from signoff.skills.commands.command_text import command_text as command_text
     from signoff.skills.discovery import discover_workflows as discover_workflows
     from signoff.skills.module_main import main as main
     from signoff.skills.qr.gate import QRGate as QRGate
@@ -53,6 +54,7 @@ _HOMES = {
     "signoff.core.step_output": ("StepOutput",),
     "signoff.core.workflow": ("Workflow",),
     "signoff.runtime.dispatch": ("AgentRole", "Dispatch"),
+    "signoff.skills.commands.command_text": ("command_text",),
     "signoff.skills.discovery": ("discover_workflows",),
     "signoff.skills.module_main": ("main",),
     "signoff.skills.step_text": ("format_step",),

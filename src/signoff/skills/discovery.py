@@ -17,6 +17,8 @@ from typing import NoReturn
 from signoff.core.workflow import Workflow
 from signoff.discovery import (
     NAME,
+    DiscoveredWorkflow,
+    Discovery,
     assigned_value,
     discover_files,
     load_module,
@@ -181,6 +183,15 @@ def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
         if len(skills) > 1
     ]
     return [by_name[name][0] for name in sorted(by_name) if len(by_name[name]) == 1], problems
+
+
+def own_skills(context: CompileContext) -> Discovery:
+    """Imports the skills in the project's folder, for validation."""
+    # Those that the settings name are checked as ordinary workflows.
+    skills, problems = all_skills(replace(context, workflows=()))
+    own = [each for each in skills if not each.source.in_library]
+    found = tuple(DiscoveredWorkflow(each.workflow, each.source.path) for each in own)
+    return Discovery(found, tuple(problems))
 
 
 def _files(

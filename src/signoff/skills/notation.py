@@ -11,6 +11,7 @@ NOTATION = Notation(
     resolve="signoff.skills.discovery:resolve_skill",
     names="signoff.skills.discovery:skill_names",
     shipped="signoff.skills.discovery:library_names",
+    discover="signoff.skills.discovery:own_skills",
     suffixes=(),
     commands={
         "skill": Command(

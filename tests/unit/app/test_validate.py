@@ -178,6 +178,20 @@ def test_a_check_that_cannot_be_imported_is_a_warning(
     assert all(f"{config}:4: agents.tidy: " in warning and why in warning for warning in remarks)
 
 
+def test_the_skills_of_the_project_are_checked_too(project: Project) -> None:
+    """They can be run by name, and a broken one would be noticed by the agent that needs it."""
+    folder = project.home.path / "skills"
+    folder.mkdir()
+    (folder / "good.py").write_text(GOOD)
+    (folder / "bad.py").write_text(BAD)
+
+    good, bad = validate([], project.cwd, isolated(project))
+
+    assert (good.workflow, good.target) == ("good", str(folder / "good.py"))
+    assert all("bad.py" in problem.where for problem in bad.problems)
+    assert len(bad.problems) >= 3
+
+
 def test_a_workflow_is_drawn_in_the_requested_format(project: Project, tmp_path: Path) -> None:
     """Documents need Mermaid, terminals text, programs data."""
     (tmp_path / "good.py").write_text(GOOD)

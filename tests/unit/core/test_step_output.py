@@ -14,6 +14,8 @@ from signoff.runtime.dispatch import Dispatch
 OK, FAIL, ITERATE = Outcome.OK, Outcome.FAIL, Outcome.ITERATE
 Result = tuple[Outcome, dict[str, Any]]
 Confidence = Annotated[str, Arg(choices=("low", "high"))]
+Round = Annotated[int, Arg(min=1, max=3)]
+ROUNDS: list[dict[str, Any]] = [{}, {"iteration": "2"}, {"iteration": 3}]
 
 
 def start(ctx: StepContext, mode: str = "full") -> Result:
@@ -89,6 +91,24 @@ def test_a_step_that_is_repeated_asks_for_its_own_parameters_again() -> None:
     assert command is not None
     assert (command.step, command.number, command.params) == ("look", 2, {"topic": "cats"})
     assert list(command.open) == ["confidence", "depth"]
+
+
+def test_a_step_that_takes_its_round_is_repeated_with_the_next_one() -> None:
+    """Whoever follows the command does not have to count; past the bound there is no round."""
+
+    def repeat(ctx: StepContext, sure: bool, iteration: Round = 1) -> Result:
+        return ITERATE, {}
+
+    flow = Workflow("flow", StepDef("a", handler=repeat, next={OK: None, ITERATE: "a"}))
+
+    commands = [flow.run("a", sure=False, **each).next_command for each in ROUNDS]
+
+    assert [dict(each.params) for each in commands if each] == [
+        {"iteration": 2}, {"iteration": 3}, {}
+    ]  # fmt: skip
+    assert [[*each.open] for each in commands if each] == [
+        ["sure"], ["sure"], ["sure", "iteration"]
+    ]  # fmt: skip
 
 
 def test_a_parameter_that_the_next_step_requires_is_open_until_it_is_given() -> None:
