@@ -6,7 +6,7 @@ WORKERS ?= 2
 DEMO ?= signoff-demo
 
 # Extras that the tests need; the large ones (claude, codex, local) are left out.
-DEV_EXTRAS := anthropic,ollama,openai,postgres
+DEV_EXTRAS := anthropic,ollama,openai,otel,postgres
 
 # The vendors' own programs, for tests/real: 800 MB unpacked, so they have their own folder.
 AGENTS := .agents-env

@@ -52,6 +52,8 @@ class AnthropicModel(HttpModel):
         streaming=True,
         prompt_caching=True,
         model_family="anthropic",
+        provider="anthropic",
+        chat=True,
         own_models_only=True,
         model_choice=ModelChoice.REQUIRED,
     )

@@ -57,6 +57,7 @@ class ClaudeAgent(HeadlessAgent):
         prompt_caching=True,
         reports_price=True,
         model_family="anthropic",
+        provider="anthropic",
         own_models_only=True,
     )
     login_hint = _LOGIN

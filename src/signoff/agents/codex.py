@@ -40,6 +40,7 @@ class CodexAgent(HeadlessAgent):
         streaming=True,
         prompt_caching=True,
         model_family="openai",
+        provider="openai",
     )
     login_hint = _LOGIN
     install_hint = "npm install -g @openai/codex"

@@ -50,6 +50,7 @@ class GeminiAgent(HeadlessAgent):
         streaming=True,
         prompt_caching=True,
         model_family="google",
+        provider="gcp.gemini",
         own_models_only=True,
     )
     login_hint = _LOGIN

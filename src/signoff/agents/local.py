@@ -63,6 +63,8 @@ class LocalModel:
         streaming=True,
         free=True,
         model_family="smollm",
+        provider="llama.cpp",
+        chat=True,
     )
 
     def __init__(

@@ -55,6 +55,8 @@ class OllamaModel(HttpModel):
         system_prompt=True,
         streaming=True,
         free=True,
+        provider="ollama",
+        chat=True,
         model_choice=ModelChoice.INSTALLED,
     )
     client_modules = ("ollama",)

@@ -38,6 +38,8 @@ class OpenAIModel(HttpModel):
         streaming=True,
         prompt_caching=True,
         model_family="openai",
+        provider="openai",
+        chat=True,
         model_choice=ModelChoice.REQUIRED,
     )
     client_modules = ("openai", "openai.resources.chat", "openai.resources.models")

@@ -43,6 +43,7 @@ SECTIONS = {
         "cat": "Print the artifact of a run.",
         "logs": "Show the log of a run.",
         "export": "Export a run for other programs.",
+        "metrics": "Print metrics of all runs, for Prometheus.",
     },
     "Decide": {
         "inbox": "List pending requests.",

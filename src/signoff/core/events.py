@@ -196,6 +196,10 @@ class EffectStarted(Event):
     on_crash: str = "rerun"
     lost: dict[str, Any] | None = None
     """What the previous attempt cost, in journals without an event for its failure."""
+    provider: str = ""
+    """Who serves the agent's model, if the agent declares it."""
+    chat: bool = False
+    """Whether it is a single call of a model, and not a program that calls models itself."""
 
 
 @light_dataclass(slots=True)

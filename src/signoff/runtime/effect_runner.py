@@ -184,9 +184,11 @@ class EffectRunner:
             if before is not None and before.agent == call.agent:
                 payload = None  # It is in the journal with the first attempt.
         kind, on_crash = effect.kind, effect.on_crash.value
-        return self._journal.record(
-            ev.EffectStarted(call.id, kind, call.digest, payload, call.attempt, on_crash)
-        )
+        start = ev.EffectStarted(call.id, kind, call.digest, payload, call.attempt, on_crash)
+        if kind is EffectKind.ASK:
+            declared = self._services.performers.capabilities(call.agent)
+            start.provider, start.chat = declared.provider, declared.chat
+        return self._journal.record(start)
 
     def _start(self, call: EffectCall) -> int:
         started = self.record_start(call)

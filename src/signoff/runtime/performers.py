@@ -33,7 +33,15 @@ from signoff.runtime.environment import HidingStream, Secrets, command_environme
 from signoff.runtime.file_read import read_text
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import check_path, path_from
-from signoff.runtime.ports import Agent, Call, FilePort, Slot, capabilities_for, capabilities_of
+from signoff.runtime.ports import (
+    Agent,
+    Call,
+    Capabilities,
+    FilePort,
+    Slot,
+    capabilities_for,
+    capabilities_of,
+)
 from signoff.runtime.process import run_process
 from signoff.runtime.working_copy import ask_on_copy
 
@@ -139,6 +147,10 @@ class Performers:
     def has_agent(self, name: str) -> bool:
         """Tells whether a name is an agent's, or a role that has an agent."""
         return self.agent_for(name) in self.agents
+
+    def capabilities(self, name: str) -> Capabilities:
+        """Returns what an agent declares, by its name or a role's; the defaults if it is none."""
+        return capabilities_of(self.agents.get(self.agent_for(name)))
 
     def answered_by_human(self, name: str) -> bool:
         """Tells whether an agent's answers come through the inbox."""

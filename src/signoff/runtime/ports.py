@@ -175,6 +175,10 @@ class Capabilities:
     own_models_only: bool = False
     """Every model it can run is of that family, whatever its name."""
     model_choice: ModelChoice = ModelChoice.DEFAULT
+    provider: str = ""
+    """Who serves its model, by the name that OpenTelemetry uses, such as `openai`."""
+    chat: bool = False
+    """A request is a single call of a model; otherwise a program decides how often it calls one."""
     is_model: bool = True
     """A model answers; `auto` chooses only among these."""
     answered_by_human: bool = False

@@ -5,7 +5,7 @@ A store implements `Store` and has to pass the `StoreSuite`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, NewType, Protocol
 
@@ -290,6 +290,18 @@ class Store(Protocol):
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:
         """Returns what a run's calls had cost when it last came to rest, by step and agent."""
+        ...
+
+    def summaries(self, version: int) -> dict[RunId, str]:
+        """Returns what `keep_summaries` stored for the runs whose journal has not grown since."""
+        ...
+
+    def keep_summaries(self, version: int, summaries: Iterable[tuple[RunId, int, str]]) -> None:
+        """Stores a summary of each run, computed up to a commit of its journal (its `head`).
+
+        Summaries can be computed again, so this waits for no one: a store that another process
+        has locked raises `StoreBusy`.
+        """
         ...
 
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:

@@ -81,6 +81,14 @@ SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, un
 FROM ledger WHERE run = ? ORDER BY step, agent, model
 """
 
+SUMMARIES = """
+SELECT run, summary FROM run_summaries JOIN runs ON runs.id = run AND runs.head = seq
+WHERE version = ?
+"""
+PUT_SUMMARY = """
+INSERT OR REPLACE INTO run_summaries (run, seq, version, summary) VALUES (?, ?, ?, ?)
+"""
+
 KEEP_LATE = "INSERT OR REPLACE INTO late (run, effect, attempt, outcome) VALUES (?, ?, ?, ?)"
 LATE = "SELECT effect, attempt, outcome FROM late WHERE run = ?"
 

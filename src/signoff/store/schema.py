@@ -141,5 +141,5 @@ def _copy_content(draft: Path, path: Path) -> None:
         os.fsync(file.fileno())
 
 
-LATEST = 3
+LATEST = 4
 """The newest migration's number, here so that opening a current file reads no SQL files."""

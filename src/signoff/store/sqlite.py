@@ -256,6 +256,17 @@ class SqliteStore:
         with self._read as db:
             return [LedgerEntry(*r) for r in db.execute(q.LEDGER, (run,))]
 
+    def summaries(self, version: int) -> dict[RunId, str]:
+        """Returns the summaries of runs that have not changed since."""
+        with self._read as db:
+            return dict(db.execute(q.SUMMARIES, (version,)))
+
+    def keep_summaries(self, version: int, summaries: Iterable[tuple[RunId, int, str]]) -> None:
+        """Stores summaries, each with the commit up to which it was computed."""
+        with self._write_no_wait as db:
+            rows = ((run, head, version, summary) for run, head, summary in summaries)
+            db.executemany(q.PUT_SUMMARY, rows)
+
     def keep_late(self, run: RunId, effect: str, attempt: int, outcome: str) -> None:
         """Stores a reply that a runner received after it lost its run."""
         with self._write as db:

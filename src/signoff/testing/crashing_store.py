@@ -16,7 +16,10 @@ from signoff.testing.wrapped_store import WrappedStore
 When = Literal["before", "after"]
 """Whether the process is killed before the write or after it has reached the disk."""
 
-WRITES = {"commit", "take", "beat", "leave", "ask_cancel", "adopt", "answer", "keep_late"}
+WRITES = {
+    *("commit", "take", "beat", "leave", "ask_cancel", "adopt", "answer", "keep_late"),
+    "keep_summaries",
+}
 """The methods that change a store."""
 
 

@@ -1,4 +1,4 @@
-"""Tests of the ledger, and of replies that arrive too late."""
+"""Tests of the ledger, of summaries, and of replies that arrive too late."""
 
 from __future__ import annotations
 
@@ -62,6 +62,19 @@ class SpendTests(StoreFixture):
 
         (entry,) = store.ledger(run.run)
         assert (entry.calls, entry.usd) == (odd.calls, odd.usd)
+
+    def test_a_summary_is_returned_until_its_run_changes(self, store: Store) -> None:
+        """Metrics must be those of the journal, however old the stored summary is."""
+        one, two = start_run(store, "one"), start_run(store, "two")
+
+        store.keep_summaries(1, [(one.run, one.head, "{}"), (two.run, two.head, '{"a": 1}')])
+        assert store.summaries(1) == {one.run: "{}", two.run: '{"a": 1}'}
+        assert store.summaries(2) == {}
+
+        one.append()
+        assert store.summaries(1) == {two.run: '{"a": 1}'}
+        store.keep_summaries(1, [(one.run, one.head, "[]")])
+        assert store.summaries(1) == {one.run: "[]", two.run: '{"a": 1}'}
 
     def test_a_late_reply_is_stored_for_the_new_owner(self, store: Store) -> None:
         """It was paid for, and the runner that takes over the run uses it."""

@@ -1,0 +1,160 @@
+"""The metrics of all runs: their names, labels and meaning, and how runs are added up.
+
+Labels have few values, whatever runs are called and agents report: no run names, no prompts, no
+error messages. An unknown cost is counted as unknown, and never added as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from signoff.core.outcome import Status
+from signoff.core.requests import RequestKind
+from signoff.telemetry.distribution import EFFECT_SECONDS, ROUNDS, RUN_SECONDS, Distribution
+from signoff.telemetry.prometheus import Labels, Metric
+from signoff.telemetry.run_summary import RunSummary
+from signoff.telemetry.run_trace import RESTING
+
+PAIR_REASONS = frozenset({"approved", "max_turns", "converged", "error", "cancelled"})
+"""How a writer-reviewer pair ends; runs of other workflows are counted by their status."""
+
+
+DEFINITIONS: tuple[tuple[str, str, Labels, str], ...] = (
+    (
+        "workflow_runs_total", "counter", ("completion_reason",),
+        "Runs that have ended, by the reason of a pair or the status of another run.",
+    ),
+    (
+        "workflow_duration_seconds", "histogram", (),
+        "Time from the start to the end of runs that have ended, waits included.",
+    ),
+    ("workflow_turns", "histogram", (), "Turns of writer-reviewer pairs that have ended."),
+    (
+        "signoff_effects_total", "counter", ("kind", "agent", "result"),
+        "Ended tries at effects: ok, error, retried, or lost with their process.",
+    ),
+    ("signoff_effect_seconds", "histogram", ("kind",), "Time that tries at effects took."),
+    (
+        "signoff_spend_usd_total", "counter", ("agent", "model"),
+        "Known cost of agent calls in US dollars.",
+    ),
+    (
+        "signoff_spend_unknown_total", "counter", ("agent", "model"),
+        "Agent calls whose cost is unknown; it is not part of signoff_spend_usd_total.",
+    ),
+    (
+        "signoff_tokens_total", "counter", ("agent", "model"),
+        "Known tokens of agent calls, input and output.",
+    ),
+    (
+        "signoff_tokens_unknown_total", "counter", ("agent", "model"),
+        "Agent calls whose tokens are unknown; they are not part of signoff_tokens_total.",
+    ),
+    ("signoff_inbox_open", "gauge", ("kind",), "Requests that wait for a human."),
+    (
+        "signoff_inbox_oldest_seconds", "gauge", (),
+        "Age of the oldest request that waits for a human; 0 if there is none.",
+    ),
+    ("signoff_runs", "gauge", ("status",), "Runs by their current status."),
+    (
+        "signoff_runs_unreadable", "gauge", (),
+        "Runs whose journal is damaged; the other metrics leave them out.",
+    ),
+    (
+        "signoff_findings", "gauge", ("severity", "fate"),
+        "Findings of reviews by severity and fate: open, fixed, dismissed or ignored.",
+    ),
+    ("signoff_rounds", "histogram", (), "Review rounds of runs that have ended."),
+)  # fmt: skip
+"""Every metric: its name, type, labels and meaning."""
+
+_BOUNDS = {
+    "workflow_duration_seconds": RUN_SECONDS,
+    "workflow_turns": ROUNDS,
+    "signoff_effect_seconds": EFFECT_SECONDS,
+    "signoff_rounds": ROUNDS,
+}
+
+
+class Metrics:
+    """Adds up runs and pending requests."""
+
+    def __init__(self) -> None:
+        self.by_name = {
+            name: Metric(name, kind, text, labels) for name, kind, labels, text in DEFINITIONS
+        }
+        # A dashboard needs a 0 where there is nothing, or it shows a gap.
+        for each in self.by_name.values():
+            if not each.labels:
+                bounds = _BOUNDS.get(each.name)
+                each.series[()] = 0.0 if bounds is None else Distribution(bounds)
+        for status in Status:
+            self.add(0, "signoff_runs", status.value)
+        for kind in RequestKind:
+            self.add(0, "signoff_inbox_open", kind.value)
+
+    def add(self, amount: float, metric: str, *labels: str) -> None:
+        """Adds to a counter or a gauge."""
+        self.by_name[metric].add(amount, *labels)
+
+    def add_run(self, status: Status, summary: RunSummary) -> None:
+        """Adds one run with its current status."""
+        for kind, agent, result, count in summary.effects:
+            self.add(count, "signoff_effects_total", kind, agent, result)
+        for kind, counts, total in summary.seconds:
+            self._distribution("signoff_effect_seconds", kind).merge(counts, total)
+        for agent, model, calls, *amounts in summary.spend:
+            self._add_spend(agent, model, calls, *amounts)
+        if status is not Status.RUNNING:
+            # No process can record their end any more, and they may have been paid for.
+            for agent, model, count in summary.in_doubt:
+                self._add_unknown(agent, model, count, count)
+        for severity, fate, count in summary.findings:
+            self.add(count, "signoff_findings", severity, fate)
+        if status not in RESTING:
+            self._add_end(status, summary)
+
+    def _add_end(self, status: Status, summary: RunSummary) -> None:
+        is_pair = summary.completion in PAIR_REASONS
+        self.add(1, "workflow_runs_total", summary.completion if is_pair else status.value)
+        self._distribution("workflow_duration_seconds").add(summary.seconds_total or 0.0)
+        if summary.turns:
+            self._distribution("workflow_turns").add(summary.turns)
+        if summary.rounds:
+            self._distribution("signoff_rounds").add(summary.rounds)
+
+    def _add_spend(
+        self,
+        agent: str,
+        model: str,
+        calls: int,
+        tokens_in: int,
+        tokens_out: int,
+        usd: float,
+        unknown_tokens: int,
+        unknown_usd: int,
+    ) -> None:
+        # A series that is 0 would claim that the calls were free.
+        if tokens_in or tokens_out or calls > unknown_tokens:
+            self.add(tokens_in + tokens_out, "signoff_tokens_total", agent, model)
+        if usd or calls > unknown_usd:
+            self.add(usd, "signoff_spend_usd_total", agent, model)
+        self._add_unknown(agent, model, unknown_tokens, unknown_usd)
+
+    def _add_unknown(self, agent: str, model: str, tokens: int, usd: int) -> None:
+        self.add(tokens, "signoff_tokens_unknown_total", agent, model)
+        self.add(usd, "signoff_spend_unknown_total", agent, model)
+
+    def add_inbox(self, requests: Iterable[tuple[str, float]], now: float) -> None:
+        """Adds the pending requests: the kind of each, and when it was opened."""
+        opened = []
+        for kind, at in requests:
+            self.add(1, "signoff_inbox_open", kind)
+            opened.append(at)
+        if opened:
+            self.add(max(0.0, now - min(opened)), "signoff_inbox_oldest_seconds")
+
+    def _distribution(self, metric: str, *labels: str) -> Distribution:
+        found = self.by_name[metric].series.setdefault(labels, Distribution(_BOUNDS[metric]))
+        assert isinstance(found, Distribution)  # noqa: S101  # a histogram has nothing else
+        return found

@@ -1,0 +1,115 @@
+"""The numbers of one run that metrics add up, computed from its events.
+
+A summary is stored with the commit it was computed up to. A run that has not changed since is
+never read again, so metrics over ten thousand runs read the journals of a few.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.effects import EffectKind
+from signoff.light_dataclass import light_dataclass
+from signoff.notation import RunReport
+from signoff.runtime.timeline import Timeline
+from signoff.telemetry.distribution import EFFECT_SECONDS, Distribution
+from signoff.telemetry.run_trace import RESTING, EffectSpan, RunTrace
+
+VERSION = 1
+"""Increased when a summary changes its meaning; older ones are computed again."""
+
+_SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd")
+"""What is added up of a run's ledger."""
+
+
+@light_dataclass(slots=True)
+class RunSummary:
+    """What one run adds to the metrics; plain lists, as JSON has them."""
+
+    effects: list[list[Any]] = field(default_factory=list)
+    """Kind, agent, result, count."""
+    seconds: list[list[Any]] = field(default_factory=list)
+    """Kind, counts by `EFFECT_SECONDS`, total."""
+    spend: list[list[Any]] = field(default_factory=list)
+    """Agent, model, and the amounts of `_SPEND`."""
+    in_doubt: list[list[Any]] = field(default_factory=list)
+    """Agent, model, count: calls that have started and not ended. If no process drives the run any
+    more, they may have been paid for."""
+    findings: list[list[Any]] = field(default_factory=list)
+    """Severity, fate, count."""
+    rounds: int = 0
+    """How often the artifact was reviewed."""
+    completion: str = ""
+    """Why the run ended, if its workflow stores that as `completion_reason`."""
+    turns: int = 0
+    seconds_total: float | None = None
+    """From the start to the end; None while it has not ended."""
+
+    def to_text(self) -> str:
+        """Returns it as the store keeps it."""
+        return json.dumps({each.name: getattr(self, each.name) for each in fields(self)})
+
+    @classmethod
+    def from_text(cls, text: str) -> RunSummary:
+        """Reads what `to_text` wrote."""
+        return cls(**json.loads(text))
+
+
+def summarize(
+    events: Iterable[ev.Event],
+    report: Callable[[Mapping[str, Any]], RunReport] | None = None,
+) -> RunSummary:
+    """Returns the numbers of a run; `report` is that of its notation."""
+    trace = RunTrace()
+    effects: Counter[tuple[str, str, str]] = Counter()
+    seconds: dict[str, Distribution] = {}
+    for event in events:
+        for span in trace.apply(event):
+            if isinstance(span, EffectSpan):
+                effects[span.kind.value, span.agent, span.result.value] += 1
+                taken = seconds.setdefault(span.kind.value, Distribution(EFFECT_SECONDS))
+                taken.add(span.seconds)
+    line = trace.timeline
+    state = line.state
+    facts = report(state.state_with_pending).facts if report is not None else {}
+    turns = state.state.get("turns")
+    return RunSummary(
+        effects=[[*key, count] for key, count in sorted(effects.items())],
+        seconds=[[kind, each.counts, each.total] for kind, each in sorted(seconds.items())],
+        spend=_spend(line),
+        in_doubt=_in_doubt(line),
+        findings=_findings(facts.get("findings") or ()),
+        rounds=len(facts.get("rounds") or ()),
+        completion=str(state.state.get("completion_reason") or ""),
+        turns=len(turns) if isinstance(turns, list | tuple) else 0,
+        seconds_total=None if state.status in RESTING else state.updated_at - state.started_at,
+    )
+
+
+def _spend(line: Timeline) -> list[list[Any]]:
+    totals: dict[tuple[str, str], list[float]] = {}
+    for entry in line.state.ledger.values():
+        amounts = totals.setdefault((entry.agent, entry.model), [0] * len(_SPEND))
+        for index, name in enumerate(_SPEND):
+            amounts[index] += getattr(entry, name)
+    return [[*key, *amounts] for key, amounts in sorted(totals.items())]
+
+
+def _in_doubt(line: Timeline) -> list[list[Any]]:
+    calls = Counter(
+        (record.agent, record.model)
+        for scope in line.state.effects.values()
+        for record in scope.values()
+        if record.kind is EffectKind.ASK and not (record.done or record.ended)
+    )
+    return [[*key, count] for key, count in sorted(calls.items())]
+
+
+def _findings(findings: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    fates = Counter((str(each.get("severity")), str(each.get("status"))) for each in findings)
+    return [[*key, count] for key, count in sorted(fates.items())]
