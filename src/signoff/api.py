@@ -187,8 +187,15 @@ async def _engine(
             yield engine, None
     else:
         with _project(home, agents) as project:
-            async with project.engine(observers) as engine:
-                yield engine, project
+            try:
+                async with project.engine(observers) as engine:
+                    yield engine, project
+            finally:
+                if project.observers:
+                    import asyncio
+
+                    # They may take a while, and other work of the program's loop must not wait.
+                    await asyncio.to_thread(project.close_observers)
 
 
 @contextmanager

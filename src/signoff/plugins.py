@@ -45,6 +45,15 @@ EXPORTS: Mapping[str, str] = {
 """The built-in formats of `signoff export`, by name."""
 
 
+OBSERVERS: Mapping[str, str] = {}
+"""Observers that can be named under `observe:` in the settings, by name."""
+
+
+def observer_kinds() -> Mapping[str, str]:
+    """Returns every observer, by name."""
+    return {**entry_points("observers"), **OBSERVERS}
+
+
 def agent_kinds() -> Mapping[str, str]:
     """Returns every kind of agent, by name."""
     return {**entry_points("agents"), **AGENT_KINDS}

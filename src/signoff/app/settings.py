@@ -70,6 +70,14 @@ class AgentSettings:
 
 
 @light_dataclass(frozen=True)
+class ObserverSettings:
+    """The settings of one observer."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@light_dataclass(frozen=True)
 class Settings:
     """All settings in force, and in `values` where each comes from."""
 
@@ -83,9 +91,16 @@ class Settings:
     database: str = "signoff.db"
     """A file path relative to the project home."""
     log_level: str = "warning"
+    observe: Mapping[str, ObserverSettings] = field(default_factory=dict)
+    """Observers of every run, by name."""
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of notations, by name."""
     values: Layer = field(default_factory=dict)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether runs have observers of the settings; most have none, and load nothing for it."""
+        return bool(self.observe)
 
     def masked(self) -> Layer:
         """Returns every setting in force, by key, with secrets masked."""
@@ -231,10 +246,10 @@ def _merge(layers: Iterable[Layer]) -> Settings:
     for layer in layers:
         values.update(layer)
     plain: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}}
+    sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}, "observe": {}}
     for key, setting in values.items():
         section, dot, name = key.partition(".")
-        if section == "agents":
+        if section in ("agents", "observe"):
             sections[section][name] = setting.value
         elif dot:
             _put(sections, setting.path or (section, name), setting.value)
@@ -243,7 +258,14 @@ def _merge(layers: Iterable[Layer]) -> Settings:
     limits = {name: value for name, value in sections.pop("limits").items() if value is not None}
     return Settings(
         limits=Limits.from_json(limits),
-        agents=_agents(sections.pop("agents")),
+        agents={
+            name: _agent(name, options)
+            for name, options in _by_name(sections.pop("agents")).items()
+        },
+        observe={
+            name: ObserverSettings(options.pop("kind", name), options)
+            for name, options in _by_name(sections.pop("observe")).items()
+        },
         roles=sections.pop("roles"),
         sections=sections,
         values=values,
@@ -260,13 +282,14 @@ def _put(sections: dict[str, Any], path: Sequence[str], value: Any) -> None:
     inner[last] = value
 
 
-def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:
+def _by_name(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the options of agents or observers, by name."""
     by_name: dict[str, dict[str, Any]] = {}
     for key, value in section.items():
         # The option is the last part, because an agent's name may contain dots (`gpt-4.1`).
         name, _, option = key.rpartition(".")
         by_name.setdefault(name, {})[option] = value
-    return {name: _agent(name, options) for name, options in by_name.items()}
+    return by_name
 
 
 def _agent(name: str, options: dict[str, Any]) -> AgentSettings:

@@ -275,7 +275,8 @@ class Engine:
         secrets = self._services.performers.secrets
         journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
-            journal.notify = lambda events: self._services.notify(Recorded(name, events))
+            notify = self._services.notify
+            journal.notify = lambda seq, events: notify(Recorded(name, events, seq))
         return journal
 
     def _live_items(self, name: str) -> dict[str, InboxItem]:
