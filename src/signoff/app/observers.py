@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.app.next_commands import answer_commands
 from signoff.app.observer_settings import ObserverFactory, observer_factory
+from signoff.app.settings import Settings
 from signoff.errors import ConfigError
 from signoff.observers.queued import QueuedObserver
 from signoff.observers.setup import ObserverSetup
@@ -28,16 +29,35 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     setup = ObserverSetup(
         open_store=project.store.reopen,
         folder=project.home.path,
+        log_content=project.settings.log_content,
         secrets=project.secrets,
         answer_commands=lambda item, form: answer_commands(item, form, project.clock.now()),
     )
     built = []
+    if project.settings.has_log:
+        log_output = _build("log_file", _log_output, setup, _log_options(project.settings))
+        built += [QueuedObserver("log", log_output)] if log_output is not None else []
     for name, settings in project.settings.observe.items():
         factory = observer_factory(name, settings.kind)
         observer = _build(f"observe.{name}", factory, setup, settings.options)
         if observer is not None:
             built.append(QueuedObserver(name, observer))
     return built
+
+
+def _log_output(setup: ObserverSetup, **options: Any) -> Observer:
+    # Imported here because it loads the handlers of the standard library.
+    from signoff.observers.log_output import LogOutput
+
+    return LogOutput(setup, **options)
+
+
+def _log_options(settings: Settings) -> dict[str, Any]:
+    return {
+        "file": settings.log_file,
+        "json": settings.log_format == "json",
+        "level": settings.run_log_level,
+    }
 
 
 def _build(

@@ -31,6 +31,9 @@ BUILT_IN: Mapping[str, Any] = {
     "pass_env": (),
     "database": "signoff.db",
     "log_level": "warning",
+    "log_format": "text",
+    "log_file": "",
+    "log_content": False,
 }
 """The default values."""
 
@@ -48,6 +51,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
 """The user and password in a URL."""
 
 COMMAND_LINE = "command line"
+BUILT_IN_ORIGIN = "built-in"
 
 
 @light_dataclass(frozen=True)
@@ -91,6 +95,11 @@ class Settings:
     database: str = "signoff.db"
     """A file path relative to the project home."""
     log_level: str = "warning"
+    log_format: str = "text"
+    log_file: str = ""
+    """A file path relative to the project home; empty means stderr."""
+    log_content: bool = False
+    """Whether prompts, replies and inputs may appear in logs and traces."""
     observe: Mapping[str, ObserverSettings] = field(default_factory=dict)
     """Observers of every run, by name."""
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -100,7 +109,18 @@ class Settings:
     @property
     def is_observed(self) -> bool:
         """Whether runs have observers of the settings; most have none, and load nothing for it."""
-        return bool(self.observe)
+        return bool(self.observe) or self.has_log
+
+    @property
+    def has_log(self) -> bool:
+        """Whether runs are logged; not as text on stderr, where their progress is shown."""
+        return bool(self.log_file) or self.log_format == "json"
+
+    @property
+    def run_log_level(self) -> str:
+        """The least level of records about runs: `info` unless the user has set one."""
+        level = self.values.get("log_level")
+        return "info" if level is None or level.origin == BUILT_IN_ORIGIN else self.log_level
 
     def masked(self) -> Layer:
         """Returns every setting in force, by key, with secrets masked."""
@@ -143,7 +163,7 @@ def load_settings(
     user = user_file(environment)
     if environment.get("SIGNOFF_CONFIG") and not user.exists():
         problems.append(Problem(str(user), "does not exist", "SIGNOFF_CONFIG names it"))
-    layers: list[Layer] = [{key: Value(v, "built-in") for key, v in BUILT_IN.items()}]
+    layers: list[Layer] = [{key: Value(v, BUILT_IN_ORIGIN) for key, v in BUILT_IN.items()}]
     layers += [_read_file(path, problems) for path in settings_files(home, environment)]
     layers.append(_check(_from_environment(environment), problems))
     layers.append(_check(_from_command_line(command_line or {}), problems))

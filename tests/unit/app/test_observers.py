@@ -1,3 +1,4 @@
+import json
 import logging
 import sys
 from collections.abc import Iterator
@@ -161,3 +162,46 @@ async def test_runs_without_observers_load_nothing_for_them(project: Project) ->
         await engine.start(FLOW, name="one")
 
     assert project.observers is None
+
+
+def log_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [("", "info"), ("log_level: debug\n", "debug"), ("log_level: error\n", "error")],
+)
+def test_a_log_file_has_what_its_level_admits(home: Path, settings: str, level: str) -> None:
+    """Without a level of the user's own, a file has more than the terminal."""
+    configure(home, f"log_file: run.log\nlog_format: json\n{settings}")
+
+    signoff.run(FLOW, {}, home=home, name="one")
+
+    written = log_lines(home / "run.log")
+    counts = {"debug": 4, "info": 4, "error": 0}
+    assert len(written) == counts[level]
+    assert all(line["run"] == "one" and line["workflow"] == "flow" for line in written)
+    assert "hello" not in (home / "run.log").read_text()
+
+
+def test_content_is_logged_if_the_settings_say_so(home: Path) -> None:
+    """It is off by default, and on for debugging."""
+    configure(home, "log_file: run.log\nlog_content: true\n")
+
+    signoff.run(FLOW, {}, home=home, name="one")
+
+    assert "text=hello" in (home / "run.log").read_text()
+
+
+def test_a_log_file_in_a_missing_folder_is_reported(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No folder is made for a mistyped path, and the run does not need the file."""
+    configure(home, "log_file: logz/run.log\n")
+
+    result = signoff.run(FLOW, home=home)
+
+    assert result.ok
+    assert "log_file is off, because it could not be started" in caplog.messages
+    assert not (home / "logz").exists()
