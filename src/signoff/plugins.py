@@ -40,6 +40,7 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 EXPORTS: Mapping[str, str] = {
+    "html": "signoff.pages.report:EXPORT",
     "json": "signoff.exports.run_json:EXPORT",
 }
 """The built-in formats of `signoff export`, by name."""
