@@ -32,7 +32,7 @@ def rounds_chart(rounds: Sequence[Round]) -> Markup:
     used = [s for s in Severity if any(each.counts["open"].get(s.value) for each in counted)]
     legend = tag(
         "div",
-        [tag("span", tag("i", class_=s.key), s.value.capitalize()) for s in used or [Severity.LOW]],
+        [tag("span", tag("i", class_=s.key), s.value.capitalize()) for s in used],
         class_="legend",
     )
     return join([chart, legend])
