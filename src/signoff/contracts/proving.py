@@ -60,7 +60,8 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
             if not await evaluate(condition.check, ctx):
                 problems.append(condition.message)
         except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
-            problems.append(f"{condition.name}: raised {describe_error(error)}")
+            text = f"{condition.name} raised {describe_error(error)}"
+            problems.append(f"{condition.message} ({text})")
     return problems
 
 

@@ -31,7 +31,7 @@ _OLD_NAMES = {"nextStepHint": "next_step_hint", "postconditionsPassed": ""}
 async def work(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     """Returns the output of a step; raises `StepFailed` if its worker reports a failure."""
     output = await _perform(step, ctx)
-    if not output.success:
+    if output.success is not True:
         raise StepFailed(output.error or f"step {step.name!r} failed without giving a reason")
     return output
 
@@ -158,15 +158,36 @@ def _fill_in(prompt: str, ctx: StepContext) -> str:
 
 
 def as_output(value: Any) -> StepOutput:
-    """Returns the output in what a function, a program or an agent returned."""
+    """Returns the output in what a function, a program or an agent returned.
+
+    `success` that is not true is a failure, whatever the other keys are. If it is true and there
+    are other keys than those of an envelope, the mapping itself is the result.
+    """
     if isinstance(value, StepOutput):
         return value
-    if isinstance(value, Mapping):
-        renamed = {_OLD_NAMES.get(str(key), str(key)): entry for key, entry in value.items()}
-        renamed.pop("", None)
-        if "success" in renamed and set(renamed) <= _OUTPUT_KEYS:
-            return StepOutput(**{**renamed, "success": renamed["success"] is True})
-        statements = renamed.pop("statements", None)
-        if isinstance(statements, list):
-            return StepOutput(result=renamed, statements=statements)
+    if not isinstance(value, Mapping):
+        return StepOutput(result=value)
+    renamed = {_OLD_NAMES.get(str(key), str(key)): entry for key, entry in value.items()}
+    renamed.pop("", None)
+    if "success" in renamed:
+        if renamed["success"] is not True:
+            return StepOutput(success=False, error=_reason(renamed.get("error")))
+        if set(renamed) <= _OUTPUT_KEYS:
+            return StepOutput(**renamed)
+        hint = renamed.pop("next_step_hint", None)
+        return StepOutput(result=renamed, next_step_hint=hint, **_statements(renamed))
+    if statements := _statements(renamed):
+        return StepOutput(result=renamed, **statements)
     return StepOutput(result=value)
+
+
+def _statements(output: dict[str, Any]) -> dict[str, Any]:
+    """Removes the statements from an output and returns them; nothing if it has none."""
+    if not isinstance(output.get("statements"), list):
+        return {}
+    return {"statements": output.pop("statements")}
+
+
+def _reason(error: Any) -> str | None:
+    """Returns what a worker wrote about its failure as text, of whatever type it is."""
+    return error if isinstance(error, str | None) else json.dumps(error, default=str)

@@ -90,6 +90,10 @@ class FanOutCall:
     """`ask` keeps failures for a human to decide about, and raises what an operator must fix."""
     otherwise: Otherwise[list[Any]] | None = None
     cache_group: CacheGroup | None = None
+    feedback: Sequence[str] = ()
+    """For each item, why it is tried again after a human was asked; empty in the first round."""
+    tried: int = 0
+    """Attempts at the items in earlier rounds."""
 
 
 @frozen_dataclass(slots=True)
