@@ -43,7 +43,7 @@ async def waits(ctx: StepContext) -> bool:
         (lambda _ctx: False, "Nothing changed"),
         ("result.n > 3", "Nothing changed"),
         (waits, "Nothing changed"),
-        (raises, "Nothing changed (changed raised KeyError: 'chapters')"),
+        (raises, "Nothing changed (changed raised KeyError: 'chapters'"),
         (lambda _ctx: "yes", "Nothing changed (changed raised TypeError: returned 'yes'"),
         (lambda _ctx: None, "Nothing changed (changed raised TypeError: returned None"),
         ("result.missing > 3", "Nothing changed (changed raised BadExpression"),

@@ -300,9 +300,9 @@ class TestEscalated:
         """The worker has to know what was wrong as well."""
         position = self.at(problem="no chapters")
 
-        assert decide(position, Chosen("retry")).feedback == "no chapters"
-        assert decide(position, Chosen("retry", "look in part 2")).feedback == (
-            "no chapters\nA human wrote: look in part 2"
+        assert decide(position, Chosen("retry")) == Retry("no chapters", by_human=True)
+        assert decide(position, Chosen("retry", "look in part 2")) == Retry(
+            "no chapters\nA human wrote: look in part 2", by_human=True
         )
 
     def test_accept_takes_the_result_as_it_is(self) -> None:
