@@ -179,7 +179,7 @@ def _start(
             f"this review makes up to {calls['at_most']} calls, more than {MOST_CALLS}: review "
             "fewer files or constraints, set a limit (--limit calls=N or usd=N), or add --yes"
         )
-    set_up_logging(planned.settings.log_level)
+    set_up_logging(planned.settings)
     own = planned.own_limits or Limits()
     limits = own if limited else replace(own, calls=most)
     with planned.open(Path.cwd(), os.environ) as project:
