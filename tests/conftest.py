@@ -1,14 +1,20 @@
 """The options --real and --update-snapshots, and a summary of skipped tests after every run.
 
-Fixtures for one kind of test are in the conftest of its folder.
+Fixtures for one kind of test are in the conftest of its folder. The PostgreSQL server is for
+several kinds, so that a process of tests starts only one.
 """
 
 import gc
 import signal
 from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.stubs.postgres import PostgresServer
 
 # A busy machine misses deadlines, and finds generating examples slow. A change is judged by the
 # same examples each time; `--hypothesis-profile=explore` looks for new ones.
@@ -16,6 +22,20 @@ _PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[Healt
 settings.register_profile("signoff", _PATIENT, derandomize=True)
 settings.register_profile("explore", _PATIENT, max_examples=2_000)
 settings.load_profile("signoff")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["PostgresServer"]:
+    """A real PostgreSQL server; skips the test if there is none."""
+    from tests.stubs.postgres import NotHereError, running_server
+
+    server = running_server()
+    try:
+        started = server.__enter__()
+    except NotHereError as error:
+        pytest.skip(f"no PostgreSQL server: {error}")
+    yield started
+    server.__exit__(None, None, None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -30,6 +30,11 @@ class Library:
             found: list[tuple[Any, ...]] = db.execute(sql).fetchall()
             return found
 
+    def change(self, sql: str) -> None:
+        """Runs statements of the owner, such as those of a migration."""
+        with closing(self.connect()) as db:
+            db.execute(sql)
+
     def titles(self) -> list[str]:
         return [title for (title,) in self.rows("SELECT title FROM books ORDER BY id")]
 

@@ -270,7 +270,7 @@ def test_a_folder_that_cannot_be_written_is_reported(library: Library, tmp_path:
     """A run must not start without its backup."""
     (tmp_path / "file").write_text("in the way")
 
-    with pytest.raises(WriteFailed, match="cannot write a backup"):
+    with pytest.raises(WriteFailed, match="cannot write"):
         Upkeep(library.address, backups=tmp_path / "file" / "backups").backup()
 
 

@@ -3,33 +3,58 @@
 import os
 import signal
 import sys
-from pathlib import Path
+from typing import Any
 
-from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.address import read_address
+from signoff.guarded_db.client import SafeDatabaseClient, connect
+from signoff.guarded_db.ports import Connection
 from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.sqlite import SqliteConnection
 from signoff.guarded_db.staging import Applied, Marker
+from signoff.guarded_db.verdict import Allowed, Params
 from signoff.guarded_db.view import ReadOnlyView
 
 MARKER = Marker("run-1", "edit", 1)
-KILLS = ("after begin", "in a condition", "before commit", "after commit")
+KILLS = (
+    "after begin",
+    "after a statement",
+    "after the last statement",
+    "in a condition",
+    "before commit",
+    "after commit",
+)
+STATEMENTS = (
+    "INSERT INTO books (title) VALUES ('Ulysses')",
+    "UPDATE books SET title = 'Emma II' WHERE title = 'Emma'",
+)
 
 
-class KillingConnection(SqliteConnection):
-    """A connection that kills its process at a given moment."""
+class KillingConnection:
+    """A connection that kills its process at a given moment of the transaction with the work."""
 
-    moment = ""
+    def __init__(self, connection: Connection, moment: str) -> None:
+        self._db = connection
+        self._moment = moment
+        self._ran = 0
 
-    def begin(self, *, write: bool) -> None:
-        super().begin(write=write)
-        kill_if(self.moment == "after begin" and write)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def begin(self, **options: Any) -> None:
+        self._db.begin(**options)
+        # An earlier transaction creates the table of markers; it is not the one to be killed.
+        kill_if(self._moment == "after begin" and bool(options.get("tables")))
+
+    def run(self, sql: str, params: Params, allowed: Allowed) -> Any:
+        result = self._db.run(sql, params, allowed)
+        self._ran += sql in STATEMENTS
+        kill_if(self._moment == "after a statement" and self._ran == 1)
+        kill_if(self._moment == "after the last statement" and self._ran == 2)
+        return result
 
     def commit(self) -> None:
-        # An earlier transaction creates the table of markers; it is not the one to be killed.
-        has_work = bool(self.own("SELECT 1 FROM books WHERE title = 'Ulysses'"))
-        kill_if(self.moment == "before commit" and has_work)
-        super().commit()
-        kill_if(self.moment == "after commit" and has_work)
+        kill_if(self._moment == "before commit" and self._ran == 2)
+        self._db.commit()
+        kill_if(self._moment == "after commit" and self._ran == 2)
 
 
 def do_step(client: SafeDatabaseClient, moment: str = "") -> Applied:
@@ -38,8 +63,8 @@ def do_step(client: SafeDatabaseClient, moment: str = "") -> Applied:
         return view.exists("SELECT 1 FROM books WHERE title = 'Ulysses'")
 
     staged = client.staged()
-    staged.stage("INSERT INTO books (title) VALUES ('Ulysses')")
-    staged.stage("UPDATE books SET title = 'Emma II' WHERE title = 'Emma'")
+    for sql in STATEMENTS:
+        staged.stage(sql)
     return staged.apply([Postcondition("it is there", holds)], marker=MARKER)
 
 
@@ -49,6 +74,6 @@ def kill_if(condition: bool) -> None:
 
 
 if __name__ == "__main__":
-    connection = KillingConnection(Path(sys.argv[1]))
-    connection.moment = sys.argv[2]
-    do_step(SafeDatabaseClient(connection), sys.argv[2])
+    address, moment = sys.argv[1:]
+    killing: Any = KillingConnection(connect(read_address(address)), moment)
+    do_step(SafeDatabaseClient(killing), moment)

@@ -1,14 +1,12 @@
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.staging import Committed
+from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.crash.killed_database_step import KILLS, MARKER, do_step
 from tests.patience import PATIENCE_SECONDS
 
@@ -17,36 +15,31 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    with closing(sqlite3.connect(tmp_path / "library.db")) as db:
-        db.executescript(
-            "CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT);"
-            "INSERT INTO books (title) VALUES ('Dune'), ('Emma');"
-        )
-    return tmp_path / "library.db"
-
-
-def titles(path: Path) -> list[str]:
-    with closing(sqlite3.connect(path)) as db:
-        return [title for (title,) in db.execute("SELECT title FROM books ORDER BY id")]
+@pytest.fixture(params=["sqlite", "postgres"])
+def library(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
+    if request.param == "sqlite":
+        return sqlite_library(tmp_path)
+    return postgres_library(request.getfixturevalue("postgres"), tmp_path)
 
 
 @pytest.mark.parametrize("moment", KILLS)
-def test_a_step_killed_around_its_transaction_is_done_exactly_once(path: Path, moment: str) -> None:
+def test_a_step_killed_around_its_transaction_is_done_exactly_once(
+    library: Library, moment: str
+) -> None:
     """Work that is done by half or twice could not be repaired by hand."""
-    program = [sys.executable, "-m", "tests.crash.killed_database_step", str(path), moment]
+    program = [sys.executable, "-m", "tests.crash.killed_database_step", library.address, moment]
     ended = subprocess.run(
         program, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_SECONDS
     )
     assert ended.returncode == -signal.SIGKILL, ended.stderr
 
-    with SafeDatabaseClient.open(path) as db:
+    # The server may need a moment to notice that the process is gone, and to end its transaction.
+    with library.open(patience=PATIENCE_SECONDS) as db:
         done = db.done(MARKER)
-        titles_before = titles(path)
+        titles_before = sorted(library.titles())
         result = do_step(db)
 
     assert done is (moment == "after commit")
     assert titles_before == (["Dune", "Emma II", "Ulysses"] if done else ["Dune", "Emma"])
     assert result == Committed(changed=0 if done else 2, already=done)
-    assert titles(path) == ["Dune", "Emma II", "Ulysses"]
+    assert sorted(library.titles()) == ["Dune", "Emma II", "Ulysses"]

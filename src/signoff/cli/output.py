@@ -37,7 +37,6 @@ STYLES: Mapping[str, str] = {
     "iteration_limit": "red",
     "budget": "red",
     "not_converging": "red",
-    "findings_open": "red",
     "rejected": "red",
     "cancelled": "dim",
 }

@@ -24,7 +24,6 @@ WORDS = {
     Status.LIMIT: "iteration limit reached",
     Status.BUDGET: "budget reached",
     Status.NOT_CONVERGING: "not converging",
-    Status.FINDINGS: "findings open",
 }
 MARKS = {
     Status.COMPLETED: "✓",

@@ -36,8 +36,11 @@ class Tables(Protocol):
     def exists(self, sql: str, params: Params = ()) -> bool:
         """Returns whether there is any row."""
 
-    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
-        """Adds a statement to the step's work."""
+    def stage(self, sql: str, params: Params = ()) -> None:
+        """Adds a statement to the step's work.
+
+        A human confirms a DELETE, and a change of every row of a table of ten or more.
+        """
 
 
 Proof = tuple[str, Callable[[Tables], bool], str]
@@ -56,10 +59,20 @@ class StepDatabase(Tables, Protocol):
     def committed(self, key: StepKey) -> str | None:
         """Returns the note of work that was committed before, if it was."""
 
-    def commit(self, proofs: Sequence[Proof], key: StepKey, note: str) -> str:
+    def measure(self) -> list[dict[str, Any]]:
+        """Returns the changes that a human has to confirm, with the number of their rows."""
+
+    def commit(
+        self,
+        proofs: Sequence[Proof],
+        key: StepKey,
+        note: str,
+        confirmed: Sequence[Mapping[str, Any]] = (),
+    ) -> str | None:
         """Applies the staged work if every proof holds, else raises `StepFailed`.
 
-        Returns the note in the database: an earlier attempt's if that was committed first.
+        Returns the note in the database: an earlier attempt's if that was committed first. None
+        means that nothing was changed, because a change that is not in `confirmed` has to be.
         """
 
 

@@ -34,11 +34,13 @@ def prove(
     conditions: Sequence[Condition],
     output: Mapping[str, Any],
     key: StepKey,
-) -> Mapping[str, Any]:
+    confirmed: Sequence[Mapping[str, Any]] = (),
+) -> Mapping[str, Any] | None:
     """Commits a step's statements if its conditions hold; raises `StepFailed` with all problems.
 
     Returns the output that belongs to the committed work. If an earlier attempt that seemed
-    lost was committed after all, that is the output of that attempt.
+    lost was committed after all, that is the output of that attempt. None means that nothing was
+    committed, because a human has to confirm a change that is not in `confirmed`.
     """
 
     def holds_in(check: Check | str, view: Tables) -> bool:
@@ -48,7 +50,9 @@ def prove(
         (each.name, partial(holds_in, each.check), each.message) for each in conditions
     ]
     note = json.dumps(output)
-    stored = database.commit(proofs, key, note)
+    stored = database.commit(proofs, key, note, confirmed)
+    if stored is None:
+        return None
     return output if stored == note else dict(json.loads(stored))
 
 
@@ -60,8 +64,7 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
             if not await evaluate(condition.check, ctx):
                 problems.append(condition.message)
         except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
-            text = f"{condition.name} raised {describe_error(error)}"
-            problems.append(f"{condition.message} ({text})")
+            problems.append(f"{condition.name}: raised {describe_error(error)}")
     return problems
 
 
@@ -103,8 +106,8 @@ async def evaluate(
 
 
 @asynccontextmanager
-async def time_limit(seconds: float | None, message: str) -> AsyncIterator[None]:
-    """Ends the block after some seconds and raises `StepFailed`; None sets no limit.
+async def time_limit(seconds: float, message: str) -> AsyncIterator[None]:
+    """Ends the block after some seconds and raises `StepFailed`.
 
     A `TimeoutError` that the author's own code raises is passed on.
     """
@@ -122,7 +125,7 @@ def holds(check: Check | str, ctx: StepContext) -> bool:
     """Returns whether a condition holds in a context; raises what it raises."""
     if isinstance(check, str):
         expression = parse_expression(check)
-        return expression.holds(ctx.values(expression))
+        return expression.holds(ctx.values(expression.names))
     value = check(ctx)
     if inspect.isawaitable(value):
         # Functions run in a thread of their own, which has no event loop.

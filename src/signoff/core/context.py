@@ -61,6 +61,9 @@ class EffectPort(Protocol):
     def now(self, ctx: StepContext) -> float:
         """Returns the time, the same on every replay."""
 
+    def was_requested(self, ctx: StepContext, key: str) -> bool:
+        """Whether the journal has a request with this key: the handler is being replayed."""
+
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
 
@@ -73,8 +76,8 @@ class EffectPort(Protocol):
     def log(self, ctx: StepContext, text: str) -> None:
         """Records a line of the run's log, once."""
 
-    def before_plain_code(self) -> Awaitable[None]:
-        """Prepares for code that may change the outside world or block, without an effect."""
+    def may_block(self) -> None:
+        """Prepares for ordinary code that may block the event loop."""
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -90,8 +93,6 @@ class FanOutCall:
     """`ask` keeps failures for a human to decide about, and raises what an operator must fix."""
     otherwise: Otherwise[list[Any]] | None = None
     cache_group: CacheGroup | None = None
-    feedback: Sequence[str] = ()
-    tried: int = 0
 
 
 @frozen_dataclass(slots=True)
@@ -280,12 +281,14 @@ class StepContext:
 
         Each item is a scope of its own: it may ask, wait and fail without touching its
         siblings. A finished item is never run again; failed ones are retried alone, with the
-        reason in their `ctx.feedback`. With `on_failure="keep"`, the result of a failed item is a
-        `Failure`; otherwise `ItemsFailed` is raised after all have ended. With `otherwise`, a
-        human chooses whether failed items are retried; those that are not become a `Failure`.
+        reason in their `ctx.feedback`. With `on_failure="keep"`, the result of a failed item
+        is a `Failure`; otherwise `ItemsFailed` is raised after all have ended. With
+        `otherwise`, a human chooses whether failed items are retried; those that are not
+        become a `Failure`.
 
-        `cache_group` names the items whose prompts begin alike. The first item of each group goes
-        ahead, and the others start once its agent begins to answer, with its prompt cache filled.
+        `cache_group` names the items whose prompts begin alike and are sent to an agent with a
+        prompt cache. The first item of each group goes ahead, and the others start once its
+        agent begins to answer, so that they find the cache filled.
         """
         decision = _otherwise(otherwise)
         fan = FanOutCall(

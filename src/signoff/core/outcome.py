@@ -29,16 +29,9 @@ class Status(StrEnum):
     NOT_CONVERGING = "not_converging"
     REJECTED = "rejected"
     CANCELLED = "cancelled"
-    FINDINGS = "findings_open"
-    """A review is finished, and findings that block are open."""
 
 
-FINAL = frozenset(
-    {
-        *(Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED),
-        Status.FINDINGS,
-    }
-)
+FINAL = frozenset({Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED})
 """Final statuses: resuming such a run only reports how it ended."""
 
 
@@ -51,7 +44,6 @@ class End(StrEnum):
     NOT_CONVERGING = "not_converging"
     REJECTED = "rejected"
     CANCELLED = "cancelled"
-    FINDINGS = "findings_open"
 
     @property
     def status(self) -> Status:

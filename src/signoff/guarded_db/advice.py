@@ -9,15 +9,13 @@ ALLOWED_FIRST_WORDS = frozenset({"select", "with", "values", "table", "insert", 
 
 USE_PLAIN_STATEMENT = "use a plain SELECT, INSERT, UPDATE or DELETE"
 USE_UPSERT = "use INSERT ... ON CONFLICT (...) DO UPDATE, which keeps the row"
-USE_WHERE = (
-    "select the rows: use a WHERE that tests a column of the table and can exclude rows; "
-    "changes to every row belong in a migration"
-)
+LEAVE_SEQUENCES = "let the column's default take the next number, and read it with RETURNING"
 SEND_ONE_STATEMENT = "send each statement on its own, so that each is checked on its own"
 
 _FIRST_WORDS_BY_ADVICE = {
     "put schema changes into a numbered migration and apply it": "drop alter create rename comment",
-    "use DELETE with a WHERE and a token from get_delete_confirmation()": "truncate",
+    "use DELETE, which has to be confirmed: a human is asked in a run, and a token is needed "
+    "elsewhere": "truncate",
     "a step's statements share one transaction that signoff opens and closes": (
         "begin start commit end rollback abort savepoint release lock"
     ),

@@ -19,6 +19,7 @@ Authorizer: TypeAlias = Callable[[int, str | None, str | None, str | None, str |
 _READS = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
 _WRITES = {
     StatementKind.READ: frozenset[int](),
+    StatementKind.LOCK: frozenset[int](),
     # An INSERT with ON CONFLICT DO UPDATE is both.
     StatementKind.INSERT: frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE}),
     StatementKind.UPDATE: frozenset({sqlite3.SQLITE_UPDATE}),
@@ -35,6 +36,12 @@ def authorizer(
 ) -> Authorizer:
     """Returns the authorizer for an allowed statement."""
     dependent = consequences.of(allowed.table)
+    # SQLite changes these when a search index changes, by the statement itself or by a trigger.
+    changes_indexes = bool(consequences.indexes & {allowed.table}) or bool(
+        consequences.triggered & {allowed.table, *dependent}
+    )
+    inside_indexes = consequences.shadows if changes_indexes else frozenset[str]()
+    may_write = bool(allowed.table) and allowed.table not in consequences.shadows
 
     def answer(
         action: int,
@@ -50,15 +57,15 @@ def authorizer(
             return sqlite3.SQLITE_OK if known or trigger else sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_PRAGMA and (name, detail) == _SEARCH_PRAGMA:
             return sqlite3.SQLITE_OK
-        if action in _CHANGES and may_change((name or "").lower(), action, trigger):
+        if action in _CHANGES and may_write and may_change((name or "").lower(), action, trigger):
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY
 
     def may_change(table: str, action: int, trigger: str | None) -> bool:
-        if table.startswith((OWN_TABLES, "sqlite_")) or allowed.kind is StatementKind.READ:
+        if table.startswith((OWN_TABLES, "sqlite_")):
             return False
         # Triggers were created by a migration, so its author decided what they do.
-        by_trigger = trigger is not None or table in consequences.shadows
+        by_trigger = trigger is not None or table in inside_indexes
         by_foreign_key = table in dependent and action in _BY_FOREIGN_KEYS
         by_statement = table == allowed.table and action in _WRITES[allowed.kind]
         return by_trigger or by_foreign_key or by_statement

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn, Self
 
 from signoff.errors import NotAllowed, UsageError
 from signoff.guarded_db import staging
 from signoff.guarded_db.address import Address, read_address
-from signoff.guarded_db.confirmations import Confirmations, DeleteConfirmation, MonotonicClock
+from signoff.guarded_db.confirmations import (
+    ChangeConfirmation,
+    Confirmations,
+    MonotonicClock,
+    SeenRows,
+    check_same_rows,
+    confirmation_missing,
+)
 from signoff.guarded_db.guard import Guard
+from signoff.guarded_db.impact import (
+    Impact,
+    Statement,
+    must_confirm,
+    rows_digest,
+    run_checked,
+    run_counted,
+)
 from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
-from signoff.guarded_db.staging import Applied, Marker, Statement
+from signoff.guarded_db.staging import Applied, Marker, RolledBack
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind
 from signoff.guarded_db.view import ReadOnlyView
 
@@ -59,28 +75,51 @@ class SafeDatabaseClient:
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows of a SELECT, each by column name."""
-        self._check_read(sql)
+        allowed = self._check_read(sql)
         with self._transaction(write=False):
-            return self._db.run(sql, params, Allowed(StatementKind.READ)).rows
+            return self._db.run(sql, params, allowed).rows
 
     def execute(self, sql: str, params: Params = (), *, confirm: object = None) -> StatementResult:
         """Runs one statement now, in a transaction of its own.
 
-        A DELETE needs `confirm=`, the token from `get_delete_confirmation()`.
+        A DELETE, and a statement that changes every row of a table of ten or more, needs
+        `confirm=`, the token from `get_confirmation()`.
         """
-        statement = self._statement(sql, params, confirm)
-        with self._transaction(write=statement.allowed.kind is not StatementKind.READ):
-            return self._db.run(sql, params, statement.allowed)
+        statement = Statement(sql, params, self._guard.check(sql))
+        allowed = statement.allowed
+        if confirm is not None:
+            return self._execute_confirmed(statement, str(confirm))
+        if must_confirm(allowed):
+            raise confirmation_missing(allowed.kind.upper())
+        if allowed.kind is StatementKind.READ:
+            return StatementResult(self.query(sql, params), 0)
+        with self._change(statement) as commit:
+            result, needs_confirmation = run_checked(self._db, statement)
+            if needs_confirmation:
+                raise confirmation_missing(f"a change of every row of {allowed.table}")
+            commit()
+        return result
+
+    def get_confirmation(self, sql: str, params: Params = ()) -> ChangeConfirmation:
+        """Returns how many rows a statement would change, and a token for changing these rows.
+
+        The token is valid once, for 30 seconds, for this statement with these values, and as long
+        as it changes the same rows.
+        """
+        statement = Statement(sql, params, self._guard.check(sql))
+        if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
+            raise UsageError("a statement that changes nothing needs no confirmation")
+        with self._change(statement):
+            _result, seen = self._run_seen(statement)
+        token = self._confirmations.issue(statement.allowed.scope, params, seen)
+        return ChangeConfirmation(token, statement.allowed.table, seen.rows, seen.others)
 
     def get_delete_confirmation(
         self, table: str, where: str, params: Params = ()
-    ) -> DeleteConfirmation:
+    ) -> ChangeConfirmation:
         """Returns a token for deleting these rows, valid once, for 30 seconds."""
-        allowed = self._check_delete(table, where)
-        count = f"SELECT count(*) AS rows FROM {table} WHERE {where}"  # noqa: S608 - checked below
-        rows = int(self.query(count, params)[0]["rows"])
-        token = self._confirmations.issue(allowed.scope, params)
-        return DeleteConfirmation(token, table, where, rows)
+        self._check_delete(table, where)
+        return self.get_confirmation(_delete(table, where), params)
 
     def delete(self, table: str, where: str, params: Params = (), *, confirm: object = None) -> int:
         """Deletes the rows that a token is for; returns how many there were."""
@@ -131,12 +170,27 @@ class SafeDatabaseClient:
         """Closes the client."""
         self.close()
 
-    def _statement(self, sql: str, params: Params, confirm: object) -> Statement:
-        allowed = self._guard.check(sql)
-        if allowed.kind is StatementKind.DELETE:
-            token = None if confirm is None else str(confirm)
-            self._confirmations.redeem(token, allowed.scope, params)
-        return Statement(sql, params, allowed)
+    def _execute_confirmed(self, statement: Statement, token: str) -> StatementResult:
+        confirmed = self._confirmations.redeem(token, statement.allowed.scope, statement.params)
+        with self._change(statement) as commit:
+            result, seen = self._run_seen(statement)
+            check_same_rows(seen, confirmed)
+            commit()
+        return result
+
+    def _run_seen(self, statement: Statement) -> tuple[StatementResult, SeenRows]:
+        """Runs a change and returns what is needed to recognize its rows."""
+        returning = f"{statement.sql.rstrip().rstrip(';')}\nRETURNING *"
+        verdict = self._guard.verdict(returning)
+        # A statement that returns something already, or a search index, which cannot.
+        if not isinstance(verdict, Allowed) or not self._db.can_return(statement.allowed.table):
+            result, impact, _needed = run_counted(self._db, statement)
+            digest = rows_digest(result) if result.rows else ""
+            return result, SeenRows(impact.rows, impact.others, digest)
+        longer = replace(statement, sql=returning, allowed=verdict)
+        result, impact, _needed = run_counted(self._db, longer)
+        seen = SeenRows(impact.rows, impact.others, rows_digest(result))
+        return StatementResult((), result.changed), seen
 
     def _check_read(self, sql: str) -> Allowed:
         allowed = self._guard.check(sql)
@@ -146,8 +200,10 @@ class SafeDatabaseClient:
 
     def _check_delete(self, table: str, where: str) -> Allowed:
         allowed = self._guard.check(_delete(table, where))
-        if allowed.kind is not StatementKind.DELETE or not allowed.scope:
+        if allowed.kind is not StatementKind.DELETE:
             raise UsageError(f"{table!r} is not the name of a table")
+        if allowed.every_row:
+            raise NotAllowed("DELETE with a condition that is true for every row is refused here")
         return allowed
 
     def _apply(
@@ -157,13 +213,21 @@ class SafeDatabaseClient:
         marker: Marker,
         seconds: float,
         note: str,
+        confirmed: Sequence[Impact],
     ) -> Applied:
         def reader(sql: str, params: Params) -> tuple[Row, ...]:
             return self._db.run(sql, params, self._check_read(sql)).rows
 
         with self._lock:
             return staging.apply(
-                self._db, reader, statements, postconditions, marker, seconds=seconds, note=note
+                self._db,
+                reader,
+                statements,
+                postconditions,
+                marker,
+                seconds=seconds,
+                note=note,
+                confirmed=confirmed,
             )
 
     @contextmanager
@@ -171,6 +235,13 @@ class SafeDatabaseClient:
         with self._lock, transaction(self._db, write=write):
             yield
             self._db.commit()
+
+    @contextmanager
+    def _change(self, statement: Statement) -> Iterator[Callable[[], None]]:
+        """Opens a transaction for one change; yields what commits it."""
+        tables = [statement.allowed.target] if statement.allowed.target else []
+        with self._lock, transaction(self._db, write=True, tables=tables):
+            yield self._db.commit
 
 
 class Staged:
@@ -180,12 +251,24 @@ class Staged:
         self._client = client
         self._statements: list[Statement] = []
 
-    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
-        """Adds a statement; raises `NotAllowed` if it may not run."""
-        statement = self._client._statement(sql, params, confirm)
+    def stage(self, sql: str, params: Params = ()) -> None:
+        """Adds a statement; raises `NotAllowed` if it may not run.
+
+        One that needs a confirmation is accepted here; `apply` does not run it without one.
+        """
+        statement = Statement(sql, params, self._client._guard.check(sql))
         if statement.allowed.kind is StatementKind.READ:
             raise UsageError("a staged statement must change something; read with query() instead")
         self._statements.append(statement)
+
+    def measure(self, *, by: SafeDatabaseClient | None = None) -> tuple[Impact, ...] | RolledBack:
+        """Returns what the statements that need a confirmation would change, without changing it.
+
+        `by` is another client, for the transaction itself.
+        """
+        client = by or self._client
+        with client._lock:
+            return staging.measure(client._db, self._statements)
 
     def apply(
         self,
@@ -194,15 +277,20 @@ class Staged:
         marker: tuple[str, str, int] | Marker,
         seconds: float = CONDITION_SECONDS,
         note: str = "",
+        confirmed: Sequence[Impact] = (),
         by: SafeDatabaseClient | None = None,
     ) -> Applied:
         """Applies all in one transaction, which is committed only if every postcondition holds.
 
         If the database has the marker already, the work was done before and nothing happens. The
-        note is stored with the marker. `by` is another client, for the transaction itself.
+        note is stored with the marker. A statement that needs a confirmation must be in
+        `confirmed`, with as many rows as it changes now; `measure` returns these. `by` is another
+        client, for the transaction itself.
         """
         client = by or self._client
-        return client._apply(self._statements, postconditions, Marker(*marker), seconds, note)
+        return client._apply(
+            self._statements, postconditions, Marker(*marker), seconds, note, confirmed
+        )
 
     def __len__(self) -> int:
         """Returns the number of statements."""
@@ -219,7 +307,7 @@ def connect(
         return SqliteConnection(address.path, functions=functions, patience=patience)
     from signoff.guarded_db.postgres import PostgresConnection
 
-    return PostgresConnection(address.url, patience=patience)
+    return PostgresConnection(address.url, functions=functions, patience=patience)
 
 
 def _delete(table: str, where: str) -> str:

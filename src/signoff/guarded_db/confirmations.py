@@ -1,4 +1,4 @@
-"""Tokens that allow one particular DELETE, once, for a short time."""
+"""Tokens that allow one particular change, once, for a short time, of the rows that were seen."""
 
 from __future__ import annotations
 
@@ -24,14 +24,26 @@ class MonotonicClock(Protocol):
 
 
 @dataclass(frozen=True)
-class DeleteConfirmation:
-    """The rows that will be deleted, and the token that allows it."""
+class SeenRows:
+    """The rows that a statement changed when its confirmation was requested."""
+
+    rows: int
+    others: int
+    """Rows of other tables that change with them."""
+    digest: str = ""
+    """Identifies the rows; empty if the database cannot return them."""
+
+
+@dataclass(frozen=True)
+class ChangeConfirmation:
+    """The rows that will change, and the token that allows it."""
 
     token: str
     table: str
-    where: str
     rows: int
     """The number of rows that match now."""
+    others: int
+    """Rows of other tables that change with them, by foreign keys and triggers."""
 
     def __str__(self) -> str:
         """Returns the token, so that this object can be passed as `confirm=`."""
@@ -39,29 +51,25 @@ class DeleteConfirmation:
 
 
 class Confirmations:
-    """Issues tokens and redeems them, each for one DELETE."""
+    """Issues tokens and redeems them, each for one change."""
 
     def __init__(self, clock: MonotonicClock) -> None:
         self._clock = clock
-        self._open: dict[str, tuple[str, float]] = {}
+        self._open: dict[str, tuple[str, float, SeenRows]] = {}
 
-    def issue(self, scope: str, params: Params) -> str:
-        """Returns a new token for one deletion."""
+    def issue(self, scope: str, params: Params, seen: SeenRows) -> str:
+        """Returns a new token for one change of these rows."""
         while len(self._open) >= MOST_OPEN:
             del self._open[next(iter(self._open))]
         token = secrets.token_urlsafe(18)
-        self._open[token] = (_digest(scope, params), self._clock.monotonic() + VALID_SECONDS)
+        until = self._clock.monotonic() + VALID_SECONDS
+        self._open[token] = (_digest(scope, params), until, seen)
         return token
 
-    def redeem(self, token: str | None, scope: str, params: Params) -> None:
-        """Uses a token up; raises `NotAllowed` if it is missing, wrong or too old."""
-        if not token:
-            raise NotAllowed(
-                "DELETE needs a token: call get_delete_confirmation(table, where, params), "
-                "check how many rows match, and pass the token as confirm="
-            )
-        digest, until = self._open.pop(token, ("", 0.0))
-        if not digest:
+    def redeem(self, token: str, scope: str, params: Params) -> SeenRows:
+        """Uses a token up; raises `NotAllowed` if it is wrong or too old."""
+        digest, until, seen = self._open.pop(token, ("", 0.0, None))
+        if seen is None:
             raise NotAllowed("the token is unknown or was used before; ask for a new one")
         if self._clock.monotonic() > until:
             raise NotAllowed(
@@ -69,8 +77,27 @@ class Confirmations:
             )
         if digest != _digest(scope, params):
             raise NotAllowed(
-                "the token is for another table or condition; ask for one for this DELETE"
+                "the token is for another table or condition; ask for one for this statement"
             )
+        return seen
+
+
+def check_same_rows(now: SeenRows, confirmed: SeenRows) -> None:
+    """Raises `NotAllowed` if a change would be made to other rows than were confirmed."""
+    if now != confirmed:
+        raise NotAllowed(
+            f"the rows have changed since they were confirmed ({confirmed.rows} then, "
+            f"{now.rows} now, and {confirmed.others} and {now.others} of other tables); ask for a "
+            "new token"
+        )
+
+
+def confirmation_missing(what: str) -> NotAllowed:
+    """Returns the error for a change without a token."""
+    return NotAllowed(
+        f"{what} needs a token: call get_confirmation(statement, params), check how many rows it "
+        "would change, and pass the token as confirm="
+    )
 
 
 def _digest(scope: str, params: Params) -> str:

@@ -21,7 +21,12 @@ from signoff.guarded_db.advice import (
     USE_PLAIN_STATEMENT,
     refusal_of,
 )
-from signoff.guarded_db.lexing import LexedStatement, lex
+from signoff.guarded_db.lexing import (
+    LexedStatement,
+    called_names,
+    lex,
+    separate_parameters,
+)
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, Verdict
 
 if TYPE_CHECKING:
@@ -73,6 +78,7 @@ class Guard:
     def _find_verdict(self, sql: str) -> Verdict:
         if len(sql) > MOST_CHARACTERS:
             return Refused("the statement is too long", "pass long texts as parameters")
+        sql = separate_parameters(sql, self.dialect)
         lexed = lex(sql, self.dialect)
         refused = _check_text(sql, lexed)
         if refused is not None:
@@ -83,14 +89,15 @@ class Guard:
             return Refused(f"the statement is ambiguous or invalid ({error})", USE_PLAIN_STATEMENT)
         if len(trees) != 1:
             return Refused("several statements in one text are refused", SEND_ONE_STATEMENT)
-        return self._check_tree(trees[0])
+        return self._check_tree(trees[0], called_names(lexed))
 
-    def _check_tree(self, tree: Expr) -> Verdict:
+    def _check_tree(self, tree: Expr, called: frozenset[str]) -> Verdict:
         # Imported here, so that a project without a database does not load the parser.
         from signoff.guarded_db.tree import StatementChecker
 
         try:
-            return StatementChecker(self.dialect, self._own_functions).verdict(tree)
+            with _silent_parser():
+                return StatementChecker(self.dialect, self._own_functions, called).verdict(tree)
         except _PARSER_ERRORS as error:
             what = f"the statement cannot be checked ({type(error).__name__})"
             return Refused(what, "write it in a simpler way")

@@ -34,6 +34,8 @@ _LEXERS: dict[Dialect, re.Pattern[str]] = {
     "postgres": re.compile(_POSTGRES, re.VERBOSE | re.DOTALL),
 }
 
+_CALLED = re.compile(r"([^\W\d]\w*)\s*\(")
+_NUMBERED = re.compile(r"(?<![\w$])\$\d+")
 _NAMED = re.compile(r"(?<![:\w]):([^\W\d]\w*)")
 
 
@@ -70,6 +72,26 @@ def lex(sql: str, dialect: Dialect) -> LexedStatement:
         return " " * len(match[0])
 
     return LexedStatement(_LEXERS[dialect].sub(blank, sql), frozenset(quotes))
+
+
+def called_names(lexed: LexedStatement) -> frozenset[str]:
+    """Returns the names before a parenthesis, in lower case: functions, and a few other names."""
+    return frozenset(name.lower() for name in _CALLED.findall(lexed.bare))
+
+
+def separate_parameters(sql: str, dialect: Dialect) -> str:
+    """Returns a statement with a blank after each `$1`.
+
+    The parser takes `$1,$` for the beginning of a quoted text; PostgreSQL does not, because a tag
+    cannot begin with a digit.
+    """
+    if dialect != "postgres" or "$" not in sql:
+        return sql
+    pieces, last = [], 0
+    for match in _NUMBERED.finditer(lex(sql, dialect).bare):
+        pieces += [sql[last : match.end()], " "]
+        last = match.end()
+    return "".join([*pieces, sql[last:]])
 
 
 def named_parameters(sql: str, dialect: Dialect) -> Iterator[re.Match[str]]:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from signoff.errors import StoreError
 from signoff.guarded_db.verdict import Allowed, Dialect, Params
 
 Row: TypeAlias = Mapping[str, Any]
 """One row, by column name."""
+
+MOST_RESULT_BYTES = 64_000_000
+"""A statement whose result would take more memory is refused."""
+VALUE_BYTES = 50
+"""What a value takes in memory besides its content."""
+
+
+def result_too_large() -> StoreError:
+    """Returns the error for such a statement."""
+    limit = f"{MOST_RESULT_BYTES // 1_000_000} MB"
+    return StoreError(f"the result is larger than {limit}; select fewer rows or columns")
 
 
 @dataclass(frozen=True)
@@ -30,8 +42,11 @@ class Connection(Protocol):
     label: str
     """What it is connected to, as shown to users; never contains a password."""
 
-    def begin(self, *, write: bool) -> None:
-        """Opens a transaction; one that writes locks the database from the start."""
+    def begin(self, *, write: bool, tables: Iterable[str] = ()) -> None:
+        """Opens a transaction; one that writes locks the database from the start.
+
+        `tables` are those that will be changed, if they are known: a server is asked for them once.
+        """
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only; it can still be committed."""
@@ -45,8 +60,14 @@ class Connection(Protocol):
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
 
+    def changes_so_far(self) -> int:
+        """Returns how many rows were changed, with those changed by foreign keys and triggers."""
+
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own, with `?` for values; it is not checked."""
+
+    def can_return(self, table: str) -> bool:
+        """Whether a change of this table can return its rows."""
 
     def has_table(self, name: str) -> bool:
         """Whether a table exists."""
@@ -59,9 +80,9 @@ class Connection(Protocol):
 
 
 @contextmanager
-def transaction(db: Connection, *, write: bool) -> Iterator[None]:
+def transaction(db: Connection, *, write: bool, tables: Iterable[str] = ()) -> Iterator[None]:
     """Opens a transaction for the block, which is rolled back unless the block commits it."""
-    db.begin(write=write)
+    db.begin(write=write, tables=tables)
     try:
         yield
     finally:

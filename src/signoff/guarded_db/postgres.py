@@ -1,21 +1,37 @@
 """A connection to the user's PostgreSQL database; the server enforces the guard's verdicts.
 
-PostgreSQL has no authorizer. Instead, reads run in READ ONLY transactions. Before a change, the
-server explains its plan, which must change the allowed table and no other. And every statement
-uses the protocol that accepts one statement at a time.
+PostgreSQL has no authorizer. Instead, reads run in READ ONLY transactions, and the server judges a
+change before it runs (`postgres_judgments`). Every statement uses the protocol that accepts one
+statement at a time.
+
+A connection of our own has its limits as settings of the session, in which a transaction only
+reads unless it says otherwise. A connection pooler, or a pool of the program, may give each
+transaction another session: there the limits are set in each transaction, and nothing is prepared.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from signoff._extras import install_command
-from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, WriteFailed
-from signoff.guarded_db.lexing import named_parameters
-from signoff.guarded_db.ports import StatementResult
+from signoff.errors import ConfigError, StoreBusy, StoreError, WriteFailed
+from signoff.guarded_db.ports import MOST_RESULT_BYTES, StatementResult, result_too_large
+from signoff.guarded_db.postgres_grants import missing_grants
+from signoff.guarded_db.postgres_judgments import (
+    FUNCTIONS_VERSION,
+    TABLE_VERSION,
+    Judgments,
+    SchemaVersion,
+)
+from signoff.guarded_db.postgres_values import (
+    adapted,
+    json_positions,
+    numbered,
+    size_of,
+    stream_rows,
+)
 from signoff.guarded_db.verdict import Allowed, Dialect, Params, StatementKind
 
 if TYPE_CHECKING:
@@ -30,72 +46,108 @@ STATEMENT_SECONDS = 30.0
 _BUSY = frozenset({"55P03", "40P01", "40001"})
 """Lock not available, deadlock, could not serialize: another session is in the way."""
 
+_CHANGES = """
+SELECT current_setting('track_counts'), coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)
+FROM pg_stat_xact_user_tables
+"""
 _ABORTED = "57014"
+_DENIED = "42501"
+_STREAMED_ROWS = 16
+"""Rows that arrive together; each may be large."""
 
 
 class PostgresConnection:
-    """One connection to a server."""
+    """One connection to a server, our own or one that the user has opened."""
 
     dialect: Dialect = "postgres"
 
     def __init__(
         self,
-        url: str,
+        database: str | psycopg.Connection[Any],
         *,
+        functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
+        owner: Any = None,
     ) -> None:
+        """`owner` is what is closed in the end instead of the connection, such as a pool's."""
         psycopg = driver()
         self._statement_seconds = statement_seconds
-        self.label = label_of(url)
-        settings = {
+        self._judgments = Judgments(functions)
+        self._versions: dict[str, SchemaVersion] = {}
+        self._json: dict[str, frozenset[int]] = {}
+        self._rows_together = _STREAMED_ROWS if psycopg.capabilities.has_stream_chunked() else 1
+        self._settings = {
             # The guard takes backslashes in strings literally.
             "standard_conforming_strings": "on",
             "lock_timeout": f"{int(patience * 1000)}",
             "statement_timeout": f"{int(statement_seconds * 1000)}",
             "idle_in_transaction_session_timeout": "600000",
         }
+        self._owner = owner
+        if not isinstance(database, str):
+            self._borrow(database)
+            return
+        self.label = label_of(database)
         with self._translate_errors():
-            self._db = psycopg.connect(
-                url,
-                autocommit=True,
-                cursor_factory=psycopg.RawCursor,
-                connect_timeout=max(2, int(patience)),
-                options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
-            )
+            self._db, self._shared = self._connect(database, patience)
 
-    def begin(self, *, write: bool) -> None:
+    def begin(self, *, write: bool, tables: Iterable[str] = ()) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
-        self.own("BEGIN" if write else "BEGIN READ ONLY")
+        self._versions.clear()
+        if not (write or self._shared):
+            # Each statement is a transaction of its own, which can only read.
+            return
+        local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
+        parts = [f"BEGIN {'READ WRITE' if write else 'READ ONLY'}", *(local * self._shared)]
+        wanted = list(dict.fromkeys(tables))
+        if wanted:
+            parts.append(_versions_query(wanted, self._db))
+        with self._translate_errors(), self._db.cursor() as cursor:
+            cursor.execute("; ".join(parts))
+            if wanted:
+                while cursor.nextset():
+                    pass
+                self._note_versions(wanted, cursor.fetchone() or ())
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
         self.own("SET TRANSACTION READ ONLY")
 
     def commit(self) -> None:
-        """Commits the transaction."""
-        self.own("COMMIT")
+        """Commits the transaction, if one is open."""
+        if self._in_transaction():
+            self.own("COMMIT")
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
-        if self._db.closed or self._db.info.transaction_status == 0:
-            return
-        with self._translate_errors():
-            self._db.rollback()
+        if self._in_transaction():
+            with self._translate_errors():
+                self._db.rollback()
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
         text, values = numbered(sql, params)
-        if allowed.kind is not StatementKind.READ:
-            self._check_plan(text, values, allowed)
-        with self._translate_errors(), self._db.cursor() as cursor:
-            cursor.execute(text, values, prepare=True)
-            names = [column.name for column in cursor.description or ()]
-            found = cursor.fetchall() if names else []
-            rows = tuple(dict(zip(names, row, strict=True)) for row in found)
-            return StatementResult(
-                rows, 0 if allowed.kind is StatementKind.READ else max(cursor.rowcount, 0)
+        with self._translate_errors(allowed):
+            values = adapted(values, lambda: self._json_positions(text))
+            if allowed.kind is StatementKind.READ:
+                self._judgments.check_read(text, allowed, self._query)
+                with self._db.cursor() as cursor:
+                    rows = tuple(stream_rows(cursor, text, values, self._rows_together))
+                return StatementResult(rows, 0)
+            version = self._version(allowed.target)
+            self._judgments.check_change(text, values, allowed, version, self._query)
+            return self._change(text, values, allowed)
+
+    def changes_so_far(self) -> int:
+        """Returns how many rows this transaction has changed, by the server's own statistics."""
+        ((tracked, changes),) = self.own(_CHANGES)
+        if tracked != "on":
+            raise StoreError(
+                f"{self.label} does not count changes, so they cannot be confirmed; "
+                "the administrator can set track_counts = on"
             )
+        return int(changes)
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own."""
@@ -104,6 +156,10 @@ class PostgresConnection:
         with self._translate_errors(), self._db.cursor() as cursor:
             cursor.execute(sql, list(params) or None)
             return cursor.fetchall() if cursor.description else []
+
+    def can_return(self, table: str) -> bool:
+        """Whether a change of this table can return its rows."""
+        return bool(table)
 
     def has_table(self, name: str) -> bool:
         """Whether a table exists."""
@@ -116,42 +172,135 @@ class PostgresConnection:
             self._db.cancel_safe(timeout=2.0)
 
     def close(self) -> None:
-        """Closes the connection."""
-        self._db.close()
+        """Closes the connection, or gives it back as it was."""
+        if self._owner is None:
+            self._db.close()
+            return
+        with suppress(StoreError):
+            self.rollback()
+            self._db.autocommit = self._autocommit
+        self._owner.close()
 
-    def _check_plan(self, sql: str, values: Sequence[object], allowed: Allowed) -> None:
-        """Asks the server what a statement would change, without running it."""
-        with self._translate_errors(), self._db.cursor() as cursor:
-            text = f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}"
-            plan = cursor.execute(text, values, prepare=True).fetchone()
-        changes = set(_changes(plan))
-        if changes != {(allowed.kind.value, allowed.table)}:
-            planned = ", ".join(sorted(" ".join(change) for change in changes)) or "nothing"
-            raise NotAllowed(
-                f"the server would do something else ({planned}); use a plain statement on one "
-                "table, without rules or views"
-            )
+    def seems_open(self) -> bool:
+        """Whether the server has not closed the connection, as far as this side can tell."""
+        import select
+
+        if self._db.closed:
+            return False
+        # An idle connection has nothing to read, unless the server has ended it.
+        poll = select.poll()
+        poll.register(self._db.fileno(), select.POLLIN)
+        return not poll.poll(0)
+
+    def _connect(self, url: str, patience: float) -> tuple[psycopg.Connection[Any], bool]:
+        """Returns a connection, and whether a pooler shares its sessions with others."""
+        psycopg = driver()
+        settings = {**self._settings, "default_transaction_read_only": "on"}
+        given = psycopg.conninfo.conninfo_to_dict(url).get("options") or ""
+        options = [str(given), *(f"-c {name}={value}" for name, value in settings.items())]
+        common = {
+            "autocommit": True,
+            "cursor_factory": psycopg.RawCursor,
+            "connect_timeout": max(2, int(patience)),
+        }
+        try:
+            db = psycopg.connect(url, options=" ".join(options).strip(), **common)
+        except psycopg.OperationalError as error:
+            # Poolers refuse settings that they cannot keep apart for each client.
+            if "startup parameter" not in str(error):
+                raise
+            return psycopg.connect(url, prepare_threshold=None, **common), True
+        # Others ignore them.
+        shown = db.execute("SHOW default_transaction_read_only").fetchone()
+        if shown != ("on",):
+            db.prepare_threshold = None
+            return db, True
+        return db, False
+
+    def _borrow(self, database: psycopg.Connection[Any]) -> None:
+        psycopg = driver()
+        self.label = f"database {database.info.dbname} on {database.info.host or 'this machine'}"
+        self._shared = True
+        self._owner = self._owner or database
+        with self._translate_errors():
+            if database.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                database.rollback()
+            self._autocommit = database.autocommit
+            database.autocommit = True
+        self._db = database
+
+    def _in_transaction(self) -> bool:
+        return not self._db.closed and self._db.info.transaction_status != 0
+
+    def _query(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
+        with self._cursor() as cursor:
+            return cursor.execute(sql, params, prepare=not self._shared).fetchall()
+
+    def _cursor(self) -> psycopg.RawCursor[Any]:
+        cursor: psycopg.RawCursor[Any] = driver().RawCursor(self._db)
+        return cursor
+
+    def _change(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
+        with self._cursor() as cursor:
+            cursor.execute(sql, values, prepare=not self._shared)
+            names = [column.name for column in cursor.description or ()]
+            if names and size_of(cursor.pgresult) > MOST_RESULT_BYTES:
+                raise result_too_large()
+            found = cursor.fetchall() if names else []
+            rows = tuple(dict(zip(names, row, strict=True)) for row in found)
+            locks = allowed.kind is StatementKind.LOCK
+            return StatementResult(rows, 0 if locks else max(cursor.rowcount, 0))
+
+    def _version(self, target: str) -> SchemaVersion:
+        if target not in self._versions:
+            (row,) = self._query(_versions_query([target], self._db), ())
+            self._note_versions([target], row)
+        return self._versions[target]
+
+    def _note_versions(self, targets: Sequence[str], row: Sequence[Any]) -> None:
+        functions, *tables = row
+        for target, table in zip(targets, tables, strict=True):
+            self._versions[target] = SchemaVersion(functions, table)
+
+    def _json_positions(self, sql: str) -> frozenset[int]:
+        if sql not in self._json:
+            self._json[sql] = json_positions(self._db, sql)
+        return self._json[sql]
 
     @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
+    def _translate_errors(self, allowed: Allowed | None = None) -> Iterator[None]:
         psycopg = driver()
         try:
             yield
         except psycopg.Error as error:
-            raise self._translate(error) from error
+            raise self._translate(error, allowed) from error
 
-    def _translate(self, error: psycopg.Error) -> StoreError:
+    def _translate(self, error: psycopg.Error, allowed: Allowed | None) -> StoreError:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         code = error.sqlstate or ""
         if code in _BUSY:
             return StoreBusy(f"{self.label} is locked by another session ({reason}); try again")
         if code == _ABORTED:
             return StoreError(f"the statement took more than {self._statement_seconds:g} seconds")
-        if code.startswith(("08", "57P")) or not code:
+        if code == _DENIED:
+            return self._denied(reason, allowed)
+        psycopg = driver()
+        is_lost = not code and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        if code.startswith(("08", "57P")) or is_lost:
             return WriteFailed(f"{self.label} cannot be used ({reason}); check that it runs")
         if code.startswith("53"):
             return WriteFailed(f"the server is out of space ({reason}); free some, then resume")
         return StoreError(f"{self.label}: {reason}")
+
+    def _denied(self, reason: str, allowed: Allowed | None) -> StoreError:
+        """Returns an error that names the grants that are missing."""
+        grants: list[str] = []
+        # The transaction has failed, and only a new one can read the catalog.
+        with suppress(driver().Error):
+            self._db.rollback()
+            grants = missing_grants(self._query, allowed)
+        remedy = f"; the owner can run: {'; '.join(grants)}" if grants else ""
+        return StoreError(f"{self.label}: {reason}{remedy}")
 
 
 def driver() -> Any:
@@ -179,31 +328,8 @@ def label_of(url: str) -> str:
     return f"database {parts.get('dbname', '')} on {parts.get('host') or 'this machine'}"
 
 
-def numbered(sql: str, params: Params) -> tuple[str, list[object]]:
-    """Returns a statement with `$1` instead of each `:name`, and the values in that order."""
-    if not isinstance(params, Mapping):
-        return sql, list(params)
-    order: dict[str, int] = {}
-    pieces, last = [], 0
-    for match in named_parameters(sql, "postgres"):
-        if match[1] not in params:
-            raise StoreError(f"there is no value for :{match[1]}")
-        number = order.setdefault(match[1], len(order) + 1)
-        pieces += [sql[last : match.start()], f"${number}"]
-        last = match.end()
-    return "".join([*pieces, sql[last:]]), [params[name] for name in order]
+def _versions_query(targets: Sequence[str], db: psycopg.Connection[Any]) -> str:
+    from psycopg.sql import Literal
 
-
-def _changes(node: object) -> Iterator[tuple[str, str]]:
-    """Yields each change in a plan: the operation and the table."""
-    if isinstance(node, str):
-        yield from _changes(json.loads(node))
-    elif isinstance(node, Mapping):
-        if node.get("Node Type") == "ModifyTable":
-            table = node.get("Relation Name") or node.get("Alias") or "?"
-            yield str(node.get("Operation", "?")).lower(), str(table).lower()
-        yield from _changes(list(node.values()))
-    elif isinstance(node, list | tuple):
-        for part in node:
-            if not isinstance(part, str):
-                yield from _changes(part)
+    names = [TABLE_VERSION.format(name=Literal(target).as_string(db)) for target in targets]
+    return f"SELECT {', '.join([FUNCTIONS_VERSION, *names])}"

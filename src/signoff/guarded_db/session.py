@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from signoff.errors import NotAllowed, StepFailed, UsageError
-from signoff.guarded_db.confirmations import DeleteConfirmation
 from signoff.guarded_db.connections import Connections
+from signoff.guarded_db.impact import Impact
 from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.staging import Marker, RolledBack
+from signoff.guarded_db.staging import Marker, RolledBack, Unconfirmed
 from signoff.guarded_db.verdict import Params
 from signoff.guarded_db.view import Queries, ReadOnlyView
 
@@ -47,15 +47,9 @@ class StepSession(Queries):
         super().__init__(self._client.query)
         self._staged = self._client.staged()
 
-    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:
+    def stage(self, sql: str, params: Params = ()) -> None:
         """Adds a statement to the step's work; raises `NotAllowed` if it may not run."""
-        self._staged.stage(sql, params, confirm=confirm)
-
-    def get_delete_confirmation(
-        self, table: str, where: str, params: Params = ()
-    ) -> DeleteConfirmation:
-        """Returns a token for deleting these rows, valid once."""
-        return self._client.get_delete_confirmation(table, where, params)
+        self._staged.stage(sql, params)
 
     def view(self) -> ReadOnlyView:
         """Returns a read-only view."""
@@ -78,21 +72,36 @@ class StepSession(Queries):
         """Returns the note of work that was committed before, if it was."""
         return self._client.noted(Marker(*key))
 
+    def measure(self) -> list[dict[str, Any]]:
+        """Returns the changes that a human has to confirm, as JSON values."""
+        with self._connections.writer() as writer:
+            measured = self._staged.measure(by=writer)
+        if isinstance(measured, RolledBack):
+            raise StepFailed(str(measured))
+        return [impact.to_json() for impact in measured]
+
     def commit(
         self,
         proofs: Sequence[tuple[str, Callable[[ReadOnlyView], bool], str]],
         key: tuple[str, str, int, str],
         note: str = "",
-    ) -> str:
+        confirmed: Sequence[Mapping[str, Any]] = (),
+    ) -> str | None:
         """Applies everything in one transaction; raises `StepFailed` if a proof fails.
 
-        Returns the note in the database: an earlier attempt's if that was committed first.
+        Returns the note in the database: an earlier attempt's if that was committed first. None
+        means that nothing was changed, because a change has to be confirmed.
         """
         conditions = [Postcondition(*proof) for proof in proofs]
+        impacts = [Impact(**each) for each in confirmed]
         with self._connections.writer() as writer:
-            applied = self._staged.apply(conditions, marker=Marker(*key), note=note, by=writer)
+            applied = self._staged.apply(
+                conditions, marker=Marker(*key), note=note, confirmed=impacts, by=writer
+            )
         if isinstance(applied, RolledBack):
             raise StepFailed(str(applied))
+        if isinstance(applied, Unconfirmed):
+            return None
         return self.committed(key) or note if applied.already else note
 
 

@@ -1,8 +1,14 @@
-"""A connection to the user's SQLite database; an authorizer enforces the guard's verdicts."""
+"""A connection to the user's SQLite database; an authorizer enforces the guard's verdicts.
+
+SQLite asks the authorizer when it compiles a statement, and the compiled statement is reused for
+the same text. So one authorizer stays installed, and it knows the verdict of the statement that
+is being compiled. What a transaction for reading may do is enforced when a statement runs.
+"""
 
 from __future__ import annotations
 
 import re
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,8 +17,14 @@ from time import monotonic
 from typing import Any
 
 from signoff.errors import NotAllowed, OperatorError, StoreError, UsageError
-from signoff.guarded_db.authorizer import authorizer, functions_for
-from signoff.guarded_db.ports import StatementResult
+from signoff.guarded_db.authorizer import Authorizer, authorizer, functions_for
+from signoff.guarded_db.ports import (
+    MOST_RESULT_BYTES,
+    VALUE_BYTES,
+    Row,
+    StatementResult,
+    result_too_large,
+)
 from signoff.guarded_db.sqlite_schema import consequences
 from signoff.guarded_db.verdict import Allowed, Dialect, Params, StatementKind
 from signoff.sqlite_errors import translate_errors
@@ -26,78 +38,106 @@ STATEMENT_SECONDS = 30.0
 _STEPS_PER_CLOCK_CHECK = 20_000
 """SQLite's own steps between two checks of the clock; about a millisecond."""
 
+_COMPILED_STATEMENTS = 250
+_FETCHED_ROWS = 200
+
 _DENIED = re.compile("not authorized|authorization denied|is prohibited")
 """SQLite's messages after a denial by the authorizer that has no error code of its own."""
 
 
 class SqliteConnection:
-    """One connection to a database file that exists."""
+    """One connection to a database file that exists, or one that the user has opened."""
 
     dialect: Dialect = "sqlite"
 
     def __init__(
         self,
-        path: Path,
+        database: Path | sqlite3.Connection,
         *,
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
     ) -> None:
-        self.path = path
-        self.label = str(path)
         self._functions = functions_for(frozenset(name.lower() for name in functions))
         self._statement_seconds = statement_seconds
         self._deadline = 0.0
-        self._sealed = False
+        self._read_only = False
         self._schema_version = -1
-        if not path.is_file():
-            raise UsageError(f"there is no database at {path}; create it, or fix the address")
-        with translate_errors(path):
-            self._db = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=patience
-            )
+        self._answer: Authorizer = _allow
+        """Answers the authorizer's questions about the statement that runs now."""
+        self._authorizers: dict[tuple[StatementKind, str], Authorizer] = {}
+        self._compiled: dict[str, tuple[StatementKind, str]] = {}
+        """The verdict with which a statement was last compiled."""
+        # A statement of signoff's own and the same text from a user must not share what SQLite
+        # compiled for it, so the own ones begin with a text that no one knows.
+        self._own = f"/* {secrets.token_hex(8)} */ "
+        self._borrowed = isinstance(database, sqlite3.Connection)
+        if isinstance(database, sqlite3.Connection):
+            self._db = database
+            self._isolation_level = database.isolation_level
+            database.isolation_level = None
+            self.path = _path_of(database)
+        else:
+            self.path = database
+            self._db = _open(database, patience)
+        self.label = str(self.path)
         try:
             self._set_up()
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
-    def begin(self, *, write: bool) -> None:
+    def begin(self, *, write: bool, tables: Iterable[str] = ()) -> None:
         """Opens a transaction; one that writes locks the database from the start."""
-        self._sealed = not write
+        del tables  # SQLite compiles a statement again whenever the schema has changed.
         with translate_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            self._set_read_only(not write)
+            self._execute("BEGIN IMMEDIATE" if write else "BEGIN")
             self._update_schema()
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
-        self._sealed = True
+        with translate_errors(self.path):
+            self._set_read_only(True)
 
     def commit(self) -> None:
         """Commits the transaction."""
         with translate_errors(self.path):
-            self._db.execute("COMMIT")
+            self._execute("COMMIT")
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
         if self._db.in_transaction:
             with translate_errors(self.path):
-                self._db.execute("ROLLBACK")
+                self._execute("ROLLBACK")
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
-        allowed = Allowed(StatementKind.READ) if self._sealed else allowed
+        if self._read_only and allowed.kind is not StatementKind.READ:
+            raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
+        self._check_tables(allowed)
         bound = dict(params) if isinstance(params, Mapping) else tuple(params)
-        with translate_errors(self.path), self._guarded(allowed):
+        with translate_errors(self.path), self._guarded(sql, allowed):
             cursor = self._db.execute(sql, bound)
-            names = [column[0] for column in cursor.description or ()]
-            rows = tuple(dict(zip(names, row, strict=True)) for row in cursor.fetchall())
-            return StatementResult(rows, max(cursor.rowcount, 0))
+            rows = tuple(_rows(cursor))
+            if allowed.kind is StatementKind.READ:
+                return StatementResult(rows, 0)
+        # Not the cursor's count, which is missing for WITH ... UPDATE.
+        ((changed,),) = self.own("SELECT changes()")
+        return StatementResult(rows, int(changed))
+
+    def changes_so_far(self) -> int:
+        """Returns how many rows this connection has changed."""
+        return self._db.total_changes
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own."""
         with translate_errors(self.path):
-            return self._db.execute(sql, tuple(params)).fetchall()
+            return self._execute(sql, tuple(params)).fetchall()
+
+    def can_return(self, table: str) -> bool:
+        """Whether a change of this table can return its rows."""
+        return table not in self._consequences.indexes
 
     def has_table(self, name: str) -> bool:
         """Whether a table exists."""
@@ -108,26 +148,49 @@ class SqliteConnection:
         self._db.interrupt()
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connection, or gives it back as it was."""
+        if not self._borrowed:
+            self._db.close()
+            return
+        with suppress(sqlite3.Error):
+            self.rollback()
+            self._set_read_only(False)
+            self._db.set_authorizer(None)
+            self._db.set_progress_handler(None, 0)
+            self._db.isolation_level = self._isolation_level
         self._db.close()
 
     def _set_up(self) -> None:
         with translate_errors(self.path):
             # SQLite does not check foreign keys by default.
-            self._db.execute("PRAGMA foreign_keys = ON")
+            self._execute("PRAGMA foreign_keys = ON")
             # This fails while another process uses the database, or if its folder is read-only.
             # Without it everything works, but commits take longer.
             with suppress(sqlite3.OperationalError):
-                self._db.execute("PRAGMA journal_mode = WAL")
+                self._execute("PRAGMA journal_mode = WAL")
             self._update_schema()
+        self._db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_RESULT_BYTES)
         self._db.set_progress_handler(self._is_out_of_time, _STEPS_PER_CLOCK_CHECK)
+        self._db.set_authorizer(self._authorize)
+
+    def _execute(self, sql: str, params: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        return self._db.execute(self._own + sql, params)
+
+    def _authorize(self, *question: Any) -> int:
+        return self._answer(*question)
+
+    def _set_read_only(self, read_only: bool) -> None:
+        if read_only is not self._read_only:
+            self._execute(f"PRAGMA query_only = {int(read_only)}")
+            self._read_only = read_only
 
     def _update_schema(self) -> None:
         """Reads the schema if it has changed; other programs may change it at any time."""
-        (version,) = self._db.execute("PRAGMA schema_version").fetchone()
+        (version,) = self._execute("PRAGMA schema_version").fetchone()
         if version == self._schema_version:
             return
         self._consequences = consequences(self._db)
+        self._authorizers.clear()
         # SQLite opens a search index, or a function that returns rows, with statements of its
         # own, which the authorizer would refuse. So they are opened here, without it.
         for name in (*self._consequences.virtual, "json_each", "json_tree"):
@@ -136,15 +199,19 @@ class SqliteConnection:
                 self._db.execute(f'SELECT 1 FROM "{quoted}" LIMIT 0')  # noqa: S608 - a quoted name
         self._schema_version = version
 
+    def _check_tables(self, allowed: Allowed) -> None:
+        hidden = self._consequences.shadows & {allowed.table, *allowed.names.tables}
+        if hidden:
+            raise NotAllowed(
+                f"{min(hidden)} is the inside of a search index and is refused; use the index"
+            )
+
     def _is_out_of_time(self) -> bool:
         return bool(self._deadline) and monotonic() > self._deadline
 
     @contextmanager
-    def _guarded(self, allowed: Allowed) -> Iterator[None]:
-        # A new authorizer makes SQLite compile cached statements again, and so ask for each.
-        self._db.set_authorizer(
-            authorizer(allowed, functions=self._functions, consequences=self._consequences)
-        )
+    def _guarded(self, sql: str, allowed: Allowed) -> Iterator[None]:
+        self._answer = self._authorizer_for(sql, allowed)
         self._deadline = monotonic() + self._statement_seconds
         try:
             yield
@@ -156,7 +223,24 @@ class SqliteConnection:
             raise StoreError(f"the statement cannot be run: {error}") from error
         finally:
             self._deadline = 0.0
-            self._db.set_authorizer(None)
+            self._answer = _allow
+
+    def _authorizer_for(self, sql: str, allowed: Allowed) -> Authorizer:
+        """Returns what answers for a statement, which is compiled again if its verdict is new."""
+        verdict = (allowed.kind, allowed.table)
+        if self._compiled.setdefault(sql, verdict) != verdict:
+            # This makes SQLite compile every statement again, and so ask for each.
+            self._db.set_authorizer(self._authorize)
+            self._compiled = {sql: verdict}
+        if len(self._compiled) > 4 * _COMPILED_STATEMENTS:
+            self._db.set_authorizer(self._authorize)
+            self._compiled.clear()
+        found = self._authorizers.get(verdict)
+        if found is None:
+            found = self._authorizers[verdict] = authorizer(
+                allowed, functions=self._functions, consequences=self._consequences
+            )
+        return found
 
     def _translate(self, error: sqlite3.DatabaseError) -> OperatorError | None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -164,4 +248,41 @@ class SqliteConnection:
             return NotAllowed(f"the database refused the statement: {error}")
         if code == sqlite3.SQLITE_INTERRUPT:
             return StoreError(f"the statement took more than {self._statement_seconds:g} seconds")
+        if code == sqlite3.SQLITE_TOOBIG:
+            return result_too_large()
         return None
+
+
+def _allow(*_question: Any) -> int:
+    return sqlite3.SQLITE_OK
+
+
+def _open(path: Path, patience: float) -> sqlite3.Connection:
+    if not path.is_file():
+        raise UsageError(f"there is no database at {path}; create it, or fix the address")
+    with translate_errors(path):
+        return sqlite3.connect(
+            path,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=patience,
+            cached_statements=_COMPILED_STATEMENTS,
+        )
+
+
+def _path_of(connection: sqlite3.Connection) -> Path:
+    found = connection.execute("PRAGMA database_list").fetchall()
+    return Path(found[0][2] or ":memory:")
+
+
+def _rows(cursor: sqlite3.Cursor) -> Iterator[Row]:
+    """Yields the rows of a result; raises `StoreError` when they take too much memory."""
+    names = [column[0] for column in cursor.description or ()]
+    size = 0
+    while found := cursor.fetchmany(_FETCHED_ROWS):
+        for row in found:
+            size += VALUE_BYTES * len(row)
+            size += sum(len(value) for value in row if isinstance(value, str | bytes))
+            yield dict(zip(names, row, strict=True))
+        if size > MOST_RESULT_BYTES:
+            raise result_too_large()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 _SHADOWS = "SELECT name FROM pragma_table_list WHERE type = 'shadow'"
 _VIRTUAL = "SELECT name FROM pragma_table_list WHERE type = 'virtual' AND schema = 'main'"
@@ -33,6 +34,11 @@ class Consequences:
     """For each table, those with foreign keys that change with it."""
     triggered: frozenset[str]
     """Tables with triggers, which may change any other table and its children."""
+
+    @cached_property
+    def indexes(self) -> frozenset[str]:
+        """The virtual tables, in lower case."""
+        return frozenset(name.lower() for name in self.virtual)
 
     def of(self, table: str) -> frozenset[str]:
         """Returns the tables that may change because this one does."""

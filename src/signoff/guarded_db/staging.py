@@ -10,9 +10,15 @@ from typing import NamedTuple, TypeAlias
 
 from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.guarded_db.guard import excerpt
+from signoff.guarded_db.impact import (
+    Impact,
+    Statement,
+    must_confirm,
+    run_checked,
+    run_counted,
+)
 from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.postconditions import Postcondition, failures
-from signoff.guarded_db.verdict import Allowed, Params
 from signoff.guarded_db.view import Reader, ReadOnlyView
 
 _STEPS_TABLE = """
@@ -41,15 +47,6 @@ class Marker(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A statement that was checked and will be applied."""
-
-    sql: str
-    params: Params
-    allowed: Allowed
-
-
-@dataclass(frozen=True)
 class Committed:
     """All statements were applied, all conditions held, and the work is committed."""
 
@@ -71,7 +68,12 @@ class RolledBack:
         return "; ".join(self.reasons)
 
 
-Applied: TypeAlias = Committed | RolledBack
+@dataclass(frozen=True)
+class Unconfirmed:
+    """Nothing was changed, because a statement needs a confirmation."""
+
+
+Applied: TypeAlias = Committed | RolledBack | Unconfirmed
 
 
 def apply(
@@ -83,17 +85,20 @@ def apply(
     *,
     seconds: float,
     note: str = "",
+    confirmed: Sequence[Impact] = (),
 ) -> Applied:
     """Applies a step's statements, checks its conditions and inserts its marker, or does nothing.
 
-    The note is stored with the marker, for a process that finds the step done.
+    The note is stored with the marker, for a process that finds the step done. `confirmed` are
+    the changes that may be made although they need a confirmation.
     """
     _create_table(db)
-    with closing(ReadOnlyView(reader)) as view, transaction(db, write=True):
+    tables = _tables(statements)
+    with closing(ReadOnlyView(reader)) as view, transaction(db, write=True, tables=tables):
         if not _mark(db, marker, note):
             return Committed(0, already=True)
-        changed = _run(db, statements)
-        if isinstance(changed, RolledBack):
+        changed = _run(db, statements, list(confirmed))
+        if not isinstance(changed, int):
             return changed
         # The conditions run the author's code, which must not change anything any more.
         db.seal()
@@ -102,6 +107,24 @@ def apply(
             return RolledBack(reasons)
         db.commit()
     return Committed(changed)
+
+
+def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ...] | RolledBack:
+    """Returns what the statements that need a confirmation would change; nothing is changed.
+
+    The statements are run and rolled back: no other way of counting agrees with what foreign keys
+    and triggers do.
+    """
+    impacts = []
+    with transaction(db, write=True, tables=_tables(statements)):
+        for number, statement in enumerate(statements, start=1):
+            try:
+                _result, impact, needs_confirmation = run_counted(db, statement)
+            except (StoreError, NotAllowed) as error:
+                return _failure(number, statements, error)
+            if needs_confirmation:
+                impacts.append(impact)
+    return tuple(impacts)
 
 
 def read_note(db: Connection, marker: Marker) -> str | None:
@@ -130,15 +153,46 @@ def _mark(db: Connection, marker: Marker, note: str) -> bool:
     return bool(db.own(_MARK, [*marker, datetime.now(UTC).isoformat(timespec="seconds"), note]))
 
 
-def _run(db: Connection, statements: Sequence[Statement]) -> int | RolledBack:
+def _tables(statements: Sequence[Statement]) -> list[str]:
+    return [each.allowed.target for each in statements if each.allowed.target]
+
+
+def _run(
+    db: Connection, statements: Sequence[Statement], confirmed: list[Impact]
+) -> int | RolledBack | Unconfirmed:
     changed = 0
     for number, statement in enumerate(statements, start=1):
         try:
-            changed += db.run(statement.sql, statement.params, statement.allowed).changed
-        except (StoreBusy, StoreDamaged, WriteFailed):
-            # The operator has to act here; the author of the statement cannot fix it.
-            raise
+            outcome = _run_one(db, statement, confirmed)
         except (StoreError, NotAllowed) as error:
-            name = f"statement {number} of {len(statements)} ({excerpt(statement.sql)})"
-            return RolledBack((f"{name}: {error}",))
+            return _failure(number, statements, error)
+        if isinstance(outcome, Unconfirmed):
+            return outcome
+        changed += outcome
     return changed
+
+
+def _run_one(db: Connection, statement: Statement, confirmed: list[Impact]) -> int | Unconfirmed:
+    expected = next((each for each in confirmed if each.is_of(statement)), None)
+    if expected is None:
+        if must_confirm(statement.allowed):
+            return Unconfirmed()
+        result, needs_confirmation = run_checked(db, statement)
+        return Unconfirmed() if needs_confirmation else result.changed
+    # Each confirmation counts once.
+    confirmed.remove(expected)
+    result, impact, _needed = run_counted(db, statement)
+    if impact != expected:
+        raise NotAllowed(
+            f"it would change {impact} now, but {expected} were confirmed; it has to be "
+            "confirmed again"
+        )
+    return result.changed
+
+
+def _failure(number: int, statements: Sequence[Statement], error: Exception) -> RolledBack:
+    if isinstance(error, StoreBusy | StoreDamaged | WriteFailed):
+        # The operator has to act here; the author of the statement cannot fix it.
+        raise error
+    sql = statements[number - 1].sql
+    return RolledBack((f"statement {number} of {len(statements)} ({excerpt(sql)}): {error}",))

@@ -1,15 +1,24 @@
-"""Checks a parsed statement: its kind, its parts, its tables and its functions."""
+"""Checks a parsed statement: its kind, its parts, its tables and its functions.
+
+A statement that deletes, or whose text shows that it would change every row, is not refused here:
+its verdict says so, and it needs a confirmation.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 from sqlglot import exp
 from sqlglot.expressions import Expr as Expression
 
 from signoff.guarded_db import advice
+from signoff.guarded_db.catalogs import is_system_table, refusal_of_catalog
 from signoff.guarded_db.conditions import narrows, reads_all
 from signoff.guarded_db.functions import ALLOWED
+from signoff.guarded_db.names import collect_names
+from signoff.guarded_db.sizes import refusal_of_size
 from signoff.guarded_db.verdict import (
     OWN_TABLES,
     Allowed,
@@ -19,15 +28,10 @@ from signoff.guarded_db.verdict import (
     Verdict,
 )
 
-_SYSTEM_TABLES = ("sqlite_", "pg_")
-_SYSTEM_SCHEMAS = frozenset({"pg_catalog", "information_schema", "pg_toast"})
-_SECRETS = frozenset({"pg_authid", "pg_shadow", "pg_user_mapping", "pg_user_mappings"})
-"""Tables with passwords in them."""
-
 _PARTS: dict[type[Expression], frozenset[str]] = {
     exp.Select: frozenset(
         "with expressions distinct from laterals joins where group having windows order limit "
-        "offset kind".split()
+        "offset kind locks".split()
     ),
     exp.Insert: frozenset("with this expression conflict returning default alternative".split()),
     exp.Update: frozenset("with this expressions from where returning".split()),
@@ -42,7 +46,7 @@ Query Values Tuple Table TableAlias From Join Lateral Where Group GroupingSets C
 Order Ordered Limit LimitOptions Fetch Offset With CTE Identifier Alias Aliases Star Window
 WindowSpec WithinGroup Filter Distinct Collate DataType DataTypeParam Interval IntervalSpan Var
 Returning OnConflict Schema ColumnDef PropertyEQ JSONPath JSONPathPart JSONKeyValue Slice Bracket
-AtTimeZone HexString ByteString RawString National Escape TableSample CurrentDate Null
+AtTimeZone HexString ByteString RawString National Escape TableSample CurrentDate Null Lock
 """.split()
 )
 """The nodes of a tree that are allowed, besides values and operators."""
@@ -58,8 +62,11 @@ class _RefusedError(Exception):
 class StatementChecker:
     """Checks one parsed statement."""
 
-    def __init__(self, dialect: Dialect, own_functions: frozenset[str]) -> None:
+    def __init__(
+        self, dialect: Dialect, own_functions: frozenset[str], called: frozenset[str] = frozenset()
+    ) -> None:
         self._dialect = dialect
+        self._called = called
         self._functions = ALLOWED[dialect] | own_functions
         self._joined = _joined(dialect)
 
@@ -67,7 +74,10 @@ class StatementChecker:
         """Returns whether the statement may run, and as what."""
         try:
             self._check_parts(tree)
-            return self._allowed(tree)
+            allowed = self._allowed(tree)
+            if allowed.table:
+                allowed = replace(allowed, target=self._reference(tree), scope=self._scope(tree))
+            return replace(allowed, names=collect_names(tree, self._called))
         except _RefusedError as error:
             return error.refused
 
@@ -80,7 +90,8 @@ class StatementChecker:
             case exp.Delete():
                 return self._delete(tree)
             case exp.Query() | exp.Values():
-                return Allowed(StatementKind.READ)
+                locks = any(select.args.get("locks") for select in tree.find_all(exp.Select))
+                return Allowed(StatementKind.LOCK if locks else StatementKind.READ)
         raise _RefusedError(f"{tree.key.upper()} is refused", advice.USE_PLAIN_STATEMENT)
 
     def _insert(self, tree: exp.Insert) -> Allowed:
@@ -90,36 +101,38 @@ class StatementChecker:
         if not tree.expression and not tree.args.get("default"):
             raise _RefusedError("INSERT without rows is refused", advice.USE_PLAIN_STATEMENT)
         table = self._target(tree)
+        columns = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
+        _check_columns(table, columns)
         conflict = tree.args.get("conflict")
+        replaces = bool(conflict and conflict.expressions)
         feeds_itself = any(reads_all(query, table) for query in tree.find_all(exp.Select))
-        if feeds_itself and conflict and conflict.expressions:
-            what = "INSERT of a table's own rows with DO UPDATE changes all of them and is refused"
-            raise _RefusedError(what, advice.USE_WHERE)
-        return Allowed(StatementKind.INSERT, table)
+        return Allowed(
+            StatementKind.INSERT,
+            table,
+            every_row=replaces and feeds_itself,
+            replaces=replaces,
+        )
 
     def _update(self, tree: exp.Update) -> Allowed:
         table = self._target(tree)
-        self._check_where(tree, "UPDATE")
-        return Allowed(StatementKind.UPDATE, table)
+        _check_columns(table, [each.this for each in tree.expressions])
+        return Allowed(StatementKind.UPDATE, table, every_row=_is_unconditional(tree))
 
     def _delete(self, tree: exp.Delete) -> Allowed:
         table = self._target(tree)
-        self._check_where(tree, "DELETE")
-        return Allowed(StatementKind.DELETE, table, self._scope(tree))
+        return Allowed(StatementKind.DELETE, table, every_row=_is_unconditional(tree))
 
-    def _scope(self, tree: exp.Delete) -> str:
-        """Returns a text that identifies the deleted rows, whatever is returned of them."""
-        deletion = tree.copy()
-        deletion.set("returning", None)
-        return deletion.sql(dialect=self._dialect, comments=False, normalize=True)
+    def _reference(self, tree: Expression) -> str:
+        """Returns the changed table as the statement names it."""
+        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        plain = exp.Table(this=target.this.copy(), db=target.args.get("db"))
+        return plain.sql(dialect=self._dialect, comments=False)
 
-    def _check_where(self, tree: exp.Update | exp.Delete, name: str) -> None:
-        where = tree.args.get("where")
-        if where is None:
-            raise _RefusedError(f"{name} without WHERE is refused", advice.USE_WHERE)
-        if not narrows(where, _table(tree.this)):
-            what = f"{name} with a WHERE that is true for every row is refused"
-            raise _RefusedError(what, advice.USE_WHERE)
+    def _scope(self, tree: Expression) -> str:
+        """Returns a text that identifies the changed rows, whatever is returned of them."""
+        change = tree.copy()
+        change.set("returning", None)
+        return change.sql(dialect=self._dialect, comments=False, normalize=True)
 
     def _target(self, tree: exp.Insert | exp.Update | exp.Delete) -> str:
         """Returns the table that is written to, after checking that it may be."""
@@ -134,7 +147,7 @@ class StatementChecker:
             raise _RefusedError(
                 f"{name} belongs to signoff and cannot be written", "leave it to signoff"
             )
-        if name.startswith(_SYSTEM_TABLES) or table.db.lower() in _SYSTEM_SCHEMAS:
+        if is_system_table(name, table.db.lower()):
             what = f"{name} belongs to the database system and cannot be written"
             raise _RefusedError(what, "put schema changes into a migration")
         return name
@@ -154,15 +167,13 @@ class StatementChecker:
             self._check_table(node)
         elif isinstance(node, exp.Func):
             self._check_function(node)
+        elif isinstance(node, exp.Lock) and self._dialect == "sqlite":
+            raise _RefusedError("FOR UPDATE is refused", "leave it out; SQLite locks by itself")
         elif not isinstance(node, (exp.Condition, *_STRUCTURE)):
             raise _RefusedError(f"{_describe(node)} is refused", advice.USE_PLAIN_STATEMENT)
 
     def _check_table(self, node: exp.Table) -> None:
-        name = node.name.lower()
-        if name in _SECRETS or name.startswith("pragma_"):
-            raise _RefusedError(
-                f"{name} is not a table of the project and is refused", "leave it out"
-            )
+        _refuse(refusal_of_catalog(node.name.lower(), node.db.lower(), self._dialect))
         database = node.catalog or (node.db if self._dialect == "sqlite" else "")
         if database and database.lower() != "main":
             raise _RefusedError(f"a table of another database ({database}) is refused", "use main")
@@ -171,6 +182,10 @@ class StatementChecker:
         schema = _left_of_dot(node).lower()
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]
         called = f"{schema}.{name}".lower() if schema else name.lower()
+        if self._dialect == "postgres":
+            _refuse(refusal_of_size(node))
+        if name.lower() == "nextval" and not isinstance(node.root(), exp.Insert):
+            raise _RefusedError("nextval outside of an INSERT is refused", advice.LEAVE_SEQUENCES)
         if called in self._functions or (schema in ("", "pg_catalog") and self._computes(node)):
             return
         what = f"the function {called} is not on the list of functions without side effects"
@@ -191,6 +206,24 @@ def _joined(dialect: Dialect) -> frozenset[str]:
 def _left_of_dot(node: Expression) -> str:
     dot = node.parent
     return str(dot.left.name) if isinstance(dot, exp.Dot) and dot.right is node else ""
+
+
+def _refuse(refused: Refused | None) -> None:
+    if refused is not None:
+        raise _RefusedError(refused.what, refused.instead)
+
+
+def _is_unconditional(tree: exp.Update | exp.Delete) -> bool:
+    """Whether a change has no condition, or one that is true for every row."""
+    where = tree.args.get("where")
+    return where is None or not narrows(where, _table(tree.this))
+
+
+def _check_columns(table: str, columns: Iterable[Expression]) -> None:
+    # A search index takes commands through a column with its own name, such as 'delete-all'.
+    if any(column.name.lower() == table for column in columns):
+        what = f"{table} has no column of that name; a command to a search index is refused"
+        raise _RefusedError(what, advice.USE_PLAIN_STATEMENT)
 
 
 def _check_keys(node: Expression, allowed: frozenset[str]) -> None:

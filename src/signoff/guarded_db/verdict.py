@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -21,9 +21,25 @@ class StatementKind(StrEnum):
     """What an allowed statement does."""
 
     READ = "read"
+    LOCK = "lock"
+    """A SELECT ... FOR UPDATE or FOR SHARE: it changes nothing, but needs a writing transaction."""
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of one statement that the connection has to look up, all in lower case."""
+
+    called: frozenset[str] = frozenset()
+    """Followed by parentheses, so most of them are functions."""
+    of_rows: frozenset[str] = frozenset()
+    """After the name of a table or a subquery, and a dot."""
+    of_values: frozenset[str] = frozenset()
+    """After any other expression, and a dot."""
+    tables: frozenset[str] = frozenset()
+    """Tables that are read or changed, without their schemas."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +49,15 @@ class Allowed:
     kind: StatementKind
     table: str = ""
     """The only table it may change, in lower case and without its schema; empty for reads."""
-    scope: str = ""
-    """The deleted rows, as a normalized statement; empty for other kinds."""
+    target: str = field(default="", compare=False)
+    """That table as the statement names it, with its schema and quotes."""
+    scope: str = field(default="", compare=False)
+    """The statement without what it returns, in a normalized form; empty for reads."""
+    every_row: bool = False
+    """Whether its text alone shows that it selects no rows, so that a human has to confirm it."""
+    replaces: bool = field(default=False, compare=False)
+    """Whether it is an INSERT ... DO UPDATE, which may change rows that exist."""
+    names: Names = field(default=Names(), compare=False)
 
 
 @dataclass(frozen=True)

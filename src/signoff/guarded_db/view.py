@@ -42,7 +42,7 @@ class Queries:
 class ReadOnlyView(Queries):
     """The database as conditions see it: they cannot change anything."""
 
-    def stage(self, sql: str, params: Params = (), *, confirm: object = None) -> None:  # noqa: ARG002  # the same call as a step's
+    def stage(self, sql: str, params: Params = ()) -> None:  # noqa: ARG002  # the same call as a step's
         """Always refuses."""
         raise NotAllowed("conditions can only read; stage changes in the step's command")
 

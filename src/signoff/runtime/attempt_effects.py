@@ -109,6 +109,11 @@ class AttemptEffects:
             return self._request(self._composed, ctx, fan.key, map_checked, fan)
         return self._request(self._keyed, ctx, fan.key, self._fan_out, fan)
 
+    def was_requested(self, ctx: StepContext, key: str) -> bool:
+        """Whether the journal has a request with this key: the handler is being replayed."""
+        identity = EffectId(f"{effect_key(ctx.scope, key)}#1")
+        return self._state.effect(identity) is not None
+
     def park(self, ctx: StepContext, until: float, key: str) -> Awaitable[None]:
         """Suspends the run until a time."""
         return self._request(self._keyed, ctx, key, self._park, until)
@@ -191,12 +196,6 @@ class AttemptEffects:
         # The handler runs again after a stop, and then logs what it could not log here.
         if not self._closed:
             self._log.add(ctx.scope, text)
-
-    async def before_plain_code(self) -> None:
-        """Prepares for code that may change the outside world or block, without an effect."""
-        # Otherwise a process that is killed in its second attempt would start with the first again.
-        await self._journal.durable()
-        self._services.may_block()
 
     def may_block(self) -> None:
         """Prepares the engine for ordinary code that may block the event loop."""

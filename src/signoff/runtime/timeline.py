@@ -34,9 +34,6 @@ ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepF
 _COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
 """Events up to which time at work is counted."""
 
-ERROR_KEY = "_error"
-"""Where a run's state has what the handler of a step raised that was left by `on_error`."""
-
 LABEL_WIDTH = 60
 """Characters of a command line that are worth showing."""
 
@@ -310,7 +307,7 @@ def error_of(event: ev.StepFinished) -> str:
     """Returns what a step's handler raised, when the step was left by its `on_error` edge."""
     if event.way.rpartition("/")[2] != ERROR:
         return ""
-    error = event.delta.get("set", {}).get(ERROR_KEY)
+    error = event.delta.get("set", {}).get("_error")
     return str(error.get("message", "")) if isinstance(error, dict) else ""
 
 

@@ -41,6 +41,9 @@ class RecordingPort:
         self.fans.append(fan)
         return nothing()
 
+    def was_requested(self, ctx: StepContext, key: str) -> bool:
+        return key == "replayed"
+
     def now(self, ctx: StepContext) -> float:
         return NOON
 
@@ -57,7 +60,7 @@ class RecordingPort:
     def log(self, ctx: StepContext, text: str) -> None:
         self.lines.append((ctx.scope, text))
 
-    async def before_plain_code(self) -> None:
+    def may_block(self) -> None:
         """Does nothing; no code here blocks."""
 
 

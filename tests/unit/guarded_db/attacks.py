@@ -1,5 +1,7 @@
 """Statements that must not get through, by what they try. `SHARED` holds for both dialects."""
 
+from signoff.guarded_db.verdict import Allowed, Verdict
+
 SHARED = {
     "schema": """
 DROP TABLE books
@@ -148,8 +150,6 @@ insert or replace into books values (1, 'x')
 INSERT OR ROLLBACK INTO books (id) VALUES (1)
 UPDATE OR REPLACE books SET id = 2 WHERE id = 1
 SELECT * INTO gone FROM books
-SELECT * FROM books FOR UPDATE
-SELECT * FROM books FOR SHARE
 INSERT OVERWRITE books SELECT 1
 CALL wipe()
 DO $$ BEGIN DELETE FROM books; END $$
@@ -233,6 +233,15 @@ SELECT pg_reload_conf()
 SELECT pg_advisory_lock(1)
 SELECT set_config('search_path', 'evil', false)
 SELECT setval('books_id_seq', 1)
+INSERT INTO books (id) VALUES (setval('books_id_seq', 1))
+UPDATE books SET id = setval('books_id_seq', 1) WHERE id = 1
+SELECT setseed(0.5)
+SELECT currval(pg_get_serial_sequence('books', 'id'))
+SELECT "lo_unlink"(1)
+SELECT pg_notify('x', 'y')
+SELECT txid_current()
+SELECT pg_export_snapshot()
+SELECT xpath('/a', '<a/>')
 SELECT dblink_exec('', 'DELETE FROM books')
 SELECT * FROM dblink('', 'DELETE FROM books') AS x(a int)
 SELECT query_to_xml('DELETE FROM books', true, true, '')
@@ -248,9 +257,7 @@ SELECT * FROM books WHERE wipe_everything() = 1
 SELECT * FROM books ORDER BY wipe_everything()
 SELECT count(*) FILTER (WHERE wipe_everything()) FROM books
 SELECT CASE WHEN wipe_everything() THEN 1 END
-SELECT * FROM pg_shadow
 SELECT * FROM pg_catalog.pg_authid
-SELECT passwd FROM pg_user_mapping
 """,
     "system tables": """
 DELETE FROM sqlite_master WHERE name = 'books'
@@ -303,6 +310,17 @@ INSERT OR FAIL INTO books (id) VALUES (1)
 INSERT INTO [signoff_steps] VALUES (1)
 SELECT 'a\\'; DELETE FROM books; --'
 SELECT zipfile('x', 'y')
+SELECT * FROM books FOR UPDATE
+SELECT * FROM books FOR SHARE
+UPDATE books SET title = 'x' WHERE id IN (SELECT id FROM books WHERE id = 1 FOR UPDATE)
+INSERT INTO pages (pages) VALUES ('delete-all')
+INSERT INTO pages (pages) VALUES ('rebuild')
+INSERT INTO PAGES ("Pages", rank) VALUES ('rank', 'bm25(10.0)')
+INSERT INTO pages (pages, rowid, body) VALUES ('delete', 1, 'the word')
+UPDATE pages SET pages = 'delete-all' WHERE rowid = 1
+SELECT * FROM sqlite_dbpage
+SELECT * FROM sqlite_stmt
+UPDATE sqlite_dbpage SET data = x'00' WHERE pgno = 1
 """
 
 POSTGRES = """
@@ -325,7 +343,6 @@ DELETE FROM books WHERE true::boolean
 DELETE FROM books WHERE id IS NOT DISTINCT FROM id
 SELECT * INTO TEMP x FROM books
 SELECT * INTO UNLOGGED x FROM books
-SELECT * FROM books FOR NO KEY UPDATE SKIP LOCKED
 WITH x AS MATERIALIZED (DELETE FROM books RETURNING *) SELECT 1
 WITH x AS NOT MATERIALIZED (DELETE FROM books RETURNING *) SELECT 1
 (WITH x AS (DELETE FROM books RETURNING *) SELECT 1)
@@ -342,6 +359,55 @@ CREATE EXTENSION dblink
 ALTER SYSTEM SET fsync = off
 ALTER ROLE postgres PASSWORD 'x'
 SELECT current_setting('is_superuser'), set_config('role', 'postgres', false)
+SELECT nextval('books_id_seq')
+SELECT pg_catalog.nextval('books_id_seq')
+SELECT "nextval"('books_id_seq')
+UPDATE books SET id = nextval('books_id_seq') WHERE id = 1
+UPDATE books SET title = 'x' WHERE id = nextval('books_id_seq')
+SELECT * FROM books WHERE id < nextval('books_id_seq'::regclass)
+SELECT * FROM pg_shadow
+SELECT passwd FROM pg_user_mapping
+SELECT * FROM pg_settings
+SELECT * FROM pg_catalog.pg_settings
+SELECT * FROM "pg_settings"
+SELECT * FROM pg_file_settings
+SELECT * FROM pg_hba_file_rules
+SELECT * FROM pg_stat_activity
+SELECT query FROM books, pg_stat_activity
+SELECT title FROM books WHERE id IN (SELECT pid FROM pg_stat_activity)
+UPDATE books SET title = (SELECT max(query) FROM pg_stat_activity) WHERE id = 1
+INSERT INTO books (title) SELECT setting FROM pg_settings
+SELECT * FROM pg_stat_replication
+SELECT * FROM pg_stat_ssl
+SELECT * FROM pg_stat_statements
+SELECT * FROM pg_locks
+SELECT * FROM pg_roles
+SELECT * FROM pg_user
+SELECT * FROM pg_auth_members
+SELECT * FROM pg_stats
+SELECT * FROM pg_statistic
+SELECT prosrc FROM pg_proc
+SELECT * FROM pg_db_role_setting
+SELECT * FROM pg_prepared_statements
+SELECT * FROM pg_largeobject
+SELECT * FROM pg_foreign_server
+SELECT * FROM information_schema.user_mapping_options
+SELECT * FROM information_schema.routines
+SELECT * FROM pg_toast.pg_toast_1
+SELECT * FROM pg_temp.books
+TABLE pg_settings
+SELECT repeat('x', 1000000000)
+SELECT repeat('x', $1)
+SELECT repeat('x', (SELECT 1000000000))
+SELECT repeat(repeat('x', 9999), 9999)
+SELECT repeat('x', 1e9::int)
+SELECT lpad('x', 1000000000)
+SELECT rpad('x', id) FROM books
+SELECT format('%1000000000s', 'x')
+SELECT format('%*s', 1000000000, 'x')
+SELECT format(title, 'x') FROM books
+UPDATE books SET title = repeat('x', 1000000000) WHERE id = 1
+SELECT pg_read_file FROM pg_read_file('PG_VERSION')
 """
 
 
@@ -381,6 +447,74 @@ ATTACKS = {
     "postgres": [*(s for part in SHARED.values() for s in lines(part)), *lines(POSTGRES), *ODD],
 }
 
+NEED_THE_SCHEMA = {
+    "sqlite": """
+UPDATE pages_content SET c0 = 'x' WHERE id = 1
+INSERT INTO pages_data (id, block) VALUES (99, x'00')
+INSERT INTO main.pages_idx VALUES (1, 'x', 2)
+UPDATE "Pages_Config" SET v = 3 WHERE k = 'version'
+SELECT * FROM pages_data
+SELECT title FROM books WHERE id IN (SELECT id FROM pages_content)
+INSERT INTO books (title) SELECT c0 FROM pages_content
+SELECT zeroblob(100000000)
+SELECT randomblob(100000000)
+SELECT replace(hex(zeroblob(30000000)), '0', 'xxxxxxxx')
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 80) SELECT zeroblob(1e6) FROM n
+""",
+    "postgres": """
+SELECT b.wipe_book FROM books b
+SELECT b."wipe_book" FROM books b
+SELECT books.wipe_book FROM books
+SELECT (b).wipe_book FROM books b
+SELECT ((b)).wipe_book FROM books b
+SELECT public.books.wipe_book FROM books
+SELECT b.wipe_any FROM books b
+SELECT x.wipe_any FROM (SELECT 1 AS one) AS x
+SELECT (SELECT b FROM books b LIMIT 1).wipe_book
+SELECT (array_agg(b))[1].wipe_book FROM books b
+SELECT title FROM books b ORDER BY b.wipe_book
+SELECT title FROM books b WHERE b.wipe_book = 1
+WITH x AS (SELECT * FROM books) SELECT x.wipe_any FROM x
+UPDATE books AS b SET title = 'x' WHERE b.id = 1 AND b.wipe_book = 1
+UPDATE books SET price = books.wipe_book WHERE id = 1
+UPDATE books SET title = 'x' WHERE id = 1 RETURNING books.wipe_book
+INSERT INTO books (title) VALUES ('x') RETURNING books.wipe_book
+INSERT INTO books (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET price = excluded.wipe_book
+SELECT ('.').pg_ls_dir
+SELECT ('PG_VERSION').pg_read_file
+SELECT ('PG_VERSION'::text)."pg_read_file"
+SELECT (0.01::float8).pg_sleep
+SELECT (1).pg_terminate_backend
+SELECT ('books_id_seq'::regclass).nextval
+SELECT (SELECT 'PG_VERSION').pg_read_file
+SELECT x.pg_read_file FROM unnest(ARRAY['PG_VERSION']) AS x
+SELECT unnest.pg_read_file FROM unnest(ARRAY['PG_VERSION'])
+SELECT x.pg_sleep FROM generate_series(1, 2) AS x
+SELECT x.pg_ls_dir FROM LATERAL unnest(ARRAY['.']) AS x
+SELECT y.pg_read_file FROM books AS b, LATERAL unnest(ARRAY['PG_VERSION']) AS y
+SELECT (title).wipe_text FROM books
+SELECT (b.title).wipe_text FROM books b
+SELECT x.wipe_text FROM unnest(ARRAY['a']) AS x
+SELECT lower(b) FROM books b
+SELECT lower(books) FROM books
+UPDATE books AS b SET price = lower(b) WHERE id = 1
+SELECT "lower"(b) FROM books b
+""",
+}
+"""Statements that only the connection can refuse, because they depend on the schema."""
+
+WIPERS = """
+CREATE FUNCTION wipe_book(books) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION wipe_any(anyelement) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION wipe_text(text) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION lower(books) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+"""
+"""Functions of a project that do damage."""
+
 NEED_A_TOKEN = [
     "DELETE FROM books WHERE id = 1",
     "delete from books where id = 1 returning *",
@@ -389,3 +523,8 @@ NEED_A_TOKEN = [
     "DELETE FROM books AS b WHERE b.id = 1",
 ]
 """Sound deletes: judged as such, and let through with a token only."""
+
+
+def runs(verdict: Verdict) -> bool:
+    """Whether a statement with this verdict runs without a confirmation."""
+    return isinstance(verdict, Allowed) and not verdict.every_row

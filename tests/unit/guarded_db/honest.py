@@ -151,6 +151,19 @@ UPDATE books SET (title, price) = ('x', 1) WHERE id = 1
 UPDATE books AS b SET title = 'x' FROM chapters c WHERE c.book = b.id AND c.n = 2 RETURNING b.id
 WITH x AS MATERIALIZED (SELECT 1 AS id) SELECT id FROM x
 SELECT title IS DISTINCT FROM 'x', greatest(1, 2), least(1, 2), now() FROM books
+SELECT id FROM books WHERE id = 1 FOR UPDATE
+SELECT id FROM books ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+SELECT b.id FROM books b JOIN chapters c ON c.book = b.id FOR NO KEY UPDATE OF b NOWAIT
+SELECT id FROM books FOR SHARE
+SELECT id FROM books WHERE id = 1 FOR KEY SHARE
+SELECT meta ? 'a', meta ?| ARRAY['a'], meta ?& ARRAY['a'], meta #>> '{a}', meta - 'a' FROM books
+SELECT e.key, e.value FROM books, jsonb_each(meta) AS e
+SELECT g.i, u.u FROM generate_series(1, 2) AS g(i), unnest(ARRAY[1]) AS u(u)
+SELECT (jsonb_each(meta)).key FROM books
+SELECT rpad(title, 30), lpad(id::text, 5, '0'), repeat('-', 40) FROM books
+SELECT format('%s: %s', id, title) FROM books
+SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid LIMIT 3
+SELECT relname, n_live_tup FROM pg_stat_user_tables
 """
 
 DELETES = [

@@ -3,7 +3,7 @@ import pytest
 from signoff.errors import NotAllowed
 from signoff.guarded_db.guard import CACHED_CHARACTERS, MOST_CHARACTERS, Guard
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
-from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN
+from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN, runs
 from tests.unit.guarded_db.honest import DELETES, HONEST
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -18,7 +18,7 @@ def test_every_known_attack_is_refused(guard: Guard) -> None:
     """An agent's mistake, or an injected text, must not damage the user's data."""
     attacks = ATTACKS[guard.dialect]
 
-    through = [sql for sql in attacks if not isinstance(guard.verdict(sql), Refused)]
+    through = [sql for sql in attacks if runs(guard.verdict(sql))]
 
     assert len(attacks) >= 150
     assert through == []
@@ -57,9 +57,7 @@ def test_a_delete_of_some_rows_is_not_mistaken_for_one_of_all_rows(
         ("DROP TABLE books", "numbered migration"),
         ("ALTER TABLE books ADD x int", "numbered migration"),
         ("CREATE TABLE x (a int)", "numbered migration"),
-        ("TRUNCATE books", "get_delete_confirmation()"),
-        ("DELETE FROM books", "WHERE"),
-        ("UPDATE books SET title = 'x'", "WHERE"),
+        ("TRUNCATE books", "use DELETE"),
         ("INSERT OR REPLACE INTO books VALUES (1)", "ON CONFLICT"),
         ("REPLACE INTO books VALUES (1)", "ON CONFLICT"),
         ("SELECT 1; SELECT 2", "on its own"),

@@ -1,0 +1,89 @@
+"""Asks a human before a step deletes rows, or changes every row of a table.
+
+The step's work is applied without a question if none of it needs one, which is the usual case.
+Otherwise its rows are counted and recorded, and a human approves that number. When the work is
+applied, the rows are counted again, and another number refuses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from signoff.contracts.database import StepDatabase
+from signoff.core.context import Failure, StepContext
+from signoff.core.effects import ProductPrompt
+from signoff.core.requests import Approval
+from signoff.errors import StepFailed
+
+Change = Mapping[str, Any]
+"""A statement that has to be confirmed: statement, values, table, rows, others."""
+Commit = Callable[[Sequence[Change]], Awaitable[dict[str, Any] | None]]
+"""Applies a step's work with confirmed changes; None if another one has to be confirmed."""
+
+_KEY = "changes"
+_MOST_CHARACTERS = 4_000
+"""How much of a statement is shown; all of it is compared when it is applied."""
+
+
+async def commit_confirmed(
+    ctx: StepContext, database: StepDatabase, commit: Commit
+) -> dict[str, Any]:
+    """Returns the output of committed work, after a human has confirmed what needs it.
+
+    Raises `StepFailed` if it is rejected, or changes other rows than were confirmed.
+    """
+    # After a question, the work is never applied without the answer, even if other rows match by
+    # now and it would need no confirmation any more.
+    if ctx.port is None or not ctx.port.was_requested(ctx, _KEY):
+        output = await commit(())
+        if output is not None:
+            return output
+    changes = await _measure(ctx, database)
+    if changes:
+        await _ask(ctx, changes)
+    output = await commit(changes)
+    if output is None:
+        raise StepFailed("the statements are not those that were confirmed")
+    return output
+
+
+async def _measure(ctx: StepContext, database: StepDatabase) -> Sequence[Change]:
+    """Returns the changes that need a confirmation; a replay gets the recorded numbers."""
+
+    async def measure(_ctx: StepContext, _item: int) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(database.measure)
+
+    (changes,) = await ctx.map([0], measure, key=_KEY, on_failure="keep")
+    if isinstance(changes, Failure):
+        raise StepFailed(changes.error)
+    return list(changes)
+
+
+async def _ask(ctx: StepContext, changes: Sequence[Change]) -> None:
+    prompt = (
+        f"Step {ctx.step_id!r} wants to change the database. If you approve, exactly these "
+        "numbers of rows are changed, or nothing."
+    )
+    content = "\n\n".join(_describe(change) for change in changes)
+    answer = await ctx.wait(Approval(ProductPrompt(prompt), content), key="confirm")
+    if not answer.approved:
+        reason = f": {answer.text}" if answer.text else ""
+        raise StepFailed(f"a human rejected the change of the database{reason}")
+
+
+def _describe(change: Change) -> str:
+    others = f"\nand {_rows(change['others'])} of other tables" if change["others"] else ""
+    values = f"\nvalues: {_shortened(change['values'])}" if change["values"] else ""
+    rows = f"changes {_rows(change['rows'])} of {change['table']}{others}"
+    return f"{_shortened(change['statement'])}{values}\n{rows}"
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"
+
+
+def _shortened(text: str) -> str:
+    more = len(text) - _MOST_CHARACTERS
+    return f"{text[:_MOST_CHARACTERS]} ... ({more} more characters)" if more > 0 else text

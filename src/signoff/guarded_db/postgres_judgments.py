@@ -1,0 +1,144 @@
+"""Asks a PostgreSQL server what a statement would do, and remembers it for the same text.
+
+The server explains a change before it runs: its plan must change the allowed table and no other.
+The server's list of functions says which names in a statement call a function of the project.
+Both can only change with the schema. So a remembered judgment counts for a transaction that finds
+the table and the functions as they were: the same object, no rule added, no function added or
+renamed. Reads cannot change anything; their judgments count for a few seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, TypeAlias
+
+from signoff.errors import NotAllowed
+from signoff.guarded_db.functions import ALLOWED
+from signoff.guarded_db.verdict import Allowed, StatementKind
+
+MOST_STATEMENTS = 2_000
+READ_SECONDS = 5.0
+"""How long the judgment of a read counts."""
+
+Query: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+
+FUNCTIONS_VERSION = """
+(SELECT count(*) || ' ' || coalesce(sum(xmin::text::bigint), 0) FROM pg_proc WHERE oid >= 16384)
+"""
+"""A text that changes when a function is added, renamed or replaced. PostgreSQL's own functions
+have lower numbers."""
+
+TABLE_VERSION = """
+(SELECT concat_ws(' ', c.oid, c.relkind, c.relhasrules, c.xmin) FROM pg_class AS c
+WHERE c.oid = to_regclass({name}))
+"""
+"""A text that changes when another table has the name, or its kind or its rules change."""
+
+_HARMLESS = ALLOWED["postgres"] - {"nextval"}
+_CALLS = """
+SELECT DISTINCT n.nspname || '.' || p.proname FROM pg_proc AS p
+JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE pg_function_is_visible(p.oid) AND (
+    (lower(p.proname) = ANY($1::text[]) AND n.nspname <> 'pg_catalog' AND NOT EXISTS (
+        SELECT 1 FROM pg_depend AS d
+        WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'))
+    OR (p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 AND (
+        (lower(p.proname) = ANY($2::text[]) AND n.nspname <> 'pg_catalog' AND EXISTS (
+            SELECT 1 FROM pg_type AS t
+            WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p', 'd')))
+        OR (lower(p.proname) = ANY($3::text[])
+            AND NOT (n.nspname = 'pg_catalog' AND p.provolatile = 'i')))))
+"""
+"""The functions that a statement calls: the project's own by the name of a harmless one, one with
+a row as its argument as `row.f`, and any other one as `value.f`. Immutable functions of
+PostgreSQL have no side effects. Functions of extensions are on the list by their names."""
+
+
+@dataclass(frozen=True)
+class SchemaVersion:
+    """The state of the schema that a judgment depends on."""
+
+    functions: str
+    table: str | None
+    """None if there is no such table."""
+
+
+class Judgments:
+    """What the server said about the statements of one connection."""
+
+    def __init__(self, own_functions: Iterable[str]) -> None:
+        self._own = frozenset(name.lower() for name in own_functions)
+        self._changes: dict[str, SchemaVersion] = {}
+        self._reads: dict[str, float] = {}
+
+    def check_read(self, sql: str, allowed: Allowed, query: Query) -> None:
+        """Raises `NotAllowed` if a read calls a function that it may not call."""
+        if monotonic() - self._reads.get(sql, -READ_SECONDS) < READ_SECONDS:
+            return
+        self._check_calls(allowed, query)
+        _remember(self._reads, sql, monotonic())
+
+    def check_change(
+        self,
+        sql: str,
+        values: Sequence[object],
+        allowed: Allowed,
+        version: SchemaVersion,
+        query: Query,
+    ) -> None:
+        """Raises `NotAllowed` if a statement would do anything but what it is allowed to."""
+        if self._changes.get(sql) == version:
+            return
+        self._check_calls(allowed, query)
+        plan = query(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}", values)
+        _check_plan(plan, allowed)
+        _remember(self._changes, sql, version)
+
+    def _check_calls(self, allowed: Allowed, query: Query) -> None:
+        names = allowed.names
+        called, of_rows = names.called - self._own, names.of_rows - self._own
+        of_values = names.of_values - self._own - _HARMLESS
+        if not (called or of_rows or of_values):
+            return
+        found = query(_CALLS, [sorted(called), sorted(of_rows), sorted(of_values)])
+        if found:
+            function = min(str(name) for (name,) in found)
+            raise NotAllowed(
+                f"the statement calls the function {function}, which is not on the list of "
+                "functions without side effects; leave it out, or add it to the guard's functions"
+            )
+
+
+def _remember(judgments: dict[str, Any], sql: str, value: object) -> None:
+    if len(judgments) >= MOST_STATEMENTS:
+        judgments.clear()
+    judgments[sql] = value
+
+
+def _check_plan(plan: object, allowed: Allowed) -> None:
+    changes = set(_changes(plan))
+    locks = allowed.kind is StatementKind.LOCK
+    if changes != (set() if locks else {(allowed.kind.value, allowed.table)}):
+        planned = ", ".join(sorted(" ".join(change) for change in changes)) or "nothing"
+        raise NotAllowed(
+            f"the server would do something else ({planned}); use a plain statement on one "
+            "table, without rules or views"
+        )
+
+
+def _changes(node: object) -> Iterator[tuple[str, str]]:
+    """Yields each change in a plan: the operation and the table."""
+    if isinstance(node, str):
+        yield from _changes(json.loads(node))
+    elif isinstance(node, Mapping):
+        if node.get("Node Type") == "ModifyTable":
+            table = node.get("Relation Name") or node.get("Alias") or "?"
+            yield str(node.get("Operation", "?")).lower(), str(table).lower()
+        yield from _changes(list(node.values()))
+    elif isinstance(node, list | tuple):
+        for part in node:
+            if not isinstance(part, str):
+                yield from _changes(part)
