@@ -87,7 +87,6 @@ async def plan(ctx: StepContext) -> dict[str, Any]:
         "previousVersionId": base,
         "publishedVersionId": published(ctx),
         "threshold": float(ctx.params.get("threshold", DEFAULT_THRESHOLD)),
-        "notes": "",
     }
 
 
@@ -122,7 +121,7 @@ async def write(ctx: StepContext) -> dict[str, Any]:
         CHAPTER,
         f"Rewrite chapter {number}, {chapter['title']!r}: {ctx.item['instruction']}",
         Goal=ctx.checkpoint.data["goal"],
-        Reviewers=ctx.checkpoint.data["notes"],
+        Reviewers=_last_notes(ctx),
         Chapter=chapter["text"],
     )
     ctx.db.stage(
@@ -134,7 +133,8 @@ async def write(ctx: StepContext) -> dict[str, Any]:
 
 async def editor_review(ctx: StepContext) -> dict[str, Any]:
     """Lets an editor judge style and clarity."""
-    return await _review(ctx, "editor", "Judge style and clarity of the changed chapters.")
+    reply = await _review(ctx, "editor", "Judge style and clarity of the changed chapters.")
+    return {**reply, "modifiedChapters": _changed_chapters(ctx)}
 
 
 async def domain_review(ctx: StepContext) -> dict[str, Any]:
@@ -187,8 +187,7 @@ def published(ctx: StepContext) -> str | None:
 
 
 async def _review(ctx: StepContext, role: str, task: str) -> dict[str, Any]:
-    done = ctx.checkpoint.result_of("writer")["items"].values()
-    numbers = sorted({number for each in done for number in each["modifiedChapters"]})
+    numbers = _changed_chapters(ctx)
     changed = [
         row for row in _chapters(ctx, ctx.checkpoint.data["versionId"]) if row["number"] in numbers
     ]
@@ -201,7 +200,22 @@ async def _review(ctx: StepContext, role: str, task: str) -> dict[str, Any]:
         Chapters=_as_json(changed),
     )
     _store_artifact(ctx, f"{role}_review", reply)
-    return {**reply, "modifiedChapters": numbers}
+    return reply
+
+
+def _changed_chapters(ctx: StepContext) -> list[int]:
+    done = ctx.checkpoint.result_of("writer")["items"].values()
+    return sorted({number for each in done for number in each["modifiedChapters"]})
+
+
+def _last_notes(ctx: StepContext) -> str:
+    """Returns what the last reviewer wrote about the current plan; both return `notes`."""
+    for done in reversed(ctx.checkpoint.completed_steps):
+        if done.step == "strategic-planning":
+            break
+        if done.step in ("editor-review", "domain-expert-review"):
+            return str(done.result["notes"])
+    return ""
 
 
 async def _ask(

@@ -186,7 +186,7 @@ def editing_workflow(database: Path) -> Workflow:
                                 "nextStep": "strategic-planning",
                                 "requiresInput": True,
                             },
-                            {"label": "Reject and stop", "nextStep": None},
+                            {"label": "Reject and stop", "nextStep": None, "ends": "rejected"},
                         ],
                     },
                 },

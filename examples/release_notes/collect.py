@@ -6,4 +6,4 @@ from pathlib import Path
 
 lines = Path(sys.argv[1]).read_text("utf-8").splitlines()
 changes = [line for line in lines if line.strip()]
-print(json.dumps({"changes": changes, "missing": []}))
+print(json.dumps({"changes": changes}))

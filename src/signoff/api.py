@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -179,16 +179,24 @@ async def _engine(
     from signoff.runtime.dispatch import roles_of
     from signoff.runtime.engine import Engine
 
-    observers = [*_log(), *observers]
     if store is not None:
+        observers = [*_log(store), *observers]
         own = dict(agents or {})
         roles = roles_of(DEFAULT_AGENT) if DEFAULT_AGENT in own else {}
         async with Engine(store, agents=own, default_roles=roles, observers=observers) as engine:
             yield engine, None
     else:
         with _project(home, agents) as project:
-            async with project.engine(observers) as engine:
-                yield engine, project
+            try:
+                log = _log(project.store, log_content=project.settings.log_content)
+                async with project.engine([*log, *observers]) as engine:
+                    yield engine, project
+            finally:
+                if project.observers:
+                    import asyncio
+
+                    # They may take a while, and other work of the program's loop must not wait.
+                    await asyncio.to_thread(project.close_observers)
 
 
 @contextmanager
@@ -221,13 +229,17 @@ def _project(
         yield project
 
 
-def _log() -> list[Observer]:
+def _log(store: Store, *, log_content: bool = False) -> list[Observer]:
     """Returns an observer for Python's logging if the program has configured it."""
     import logging
 
-    from signoff.runtime.observers import LOGGER, LoggingObserver
+    from signoff.observers.run_log import LOGGER, LoggingObserver
 
-    return [LoggingObserver()] if logging.getLogger(LOGGER).hasHandlers() else []
+    if not logging.getLogger(LOGGER).hasHandlers():
+        return []
+    from signoff.observers.history import events_before
+
+    return [LoggingObserver(log_content=log_content, history=partial(events_before, store))]
 
 
 def _limits(limits: LimitsLike | None) -> Limits | None:

@@ -40,9 +40,19 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 EXPORTS: Mapping[str, str] = {
+    "html": "signoff.pages.report:EXPORT",
     "json": "signoff.exports.run_json:EXPORT",
 }
 """The built-in formats of `signoff export`, by name."""
+
+
+OBSERVERS: Mapping[str, str] = {}
+"""Observers that can be named under `observe:` in the settings, by name."""
+
+
+def observer_kinds() -> Mapping[str, str]:
+    """Returns every observer, by name."""
+    return {**entry_points("observers"), **OBSERVERS}
 
 
 def agent_kinds() -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from tests.acceptance.cli_project import ENVIRONMENT, CliProject, is_alive
 from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import FlowProject
 from tests.acceptance.profile_project import ProfileProject
+from tests.acceptance.review_project import ReviewProject
 
 
 @pytest.fixture(scope="session")
@@ -42,4 +43,13 @@ def profile_project(
 ) -> Iterator[ProfileProject]:
     """A project with a small profile of its own."""
     with closing(ProfileProject(tmp_path, command_server, monkeypatch)) as project:
+        yield project
+
+
+@pytest.fixture
+def review_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_server: CommandServer
+) -> Iterator[ReviewProject]:
+    """A git repository whose critics are scripted."""
+    with closing(ReviewProject(tmp_path, command_server, monkeypatch)) as project:
         yield project

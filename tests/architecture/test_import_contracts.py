@@ -24,6 +24,8 @@ FORBIDDEN_ARROWS = [
     ("app", "api"),
     ("exports", "app"),
     ("exports", "flows"),
+    ("observers", "app"),
+    ("exports", "observers"),
     ("telemetry", "exports"),
     ("testing", "cli"),
     ("web", "cli"),
@@ -32,9 +34,9 @@ FORBIDDEN_ARROWS = [
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
-    "cli web mcp testing pair api app plugins exports telemetry flows skills profiles contracts "
-    "notation guarded_db review agents store runtime core documents sqlite_errors error_text "
-    "errors _extras _version _lazy"
+    "cli web mcp testing pair api app plugins observers pages exports telemetry flows skills "
+    "profiles contracts notation guarded_db review agents store runtime core documents "
+    "sqlite_errors error_text errors _extras _version _lazy"
 ).split()
 
 

@@ -198,7 +198,7 @@ def test_a_program_that_logs_reads_of_its_runs_there(caplog: pytest.LogCaptureFi
 
     signoff.run(ASKS, store=MemoryStore(), name="one")
 
-    assert "one: only: waits for a human (question)" in caplog.messages
+    assert "one: only: Waiting for a human" in caplog.messages
 
 
 def test_the_target_of_a_workflow_is_its_module() -> None:

@@ -29,7 +29,7 @@ def test_every_built_in_entry_can_be_loaded() -> None:
         for part in (each.compile, each.layout, each.report, each.plan)
         if part
     ]
-    tables = (plugins.NOTATIONS, plugins.AGENT_KINDS, plugins.EXPORTS)
+    tables = (plugins.NOTATIONS, plugins.AGENT_KINDS, plugins.EXPORTS, plugins.OBSERVERS)
     for import_path in (*(path for table in tables for path in table.values()), *parts):
         assert plugins.load(import_path) is not None
 

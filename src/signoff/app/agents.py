@@ -11,6 +11,7 @@ from signoff import plugins
 from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.agents.options import option_names
+from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.settings import AgentSettings, Settings
 from signoff.core.effects import AgentRequest, Reply
 from signoff.documents.python_files import make_importable
@@ -290,19 +291,11 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
 
 def unknown_options(settings: Settings, root: Path) -> list[Problem]:
     """Returns a problem for each option that an agent's kind does not take, with its line."""
-    from difflib import get_close_matches
-
-    problems = []
+    problems: list[Problem] = []
     for name, agent in settings.agents.items():
         known = _option_names(name, agent, root) if agent.options else None
-        if known is None:
-            continue
-        for option in sorted(agent.options.keys() - known):
-            close = get_close_matches(option, known, n=1)
-            suggestion = f"did you mean {close[0]!r}? " if close else ""
-            problem = f"agents.{name}: unknown option {option!r}"
-            where = _agent_origin(settings, name, option)
-            problems.append(Problem(where, problem, f"{suggestion}valid: {', '.join(known)}"))
+        if known is not None:
+            problems += unknown_option_problems(settings, f"agents.{name}", agent.options, known)
     return problems
 
 
@@ -329,7 +322,9 @@ def roles_without_agent(settings: Settings) -> list[Problem]:
     known = known_agents(settings.agents)
     listed = f"name one of: {', '.join(known)}"
     return [
-        Problem(_origin(settings, f"roles.{role}"), f"roles.{role}: unknown agent {name!r}", listed)
+        Problem(
+            origin_of(settings, f"roles.{role}"), f"roles.{role}: unknown agent {name!r}", listed
+        )
         for role, name in settings.roles.items()
         if name not in known
     ]
@@ -360,9 +355,4 @@ def _code(agent: AgentSettings) -> tuple[str, str]:
 
 
 def _agent_origin(settings: Settings, agent: str, key: str = "kind") -> str:
-    return _origin(settings, f"agents.{agent}.{key}", f"agents.{agent}")
-
-
-def _origin(settings: Settings, key: str, otherwise: str = "") -> str:
-    value = settings.values.get(key)
-    return value.origin if value is not None else otherwise or key
+    return origin_of(settings, f"agents.{agent}.{key}", f"agents.{agent}")

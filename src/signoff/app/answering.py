@@ -193,7 +193,12 @@ def _details(
     if not form.get("schema") and not extras:
         return {}
     result = _parse_value(value, form.get("schema"))
-    return {"parsed": {"success": True, "result": result, **extras} if extras else result}
+    if not extras:
+        return {"parsed": result}
+    if isinstance(result, dict) and "success" in result:
+        # The worker has said itself whether it succeeded, and an option must not change that.
+        return {"parsed": {**result, **extras}}
+    return {"parsed": {"success": True, "result": result, **extras}}
 
 
 def _parse_value(value: Any, schema: Mapping[str, Any] | None) -> Any:

@@ -67,6 +67,16 @@ class AgentSection(BaseModel):
         return value
 
 
+class ObserverSection(BaseModel):
+    """One observer; its other options are passed to it unchanged."""
+
+    model_config = ConfigDict(extra="allow")
+
+    kind: str | None = Field(
+        None, min_length=1, description="the name of an observer, or package.module:factory"
+    )
+
+
 class ConfigFile(Section):
     """A whole settings file."""
 
@@ -87,6 +97,13 @@ class ConfigFile(Section):
         "warning", description="one of: debug, info, warning, error"
     )
 
+    log_format: Literal["text", "json"] = Field("text", description="text or json")
+    log_file: str = Field("", min_length=1, description="the path of a file")
+    log_content: bool = Field(False, description="true or false")
+    observe: dict[str, ObserverSection] = Field(
+        default_factory=dict, description="observers by name, each with its options"
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _empty_sections_say_nothing(cls, raw: Any) -> Any:
@@ -94,11 +111,12 @@ class ConfigFile(Section):
         if not isinstance(raw, dict):
             return raw
         values = {key: value for key, value in raw.items() if value is not None}
-        if isinstance(values.get("agents"), dict):
-            values["agents"] = {
-                name: {"kind": name} if options in (None, {}) else options
-                for name, options in values["agents"].items()
-            }
+        for section in ("agents", "observe"):
+            if isinstance(values.get(section), dict):
+                values[section] = {
+                    name: {"kind": name} if options in (None, {}) else options
+                    for name, options in values[section].items()
+                }
         return values
 
 
@@ -168,18 +186,22 @@ def _with_sections(raw: Mapping[str, Any]) -> type[ConfigFile]:
     return create_model("ConfigFile", __base__=ConfigFile, **sections) if sections else ConfigFile
 
 
+_NAMED = (("agents",), ("roles",), ("observe",))
+"""Mappings of names that the user chooses."""
+
+
 def _leaves(
     model: Any, values: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yields every single setting; `values` are those of `model`, as they are in the file.
 
-    Sections, agents and roles have settings inside. Any other mapping is one value, which a
-    file of higher precedence replaces as a whole.
+    Sections, agents, roles and observers have settings inside. Any other mapping is one value,
+    which a file of higher precedence replaces as a whole.
     """
     inner = _inner(model)
     for key, value in values.items():
         here = (*path, key)
-        if isinstance(inner.get(key), BaseModel) or here in (("agents",), ("roles",)):
+        if isinstance(inner.get(key), BaseModel) or here in _NAMED:
             yield from _leaves(inner[key], value, here)
         else:
             yield here, value

@@ -7,6 +7,7 @@ checks as an agent's reply. Requests to humans are shown, but only humans answer
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,6 +40,9 @@ LOOK_AGAIN_MAX_SECONDS = 1.0
 
 TEXT_PLACEHOLDER, JSON_PLACEHOLDER, REASON_PLACEHOLDER = "<result>", "<JSON>", "<why>"
 """Stand for a result, and for the reason of a failure, in the commands that workers are shown."""
+
+_LIKE_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\]])')
+"""How JSON begins, unlike prose that happens to begin with a bracket, such as `[1] See ...`."""
 
 _RESUMABLE = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUNNING})
 """The statuses from which a run can be resumed without an answer."""
@@ -195,7 +199,10 @@ def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
 
 
 def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
-    about = form_of(project, item).get("about", {})
+    form = form_of(project, item)
+    about = form.get("about", {})
+    if not answer.failed:
+        _refuse_malformed(str(answer.value), form.get("schema"))
     _refuse_placeholders(answer, about.get("form") or {})
     takes = about.get("takes", ())
     notation = project.notation_of(project.store.row(item.run))
@@ -218,6 +225,22 @@ def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:
         unfilled = [value for name, value in form.items() if fields.get(name) == value]
     if unfilled:
         raise InvalidAnswer(f"fill in what the command has placeholders for: {', '.join(unfilled)}")
+
+
+def _refuse_malformed(text: str, schema: Any) -> None:
+    """Refuses a result that is meant as JSON and is not: a slip of the command, not of the work."""
+    from signoff.documents.lenient_json import NotJson, load, strip_code_fence
+
+    if text.strip() in (TEXT_PLACEHOLDER, JSON_PLACEHOLDER):
+        return
+    try:
+        if schema is not None:
+            load(strip_code_fence(text))
+        elif _LIKE_JSON.match(text):
+            json.loads(text)
+    except (NotJson, ValueError, RecursionError) as error:
+        remedy = "" if schema is not None else "; to submit a plain text, write it as a JSON string"
+        raise UsageError(f"the result is not valid JSON: {error}{remedy}") from error
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from signoff.app.targets import Target
     from signoff.core.run_state import RunState
     from signoff.notation import Notation
+    from signoff.observers.queued import QueuedObserver
     from signoff.runtime.engine import Engine
     from signoff.store.rundir.directory import RunDirectory
     from signoff.store.rundir.layout import EndView, Layout
@@ -43,14 +44,25 @@ class Project:
     clock: Clock = field(default_factory=SystemClock)
     agents: Mapping[str, Agent] = field(default_factory=dict)
     """Agents that a program provides; they override those of the settings."""
+    observers: list[QueuedObserver] | None = None
+    """Those of the settings, once an engine was opened; they watch until the project is closed."""
 
     def __enter__(self) -> Self:
         """Returns itself; the project is already open."""
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Closes the database."""
+        """Ends the observers and closes the database."""
+        self.close_observers()
         self.store.close()
+
+    def close_observers(self) -> None:
+        """Ends the observers of the settings, within a bounded time."""
+        if self.observers:
+            from signoff.observers.queued import close_observers
+
+            close_observers(self.observers)
+        self.observers = None
 
     @property
     def secrets(self) -> Secrets:
@@ -78,6 +90,10 @@ class Project:
         from signoff.store.rundir.projection import Projection
 
         make_importable([self.home.root])
+        if self.observers is None and self.settings.is_observed:
+            from signoff.app.observers import build_observers
+
+            self.observers = build_observers(self)
         projection = Projection(
             self.home.runs, self.store.reopen, layout_of=_layout_of, next_steps=_next_steps
         )
@@ -85,7 +101,7 @@ class Project:
             self.store,
             agents={**build_agents(self.settings.agents), **self.agents},
             clock=self.clock,
-            observers=[projection, *observers],
+            observers=[projection, *(self.observers or ()), *observers],
             files=RunFiles(self.home.runs),
             agent_limits=agent_limits(self.settings.agents),
             limits=self.settings.limits,

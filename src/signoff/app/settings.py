@@ -31,6 +31,9 @@ BUILT_IN: Mapping[str, Any] = {
     "pass_env": (),
     "database": "signoff.db",
     "log_level": "warning",
+    "log_format": "text",
+    "log_file": "",
+    "log_content": False,
 }
 """The default values."""
 
@@ -48,6 +51,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
 """The user and password in a URL."""
 
 COMMAND_LINE = "command line"
+BUILT_IN_ORIGIN = "built-in"
 
 
 @light_dataclass(frozen=True)
@@ -70,6 +74,14 @@ class AgentSettings:
 
 
 @light_dataclass(frozen=True)
+class ObserverSettings:
+    """The settings of one observer."""
+
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@light_dataclass(frozen=True)
 class Settings:
     """All settings in force, and in `values` where each comes from."""
 
@@ -83,9 +95,32 @@ class Settings:
     database: str = "signoff.db"
     """A file path relative to the project home."""
     log_level: str = "warning"
+    log_format: str = "text"
+    log_file: str = ""
+    """A file path relative to the project home; empty means stderr."""
+    log_content: bool = False
+    """Whether prompts, replies and inputs may appear in logs and traces."""
+    observe: Mapping[str, ObserverSettings] = field(default_factory=dict)
+    """Observers of every run, by name."""
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of notations, by name."""
     values: Layer = field(default_factory=dict)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether runs have observers of the settings; most have none, and load nothing for it."""
+        return bool(self.observe) or self.has_log
+
+    @property
+    def has_log(self) -> bool:
+        """Whether runs are logged; not as text on stderr, where their progress is shown."""
+        return bool(self.log_file) or self.log_format == "json"
+
+    @property
+    def run_log_level(self) -> str:
+        """The least level of records about runs: `info` unless the user has set one."""
+        level = self.values.get("log_level")
+        return "info" if level is None or level.origin == BUILT_IN_ORIGIN else self.log_level
 
     def masked(self) -> Layer:
         """Returns every setting in force, by key, with secrets masked."""
@@ -128,7 +163,7 @@ def load_settings(
     user = user_file(environment)
     if environment.get("SIGNOFF_CONFIG") and not user.exists():
         problems.append(Problem(str(user), "does not exist", "SIGNOFF_CONFIG names it"))
-    layers: list[Layer] = [{key: Value(v, "built-in") for key, v in BUILT_IN.items()}]
+    layers: list[Layer] = [{key: Value(v, BUILT_IN_ORIGIN) for key, v in BUILT_IN.items()}]
     layers += [_read_file(path, problems) for path in settings_files(home, environment)]
     layers.append(_check(_from_environment(environment), problems))
     layers.append(_check(_from_command_line(command_line or {}), problems))
@@ -231,10 +266,10 @@ def _merge(layers: Iterable[Layer]) -> Settings:
     for layer in layers:
         values.update(layer)
     plain: dict[str, Any] = {}
-    sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}}
+    sections: dict[str, dict[str, Any]] = {"agents": {}, "roles": {}, "observe": {}}
     for key, setting in values.items():
         section, dot, name = key.partition(".")
-        if section == "agents":
+        if section in ("agents", "observe"):
             sections[section][name] = setting.value
         elif dot:
             _put(sections, setting.path or (section, name), setting.value)
@@ -243,7 +278,14 @@ def _merge(layers: Iterable[Layer]) -> Settings:
     limits = {name: value for name, value in sections.pop("limits").items() if value is not None}
     return Settings(
         limits=Limits.from_json(limits),
-        agents=_agents(sections.pop("agents")),
+        agents={
+            name: _agent(name, options)
+            for name, options in _by_name(sections.pop("agents")).items()
+        },
+        observe={
+            name: ObserverSettings(options.pop("kind", name), options)
+            for name, options in _by_name(sections.pop("observe")).items()
+        },
         roles=sections.pop("roles"),
         sections=sections,
         values=values,
@@ -260,13 +302,14 @@ def _put(sections: dict[str, Any], path: Sequence[str], value: Any) -> None:
     inner[last] = value
 
 
-def _agents(section: Mapping[str, Any]) -> dict[str, AgentSettings]:
+def _by_name(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns the options of agents or observers, by name."""
     by_name: dict[str, dict[str, Any]] = {}
     for key, value in section.items():
         # The option is the last part, because an agent's name may contain dots (`gpt-4.1`).
         name, _, option = key.rpartition(".")
         by_name.setdefault(name, {})[option] = value
-    return {name: _agent(name, options) for name, options in by_name.items()}
+    return by_name
 
 
 def _agent(name: str, options: dict[str, Any]) -> AgentSettings:

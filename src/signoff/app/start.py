@@ -16,6 +16,7 @@ from signoff.app.agents import (
 )
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
+from signoff.app.observer_settings import observer_problems
 from signoff.app.project import Project, database_path, open_store
 from signoff.app.settings import Settings, command_line_limits, load_settings
 from signoff.app.targets import Target, resolve
@@ -115,7 +116,10 @@ def plan(
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
-    if problems := unknown_options(settings, home.root):
+    if problems := [
+        *unknown_options(settings, home.root),
+        *observer_problems(settings, home.root),
+    ]:
         raise ConfigError("\n".join(map(str, problems)))
     context = compile_context(home, settings, options, cwd=cwd)
     found = resolve(target, cwd, context, settings.workflows)

@@ -17,6 +17,7 @@ from signoff.app.agents import (
 from signoff.app.discovery import discover
 from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
+from signoff.app.observer_settings import observer_problems
 from signoff.app.settings import Settings, load_settings
 from signoff.app.targets import resolve
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
@@ -68,6 +69,7 @@ def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult
         *unknown_options(settings, home.root),
         *unusable_files(settings, home.root),
         *roles_without_agent(settings),
+        *observer_problems(settings, home.root),
     )
     warnings = tuple(import_errors(settings, home.root))
     if problems or warnings:

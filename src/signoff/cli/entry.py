@@ -41,6 +41,7 @@ SECTIONS = {
         "findings": "List the findings of a run.",
         "diff": "Show what a run changed, by round.",
         "cat": "Print the artifact of a run.",
+        "report": "Write a report of a run.",
         "logs": "Show the log of a run.",
         "export": "Export a run for other programs.",
         "metrics": "Print metrics of all runs, for Prometheus.",

@@ -13,6 +13,8 @@ USAGE = 2
 WAITING = 10
 NOT_ACCEPTED = 16
 """Submitted work was not accepted."""
+FINDINGS = 17
+"""A review is finished, and findings that block are open."""
 INTERRUPTED = 130
 
 OF_STATUS = {
@@ -24,6 +26,7 @@ OF_STATUS = {
     Status.NOT_CONVERGING: 13,
     Status.REJECTED: 14,
     Status.CANCELLED: 15,
+    Status.FINDINGS: FINDINGS,
     Status.PARKED: 75,
     Status.INTERRUPTED: INTERRUPTED,
 }

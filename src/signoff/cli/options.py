@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from signoff.app.project import Project
+    from signoff.app.settings import Settings
     from signoff.notation import NotationOption
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -160,7 +161,7 @@ def open_here(*, limits: Mapping[str, str] | None = None) -> Project:
     from signoff.app.project import open_project
 
     project = open_project(Path.cwd(), os.environ, command_line=limit_settings(limits or {}))
-    set_up_logging(project.settings.log_level)
+    set_up_logging(project.settings)
     return project
 
 
@@ -299,13 +300,20 @@ def _limits(
     return pairs(values, "--limit")
 
 
-def set_up_logging(level: str) -> None:
-    """Prints log records of at least this level, each as one line."""
+def set_up_logging(settings: Settings) -> None:
+    """Prints log records of at least the level of the settings, each as one line."""
     import logging
 
     from signoff.cli.log_lines import LogLines
 
     context = click.get_current_context(silent=True)
     debug = context is not None and context.meta.get(_DEBUG, False)
-    logging.basicConfig(handlers=[LogLines(debug=debug)])
-    logging.getLogger("signoff").setLevel(level.upper())
+    lines: logging.Handler = LogLines(debug=debug)
+    if settings.log_format == "json" and not settings.log_file:
+        from signoff.observers.log_format import FieldFormatter
+        from signoff.observers.log_output import Stderr
+
+        lines = Stderr()
+        lines.setFormatter(FieldFormatter(as_json=True))
+    logging.basicConfig(handlers=[lines])
+    logging.getLogger("signoff").setLevel(settings.log_level.upper())

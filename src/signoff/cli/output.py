@@ -37,6 +37,7 @@ STYLES: Mapping[str, str] = {
     "iteration_limit": "red",
     "budget": "red",
     "not_converging": "red",
+    "findings_open": "red",
     "rejected": "red",
     "cancelled": "dim",
 }

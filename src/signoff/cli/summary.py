@@ -24,6 +24,7 @@ WORDS = {
     Status.LIMIT: "iteration limit reached",
     Status.BUDGET: "budget reached",
     Status.NOT_CONVERGING: "not converging",
+    Status.FINDINGS: "findings open",
 }
 MARKS = {
     Status.COMPLETED: "✓",

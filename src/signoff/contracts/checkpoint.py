@@ -7,15 +7,49 @@ under their own names, and the engine's own entries under names that begin with 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from signoff.contracts.model import ParallelItemResult, StepResult
+from signoff.contracts.model import ParallelItemResult, PendingRetry, StepResult
+from signoff.contracts.results import COMPLETED, OWN_NAMES, RESULTS, ResultNames, result_names
 
-COMPLETED, ITEMS, HINT, BACKUP = "_completed", "_items", "_hint", "_backup"
+ITEMS, HINT, BACKUP = "_items", "_hint", "_backup"
 MARKER = "_marker"
 """Names the work that was committed last, which must stay in the database during the run."""
+
+_RESULTS_PREFIX = f"{RESULTS}."
+
+
+class CompletedSteps(tuple[StepResult, ...]):
+    """The results of steps in their order; `"plan" in steps` asks for a step by its name."""
+
+    __slots__ = ()
+
+    def __contains__(self, step: object) -> bool:
+        """Whether a step was done, at least once."""
+        if isinstance(step, str):
+            return any(done.step == step for done in self)
+        return super().__contains__(step)
+
+
+class GateDecision(dict[str, Any]):
+    """What a human chose at a gate; a mapping whose values are attributes as well."""
+
+    @property
+    def gate(self) -> str:
+        """The step with the gate."""
+        return str(self["step"])
+
+    @property
+    def option(self) -> str:
+        """The label of the option."""
+        return str(self["option"])
+
+    @property
+    def input(self) -> str:
+        """What the human wrote; may be empty."""
+        return str(self.get("input") or "")
 
 
 @dataclass(frozen=True)
@@ -25,13 +59,16 @@ class Checkpoint:
     workflow_run_id: str
     workflow_type: str
     current_step: str
-    completed_steps: tuple[StepResult, ...] = ()
+    completed_steps: CompletedSteps = CompletedSteps()  # noqa: RUF009  # as immutable as a tuple
     iteration_counts: Mapping[str, int] = field(default_factory=dict)
     """How often each step was done."""
-    data: Mapping[str, Any] = field(default_factory=dict)
-    """The values that steps returned, by name."""
+    data: Mapping[str, Any] = field(default_factory=lambda: ResultNames({}, {}))
+    """The values that steps returned, by name; one that several steps returned cannot be read."""
+    pending_retry: PendingRetry | None = None
+    """The attempt that is under way after a failed one, and why that failed."""
     parallel_results: Mapping[str, ParallelItemResult] = field(default_factory=dict)
-    gate_decision: Mapping[str, Any] | None = None
+    """The items of the current step if it has any, else of the last step that had."""
+    gate_decision: GateDecision | None = None
 
     def completed(self, step: str) -> bool:
         """Whether a step was done, at least once."""
@@ -42,34 +79,70 @@ class Checkpoint:
         results = (each.result for each in reversed(self.completed_steps) if each.step == step)
         return next(results, None)
 
+    @property
+    def results(self) -> dict[str, Any]:
+        """The latest result of every step that was done, by step."""
+        return {done.step: done.result for done in self.completed_steps}
+
     def to_json(self) -> dict[str, Any]:
-        """Returns it as expressions and programs see it: its data and its own fields."""
+        """Returns it as expressions and programs see it: its data and its own fields.
+
+        Programs get it on their standard input, which is recorded and compared on a replay.
+        """
         return {
             **self.data,
             "run_id": self.workflow_run_id,
             "type": self.workflow_type,
             "step": self.current_step,
             "completed": [done.step for done in self.completed_steps],
-            "results": {done.step: done.result for done in self.completed_steps},
+            "results": self.results,
             "iterations": dict(self.iteration_counts),
             "gate": dict(self.gate_decision) if self.gate_decision else None,
         }
 
 
-def checkpoint_of(run: str, workflow: str, step: str, state: Mapping[str, Any]) -> Checkpoint:
-    """Returns the checkpoint of a run with this state."""
-    completed = [StepResult(**each) for each in state.get(COMPLETED, ())]
+def expression_view(point: Checkpoint, names: Collection[str]) -> dict[str, Any]:
+    """Returns a checkpoint as an expression sees it that reads these names below `checkpoint`.
+
+    Raises `AmbiguousName` for a name that several steps returned: `has(...)` would be a guess.
+    """
+    for name in names:
+        point.data.get(name)
+    values = point.to_json()
+    if point.gate_decision is not None:
+        values["gate"] = {**point.gate_decision, "gate": point.gate_decision.gate}
+    values.setdefault("pending_retry", point.pending_retry and asdict(point.pending_retry))
+    if not {"parallel_results", OWN_NAMES["parallel_results"]}.isdisjoint(names):
+        items = {name: asdict(each) for name, each in point.parallel_results.items()}
+        values.setdefault("parallel_results", items)
+    for name, camel in OWN_NAMES.items():
+        if name in values:
+            values.setdefault(camel, values[name])
+    return values
+
+
+def checkpoint_of(
+    run: str,
+    workflow: str,
+    step: str,
+    state: Mapping[str, Any],
+    pending_retry: PendingRetry | None = None,
+    items: Mapping[str, ParallelItemResult] | None = None,
+) -> Checkpoint:
+    """Returns the checkpoint of a run with this state; `items` are those of the current step."""
+    completed = CompletedSteps(StepResult(**each) for each in state.get(COMPLETED, ()))
+    decision = state.get("_gate")
     return Checkpoint(
         workflow_run_id=run,
         workflow_type=workflow,
         current_step=step,
-        completed_steps=tuple(completed),
+        completed_steps=completed,
         iteration_counts=Counter(done.step for done in completed),
-        data={key: value for key, value in state.items() if not key.startswith("_")},
-        parallel_results={
-            key: ParallelItemResult(**each) for key, each in (state.get(ITEMS) or {}).items()
-        },
-        gate_decision=state.get("_gate"),
+        data=result_names(state),
+        pending_retry=pending_retry,
+        parallel_results=items
+        or {key: ParallelItemResult(**each) for key, each in (state.get(ITEMS) or {}).items()},
+        gate_decision=None if decision is None else GateDecision(decision),
     )
 
 
@@ -79,3 +152,35 @@ def lookup(data: Mapping[str, Any], dotted: str) -> Any:
     for part in dotted.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
+
+
+def lookup_result(results: Mapping[str, Any], dotted: str) -> tuple[bool, Any]:
+    """Returns whether the step in `results.<step>.<key>` is done, and the value, if there is one.
+
+    The names of steps may have dots, so the longest one that fits is meant.
+    """
+    rest = dotted.removeprefix(_RESULTS_PREFIX)
+    fitting = [step for step in results if rest == step or rest.startswith(f"{step}.")]
+    if not fitting:
+        return False, None
+    step = max(fitting, key=len)
+    keys = rest[len(step) + 1 :]
+    return True, lookup(results[step], keys) if keys else results[step]
+
+
+def is_result_name(dotted: str) -> bool:
+    """Whether a dotted name has the form `results.<step>` or `results.<step>.<key>`."""
+    return dotted.startswith(_RESULTS_PREFIX)
+
+
+def shown_value(state: Mapping[str, Any], dotted: str) -> Any:
+    """Returns what a gate shows for a name; for one that several steps returned, all of them."""
+    point = checkpoint_of("", "", "", state)
+    if is_result_name(dotted):
+        return lookup_result(point.results, dotted)[1]
+    name = dotted.partition(".")[0]
+    if isinstance(point.data, ResultNames) and name in point.data.shared:
+        owners = point.data.shared[name]
+        values = {step: lookup(point.result_of(step), dotted) for step in owners}
+        return {step: value for step, value in values.items() if value is not None}
+    return lookup(point.data, dotted)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, ClassVar
 
-from signoff.contracts.checkpoint import COMPLETED, HINT, checkpoint_of
+from signoff.contracts.called_code import describe_called
+from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
@@ -16,9 +17,11 @@ from signoff.contracts.model import (
     ConditionalNext,
     GateOption,
     HumanGate,
+    Rules,
     WorkflowDefinition,
     WorkflowStep,
 )
+from signoff.contracts.results import COMPLETED, RESULTS
 from signoff.contracts.runtime import ContractRuntime
 from signoff.contracts.steps import ForEach, Single, Together
 from signoff.core.code import describe_code
@@ -33,6 +36,7 @@ from signoff.documents.mistakes import Path
 NOTATION = "contracts"
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
+# How runs that were started under the first rules read the labels of gate options.
 _REFUSES = re.compile(r"\b(reject|stop|abort|cancel|decline|refuse|deny)", re.IGNORECASE)
 
 _PROMPT_NAME = re.compile(r"\{\{\s*(\w+)[\w.]*\s*\}\}")
@@ -43,12 +47,18 @@ _ALL_PARAMETERS = re.compile(r"(?<![\w.])params(?!\w)(?!\s*\.\s*[A-Za-z_])")
 def compile_definition(
     definition: WorkflowDefinition,
     *,
+    described: WorkflowDefinition | None = None,
     source: Mapping[str, Any] | None = None,
+    rules: Rules = Rules.OWNED,
 ) -> Workflow:
-    """Returns the workflow of a definition without problems."""
+    """Returns the workflow of a definition without problems.
+
+    `described` is the definition as it is stored with runs, if that differs; `source` is stored
+    in addition.
+    """
     groups = group_steps(definition.steps)
     nodes = {step.name: _node_id(group) for group in groups for step in group}
-    contract = ContractRuntime(definition)
+    contract = ContractRuntime(definition, rules)
     start = definition.initial_step or definition.steps[0].name
     return Workflow(
         definition.type,
@@ -58,22 +68,40 @@ def compile_definition(
         limits=definition.limits,
         roles=definition.roles,
         notation=NOTATION,
-        source={"contract": describe_definition(definition), **(source or {})},
+        source={"contract": describe_definition(described or definition, rules), **(source or {})},
         inputs=param_names(definition),
         required=_first_names(definition, start),
+        warnings=_warnings(definition),
+        earlier=lambda: [
+            compile_definition(definition, described=described, source=source, rules=each)
+            for each in Rules
+            if each < rules
+        ],
     )
 
 
-def describe_definition(definition: WorkflowDefinition) -> dict[str, Any]:
+def _warnings(definition: WorkflowDefinition) -> list[str]:
+    """Returns what an author should state that is not stated."""
+    return [
+        f"option {option.label!r} of step {step.name!r} ends the run as rejected; state it with "
+        "`ends: rejected`, or `ends: completed` if it is a success"
+        for step in definition.steps
+        for option in (step.human_gate.options if step.human_gate is not None else ())
+        if option.next_step is None and option.ends is None
+    ]
+
+
+def describe_definition(definition: WorkflowDefinition, rules: Rules) -> dict[str, Any]:
     """Returns a definition as JSON values, which are stored with every run of it.
 
-    The digest of a run covers them, so their form must not change.
+    The digest of a run covers them, so their form under the same rules must not change.
     """
     database = definition.database
     return {
         "type": definition.type,
         "database": _stored_address(database.url) if database else None,
-        "steps": [_describe_step(step) for step in definition.steps],
+        "steps": [_describe_step(step, rules) for step in definition.steps],
+        **({"rules": rules.value} if rules > Rules.FIRST else {}),
     }
 
 
@@ -82,18 +110,18 @@ def _stored_address(url: str) -> str:
     return _PASSWORD.sub(r"\1", url) if "://" in url else PurePath(url).name
 
 
-def _describe_step(step: WorkflowStep) -> dict[str, Any]:
+def _describe_step(step: WorkflowStep, rules: Rules) -> dict[str, Any]:
     command, branch = step.command, step.next
     return {
         "name": step.name,
         "command": describe_code(command) if callable(command) else command and list(command),
         "asks": [step.prompt, step.agent, step.model, step.schema] if step.prompt else None,
-        "before": [_describe_condition(each) for each in step.preconditions],
-        "after": [_describe_condition(each) for each in step.postconditions],
+        "before": [_describe_condition(each, rules) for each in step.preconditions],
+        "after": [_describe_condition(each, rules) for each in step.postconditions],
         "items": step.parallel_key,
         "next": (
             [
-                _describe_check(branch.condition),
+                _describe_check(branch.condition, rules),
                 branch.on_true,
                 branch.on_false,
                 branch.max_iterations,
@@ -104,12 +132,17 @@ def _describe_step(step: WorkflowStep) -> dict[str, Any]:
     }
 
 
-def _describe_condition(condition: Condition) -> list[Any]:
-    return [condition.name, condition.error, _describe_check(condition.check)]
+def _describe_condition(condition: Condition, rules: Rules) -> list[Any]:
+    return [condition.name, condition.error, _describe_check(condition.check, rules)]
 
 
-def _describe_check(check: Check | str) -> Any:
-    return describe_code(check) if callable(check) else check
+def _describe_check(check: Check | str, rules: Rules) -> Any:
+    if not callable(check):
+        return check
+    code = describe_code(check)
+    # A worker that can edit the project must not be able to change what a condition proves.
+    called = describe_called(check) if rules >= Rules.OWNED else ()
+    return {"check": code, "calls": called} if called else code
 
 
 def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
@@ -129,7 +162,7 @@ def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
     names = {name for text in expressions for name in _PARAMETER.findall(text)}
     names |= {name for step in steps for name in _PROMPT_NAME.findall(step.prompt or "")}
     names |= {step.parallel_key.partition(".")[0] for step in steps if step.parallel_key}
-    return frozenset(names - {"item"})
+    return frozenset(names - {"item", RESULTS})
 
 
 def _first_names(definition: WorkflowDefinition, start: str) -> frozenset[str]:
@@ -192,7 +225,7 @@ def _node(
         ],
         postconditions=[_condition(contract, last, each, in_source=True) for each in checked_after],
         retries=MAX_RETRIES,
-        gate=_gate(last.human_gate, nodes) if last.human_gate else None,
+        gate=_gate(last.human_gate, nodes, contract.rules) if last.human_gate else None,
         # Each of several steps or items has a time limit of its own.
         timeout=None if len(group) > 1 or last.parallel_key else last.timeout,
     )
@@ -268,22 +301,22 @@ def _edge(target: str | None, nodes: Mapping[str, str]) -> Edge | None:
     return None if target is None else Edge(nodes[target], on_limit="ask")
 
 
-def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
+def _gate(gate: HumanGate, nodes: Mapping[str, str], rules: Rules) -> Gate:
     options = [
-        EngineOption(each.label, _option_target(each, nodes), each.requires_input)
+        EngineOption(each.label, _option_target(each, nodes, rules), each.requires_input)
         for each in gate.options
     ]
-    return Gate(gate.prompt, options, tuple(gate.context))
+    return Gate(gate.prompt, options, tuple(gate.context), look_up=shown_value)
 
 
-def _option_target(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None:
+def _option_target(option: GateOption, nodes: Mapping[str, str], rules: Rules) -> Edge | End | None:
     if option.next_step is not None:
         return _edge(option.next_step, nodes)
-    rejected = option.ends == "rejected" or (
-        option.ends is None and _REFUSES.search(option.label) is not None
-    )
-    # A refusal is not a success: it has a status and an exit code of its own.
-    return End.REJECTED if rejected else None
+    ends = option.ends
+    if ends is None and rules < Rules.OWNED:
+        ends = "rejected" if _REFUSES.search(option.label) else "completed"
+    # Only what is declared a success is one: `run && deploy` must not depend on a label.
+    return None if ends == "completed" else End.REJECTED
 
 
 @dataclass(frozen=True)
@@ -300,7 +333,7 @@ class ConditionCheck:
     @property
     def definition(self) -> list[Any]:
         """What the digest of the workflow covers."""
-        return _describe_condition(self.condition)
+        return _describe_condition(self.condition, self.contract.rules)
 
     async def __call__(self, ctx: StepContext) -> bool:
         """Returns whether it holds; after the work, for the step's result."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from functools import partial
 
-from signoff.contracts.compile import compile_definition, describe_definition
+from signoff.contracts.compile import compile_definition
 from signoff.contracts.contract_file import VERSION, ContractFile
 from signoff.contracts.database import with_absolute_paths
 from signoff.contracts.definition import find_problems, resolve_functions
@@ -28,8 +28,6 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     """
     document, definition = _read(file, context.agent_names)
     definition = resolve_functions(_with_default_agent(definition, document, context.default_agent))
-    # The description has the paths as written, so that a moved project can resume its runs.
-    source = {"contract": describe_definition(definition), "given": context.stored}
     backups = str((context.home or context.root) / "backups")
     database = definition.database
     located = replace(
@@ -38,7 +36,8 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
         folder=str(context.root),
     )
     try:
-        return compile_definition(located, source=source)
+        # The description has the paths as written, so that a moved project can resume its runs.
+        return compile_definition(located, described=definition, source={"given": context.stored})
     except InvalidWorkflow as error:
         problems = [_with_line(each, definition, document) for each in error.problems]
         raise InvalidWorkflow(file.name, problems) from None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from signoff.contracts.checkpoint import Checkpoint
+from signoff.contracts.checkpoint import Checkpoint, expression_view
 from signoff.contracts.database import StepDatabase, Tables
-from signoff.contracts.expressions import NAMES
+from signoff.contracts.expression_names import CTX_NAMES
+from signoff.contracts.expressions import Expression
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.effects import CommandResult, Reply
 from signoff.core.requests import Answer, Request
 from signoff.errors import UsageError
-
-_CTX_FIELDS = ("run_id", "step", "attempt", "item", "feedback")
-"""The fields that expressions can read as `ctx.name`."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +75,26 @@ class StepContext:
         """Returns the context for conditions about a result; they cannot change the database."""
         return replace(self, view=view, database=None, result=result, hint=hint)
 
-    def values(self, names: Container[str] = NAMES) -> dict[str, Any]:
+    def values(self, expression: Expression) -> dict[str, Any]:
         """Returns the values of the names that an expression uses; a checkpoint may be large."""
         known: dict[str, Callable[[], Any]] = {
-            "ctx": lambda: {name: getattr(self, name) for name in _CTX_FIELDS},
+            "ctx": lambda: self._fields(expression),
             "result": lambda: self.result,
-            "checkpoint": self.checkpoint.to_json,
+            "results": lambda: self.checkpoint.results,
+            "checkpoint": lambda: expression_view(self.checkpoint, expression.checkpoint_names),
             "params": lambda: self.params,
             "hint": lambda: self.hint,
         }
-        return {name: value() for name, value in known.items() if name in names}
+        return {name: value() for name, value in known.items() if name in expression.names}
+
+    def _fields(self, expression: Expression) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name in expression.ctx_names:
+            if name == "checkpoint":
+                values[name] = expression_view(self.checkpoint, expression.checkpoint_names)
+            elif name in CTX_NAMES:
+                values[name] = values[CTX_NAMES[name]] = getattr(self, name)
+        return values
 
     def _about(self, takes: Sequence[str]) -> dict[str, Any]:
         """Returns the task as JSON values, for workers outside this process."""

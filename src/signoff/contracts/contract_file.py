@@ -24,7 +24,8 @@ VERSION = 1
 STEP = "the name of a step"
 NEXT = f"{STEP}, or a mapping with condition, on_true and on_false"
 EXPRESSION = (
-    "an expression over ctx, result, checkpoint, params and hint, or package.module:function"
+    "an expression over ctx, result, results, checkpoint, params and hint, or "
+    "package.module:function"
 )
 COMMAND = "a list (a program and its arguments), or package.module:function"
 CONDITIONS = "a list of conditions: expressions, or mappings with name, check and error"

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from signoff.contracts.checkpoint import is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
 from signoff.contracts.contract_file import PythonDefinition
 from signoff.contracts.database import check_address, with_absolute_paths
@@ -24,6 +25,8 @@ from signoff.contracts.model import (
     WorkflowStep,
 )
 from signoff.contracts.reading import Locate, read_definition, to_plain_values
+from signoff.contracts.results import RESULTS
+from signoff.contracts.work import VARIABLE
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.mistakes import format_path
@@ -132,7 +135,12 @@ def _step_problems(
     yield from _command_problems(step, functions, locate)
     yield from _schema_problems(step, locate)
     for keys, check in step_checks(step):
-        yield from _check_problems(check, functions, locate(*keys))
+        yield from _check_problems(check, functions, names, locate(*keys))
+    for keys, name in _result_names(step):
+        if not any(f"{name}.".startswith(f"{each}.") for each in names):
+            what = f"{RESULTS}.{name} is a result of an unknown step"
+            yield Problem(locate(*keys), what, _one_of(names))
+    yield from _option_problems(step, locate)
     for keys, target in _targets(step):
         if target is not None and target not in names:
             what = f"{format_path(keys)} is the unknown step {target!r}"
@@ -140,6 +148,9 @@ def _step_problems(
     if step.parallel_key is not None and not step.parallel:
         what = "parallel_key without parallel: true"
         yield Problem(locate("parallel_key"), what, "add parallel: true")
+
+
+def _option_problems(step: WorkflowStep, locate: _LocateKey) -> Iterator[Problem]:
     options = step.human_gate.options if step.human_gate is not None else ()
     labels = Counter(option.label for option in options)
     for index, option in enumerate(options):
@@ -191,8 +202,25 @@ def _schema_problems(step: WorkflowStep, locate: _LocateKey) -> Iterator[Problem
         yield Problem(locate("schema"), what)
 
 
+def _result_names(step: WorkflowStep) -> Iterator[tuple[KeyPath, str]]:
+    """Yields what a step reads as `results.<step>.<key>`, without `results.`, and its key."""
+    names: list[tuple[KeyPath, str]] = [
+        (("prompt",), name) for name in VARIABLE.findall(step.prompt or "")
+    ]
+    if step.parallel_key is not None:
+        names.append((("parallel_key",), step.parallel_key))
+    if step.human_gate is not None:
+        names += [
+            (("human_gate", "context", index), name)
+            for index, name in enumerate(step.human_gate.context)
+        ]
+    for keys, name in names:
+        if is_result_name(name):
+            yield keys, name.removeprefix(f"{RESULTS}.")
+
+
 def _check_problems(
-    check: Check | str, functions: FunctionsByName, where: str
+    check: Check | str, functions: FunctionsByName, steps: Sequence[str], where: str
 ) -> Iterator[Problem]:
     if not isinstance(check, str):
         return
@@ -200,9 +228,13 @@ def _check_problems(
         yield from functions.problems(check, where, "condition")
         return
     try:
-        parse_expression(check)
+        read = parse_expression(check).result_steps
     except BadExpression as error:
         yield Problem(where, str(error))
+        return
+    for name in sorted(read - set(steps)):
+        what = f"{check!r}: {RESULTS}.{name} is a result of an unknown step"
+        yield Problem(where, what, _one_of(steps))
 
 
 def resolve_functions(definition: WorkflowDefinition) -> WorkflowDefinition:

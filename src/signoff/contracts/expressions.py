@@ -1,4 +1,4 @@
-"""Conditions written as text: CEL over `ctx`, `result`, `checkpoint`, `params` and `hint`.
+"""Conditions written as text: CEL over `ctx`, `result`, `results`, `checkpoint`, `params`, `hint`.
 
 `===` and `!==`, as in JavaScript, are read as `==` and `!=`, except inside strings.
 """
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
+from signoff.contracts import expression_names
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
 from signoff.errors import AuthorError
 
@@ -19,7 +20,7 @@ LONGEST = 2_000
 MOST_SUMS = 20
 """Additions in an expression without loops: each one copies the text built so far."""
 
-NAMES = frozenset({"ctx", "result", "checkpoint", "params", "hint"})
+NAMES = frozenset({"ctx", "result", "results", "checkpoint", "params", "hint"})
 """The names that expressions can use."""
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -58,6 +59,21 @@ class Expression:
     def names(self) -> frozenset[str]:
         """The names that it may use; all its words count, so there can be too many."""
         return NAMES & frozenset(_WORD.findall(self.text))
+
+    @cached_property
+    def ctx_names(self) -> frozenset[str]:
+        """The names that it reads right below `ctx`."""
+        return expression_names.ctx_names(self.text)
+
+    @cached_property
+    def checkpoint_names(self) -> frozenset[str]:
+        """The names that it reads right below `checkpoint`."""
+        return expression_names.checkpoint_names(self.text)
+
+    @cached_property
+    def result_steps(self) -> frozenset[str]:
+        """The steps whose results it reads."""
+        return expression_names.result_steps(self.text)
 
     @cached_property
     def is_quick(self) -> bool:
@@ -114,9 +130,11 @@ def _check(text: str) -> None:
         reason = first.split("ERROR:")[-1].strip()
         hint = "; did you mean ==?" if _ASSIGNS.search(_without_strings(text)) else ""
         raise BadExpression(f"{text!r} is not an expression: {reason}{hint}") from error
-    unknown = set(names) - NAMES - _TYPES - set(_EACH.findall(text))
-    if "db" in unknown or _DATABASE.search(_without_strings(text)):
+    if "db" in names or _DATABASE.search(_without_strings(text)):
         raise BadExpression(f"{text!r}: expressions cannot use the database; use a function")
+    if problem := expression_names.unknown_name(_without_strings(text)):
+        raise BadExpression(f"{text!r}: {problem}")
+    unknown = set(names) - NAMES - _TYPES - set(_EACH.findall(text))
     if unknown:
         listed, valid = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
         raise BadExpression(f"{text!r}: unknown name {listed}; valid: {valid}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from signoff.agents.kinds import DEFAULT_AGENT
@@ -22,6 +23,17 @@ Command = Callable[["StepContext"], Any] | Sequence[str] | str
 
 MAX_RETRIES = 1
 """Retries of a step or an item that does not meet its conditions, before a human is asked."""
+
+
+class Rules(IntEnum):
+    """How a definition is read. A run keeps the rules with which it was started."""
+
+    FIRST = 1
+    """The keys of all results share one set of names, the label of a gate option decides how it
+    ends a run, and functions that a condition calls are not part of the digest."""
+    OWNED = 2
+    """A key belongs to the step that returned it, an option says how it ends a run, and the code
+    of the project that conditions call is part of the digest."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +88,7 @@ class GateOption:
     """None ends the workflow."""
     requires_input: bool = False
     ends: Literal["completed", "rejected"] | None = None
-    """How it ends the workflow; None decides by the label."""
+    """How it ends the workflow; without this, a label that leads nowhere ends it as rejected."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +189,17 @@ class ParallelItemResult:
     result: Any = None
     error: str | None = None
     retry_count: int = 0
+
+
+@dataclass(frozen=True)
+class PendingRetry:
+    """An attempt that follows a failed one."""
+
+    step: str
+    error: str
+    """What was wrong with the attempt before, and what a human wrote about it."""
+    attempt: int
+    """The number of the attempt that is under way; the first one is 1."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
             if not await evaluate(condition.check, ctx):
                 problems.append(condition.message)
         except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
-            problems.append(f"{condition.name}: raised {describe_error(error)}")
+            text = f"{condition.name} raised {describe_error(error)}"
+            problems.append(f"{condition.message} ({text})")
     return problems
 
 
@@ -106,8 +107,8 @@ async def evaluate(
 
 
 @asynccontextmanager
-async def time_limit(seconds: float, message: str) -> AsyncIterator[None]:
-    """Ends the block after some seconds and raises `StepFailed`.
+async def time_limit(seconds: float | None, message: str) -> AsyncIterator[None]:
+    """Ends the block after some seconds and raises `StepFailed`; None sets no limit.
 
     A `TimeoutError` that the author's own code raises is passed on.
     """
@@ -125,7 +126,7 @@ def holds(check: Check | str, ctx: StepContext) -> bool:
     """Returns whether a condition holds in a context; raises what it raises."""
     if isinstance(check, str):
         expression = parse_expression(check)
-        return expression.holds(ctx.values(expression.names))
+        return expression.holds(ctx.values(expression))
     value = check(ctx)
     if inspect.isawaitable(value):
         # Functions run in a thread of their own, which has no event loop.

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from signoff.contracts.checkpoint import BACKUP, MARKER, Checkpoint, checkpoint_of
+from signoff.contracts.checkpoint import (
+    BACKUP,
+    HINT,
+    MARKER,
+    Checkpoint,
+    checkpoint_of,
+    is_result_name,
+    lookup,
+    lookup_result,
+)
 from signoff.contracts.confirmation import Change, commit_confirmed
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
@@ -18,6 +27,8 @@ from signoff.contracts.model import (
     Check,
     Condition,
     ConditionalNext,
+    PendingRetry,
+    Rules,
     WorkflowDefinition,
     WorkflowStep,
 )
@@ -29,9 +40,11 @@ from signoff.contracts.proving import (
     problems_of,
     prove,
 )
+from signoff.contracts.results import COMPLETED, named_update, result_names
 from signoff.contracts.work import work
 from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
+from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.error_text import describe_error
 from signoff.errors import StepFailed, StoreError
@@ -42,6 +55,7 @@ class ContractRuntime:
     """The definition and the database, which the steps of a workflow share."""
 
     definition: WorkflowDefinition
+    rules: Rules = Rules.OWNED
 
     def context(
         self,
@@ -70,7 +84,10 @@ class ContractRuntime:
 
     def checkpoint(self, ctx: EngineContext, step: WorkflowStep) -> Checkpoint:
         """Returns the progress of the run, which is the same for all items of a step."""
-        return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state)
+        retry = None
+        if ctx.attempt > 1:
+            retry = PendingRetry(step.name, ctx.feedback or "", ctx.attempt)
+        return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state, retry)
 
     @cached_property
     def shared_database(self) -> WorkflowDatabase | None:
@@ -107,6 +124,34 @@ class ContractRuntime:
             f"the work of step {marker[1]!r} is no longer in the database: it was restored or "
             "replaced; bring back the database that this run worked on, or start a new run"
         )
+
+    def completed(
+        self, ctx: EngineContext, results: Mapping[str, Any], hint: str | None
+    ) -> dict[str, Any]:
+        """Returns the update after steps: their results, and the values in these by name."""
+        now = ctx.now().isoformat()
+        done = [{"step": s, "completed_at": now, "result": result} for s, result in results.items()]
+        named = self._named_update(ctx, results)
+        return {**named, COMPLETED: Append(done), HINT: hint}
+
+    def _named_update(self, ctx: EngineContext, results: Mapping[str, Any]) -> dict[str, Any]:
+        if self.rules >= Rules.OWNED:
+            steps = {step.name: step for step in self.definition.steps}
+            params = {*ctx.workflow_params, *(self.definition.params or ())}
+            return named_update(ctx.step_state, results, steps, params)
+        merged: dict[str, Any] = {}
+        for result in results.values():
+            if isinstance(result, Mapping):
+                merged |= {k: value for k, value in result.items() if not str(k).startswith("_")}
+        return merged
+
+    def named_value(self, ctx: EngineContext, step: WorkflowStep, dotted: str) -> Any:
+        """Returns a parameter or a value that a step returned; None if there is none."""
+        if is_result_name(dotted):
+            return lookup_result(self.checkpoint(ctx, step).results, dotted)[1]
+        if dotted.partition(".")[0] in ctx.workflow_params:
+            return lookup(ctx.workflow_params, dotted)
+        return lookup(result_names(ctx.step_state), dotted)
 
     def marker(self, ctx: EngineContext, step: WorkflowStep, key: str = "") -> StepKey:
         """Returns the key of a step's work, or of one item's, in the database."""

@@ -10,20 +10,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from signoff.contracts.checkpoint import lookup
+from signoff.contracts.checkpoint import is_result_name, lookup, lookup_result
 from signoff.contracts.context import StepContext
 from signoff.contracts.model import StepInput, StepOutput, WorkflowStep
 from signoff.contracts.proving import time_limit
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt
 from signoff.errors import StepFailed, UsageError
-from signoff.runtime.from_thread import for_thread, on_thread
+from signoff.runtime.from_thread import for_thread, on_thread, thread_slots
+from signoff.runtime.handlers import is_async
 from signoff.runtime.process import KEPT_BYTES
+
+TOO_LONG = "it took more than {:g} seconds"
 
 KEY = "work"
 """The key of the call that does a step's work."""
 
-_VARIABLE = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
+VARIABLE = re.compile(r"\{\{\s*(results\.[\w.-]+|[\w.]+)\s*\}\}")
+"""A name in a prompt; the name of a step in `results.<step>.<key>` may have hyphens."""
 _OUTPUT_KEYS = frozenset({"success", "result", "error", "next_step_hint", "statements"})
 _OLD_NAMES = {"nextStepHint": "next_step_hint", "postconditionsPassed": ""}
 
@@ -31,7 +35,7 @@ _OLD_NAMES = {"nextStepHint": "next_step_hint", "postconditionsPassed": ""}
 async def work(step: WorkflowStep, ctx: StepContext) -> StepOutput:
     """Returns the output of a step; raises `StepFailed` if its worker reports a failure."""
     output = await _perform(step, ctx)
-    if not output.success:
+    if output.success is not True:
         raise StepFailed(output.error or f"step {step.name!r} failed without giving a reason")
     return output
 
@@ -51,24 +55,25 @@ async def _call(
     command: Callable[[StepContext], Any], ctx: StepContext, seconds: float | None
 ) -> Any:
     """Returns the result of a function; raises `StepFailed` if it takes too long."""
-    if seconds is None:
-        _warn_if_blocking(command, ctx)
-        result = command(ctx)
-        return await result if inspect.isawaitable(result) else result
-    is_async = inspect.iscoroutinefunction(command)
-    async with time_limit(seconds, f"it took more than {seconds:g} seconds"):
-        if is_async:
-            result = command(ctx)
-        else:
-            engine = for_thread(ctx.engine) if ctx.engine is not None else None
-            result = await on_thread(partial(command, replace(ctx, engine=engine)))
-        return await result if inspect.isawaitable(result) else result
+    result = command(ctx) if is_async(command) else await _on_thread(command, ctx, seconds)
+    if not inspect.isawaitable(result):
+        return result
+    async with time_limit(seconds, TOO_LONG.format(seconds or 0)):
+        return await result
 
 
-def _warn_if_blocking(command: Callable[[StepContext], Any], ctx: StepContext) -> None:
-    port = ctx.engine.port if ctx.engine is not None else None
-    if port is not None and not inspect.iscoroutinefunction(command):
-        port.may_block()
+async def _on_thread(
+    command: Callable[[StepContext], Any], ctx: StepContext, seconds: float | None
+) -> Any:
+    """Calls an ordinary function in a thread, so that other items, runs and signals continue."""
+    engine = ctx.engine
+    if engine is not None:
+        if engine.port is not None:
+            await engine.port.before_plain_code()
+        engine = for_thread(engine)
+    # The time starts when a thread is free: waiting for one is not the function's fault.
+    async with thread_slots(), time_limit(seconds, TOO_LONG.format(seconds or 0)):
+        return await on_thread(partial(command, replace(ctx, engine=engine)))
 
 
 async def _run(argv: list[str], step: WorkflowStep, ctx: StepContext) -> StepOutput:
@@ -144,29 +149,59 @@ def _gate_input(ctx: StepContext) -> str:
 
 def _fill_in(prompt: str, ctx: StepContext) -> str:
     values = {**ctx.checkpoint.to_json(), **ctx.params, "item": ctx.item}
+    shared = getattr(ctx.checkpoint.data, "shared", {}).keys() - ctx.params.keys()
 
     def value(match: re.Match[str]) -> str:
         name = match.group(1)
-        found = lookup(values, name)
+        if is_result_name(name):
+            done, found = lookup_result(ctx.checkpoint.results, name)
+            if not done:
+                # In the first round of a loop, the steps further down have no results yet.
+                return ""
+        elif (first := name.partition(".")[0]) in shared:
+            found = ctx.checkpoint.data[first]
+        else:
+            found = lookup(values, name)
         if found is None:
             # Only a name without dots can be a parameter. A retry would not find it either.
             remedy = "" if "." in name else f"; start the run with -i {name}=..."
             raise UsageError(f"the prompt of step {ctx.step!r}: unknown name {match[0]}{remedy}")
         return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
 
-    return _VARIABLE.sub(value, prompt)
+    return VARIABLE.sub(value, prompt)
 
 
 def as_output(value: Any) -> StepOutput:
-    """Returns the output in what a function, a program or an agent returned."""
+    """Returns the output in what a function, a program or an agent returned.
+
+    `success` that is not true is a failure, whatever the other keys are. If it is true and there
+    are other keys than those of an envelope, the mapping itself is the result.
+    """
     if isinstance(value, StepOutput):
         return value
-    if isinstance(value, Mapping):
-        renamed = {_OLD_NAMES.get(str(key), str(key)): entry for key, entry in value.items()}
-        renamed.pop("", None)
-        if "success" in renamed and set(renamed) <= _OUTPUT_KEYS:
-            return StepOutput(**{**renamed, "success": renamed["success"] is True})
-        statements = renamed.pop("statements", None)
-        if isinstance(statements, list):
-            return StepOutput(result=renamed, statements=statements)
+    if not isinstance(value, Mapping):
+        return StepOutput(result=value)
+    renamed = {_OLD_NAMES.get(str(key), str(key)): entry for key, entry in value.items()}
+    renamed.pop("", None)
+    if "success" in renamed:
+        if renamed["success"] is not True:
+            return StepOutput(success=False, error=_reason(renamed.get("error")))
+        if set(renamed) <= _OUTPUT_KEYS:
+            return StepOutput(**renamed)
+        hint = renamed.pop("next_step_hint", None)
+        return StepOutput(result=renamed, next_step_hint=hint, **_statements(renamed))
+    if statements := _statements(renamed):
+        return StepOutput(result=renamed, **statements)
     return StepOutput(result=value)
+
+
+def _statements(output: dict[str, Any]) -> dict[str, Any]:
+    """Removes the statements from an output and returns them; nothing if it has none."""
+    if not isinstance(output.get("statements"), list):
+        return {}
+    return {"statements": output.pop("statements")}
+
+
+def _reason(error: Any) -> str | None:
+    """Returns what a worker wrote about its failure as text, of whatever type it is."""
+    return error if isinstance(error, str | None) else json.dumps(error, default=str)

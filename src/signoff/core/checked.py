@@ -39,6 +39,9 @@ class Otherwise(Generic[T]):
 
     request: Callable[[Checked[T]], Request]
     key: str = "otherwise"
+    explained: bool = False
+    """Whether items that are retried get their last problem, and what the human wrote about it, as
+    feedback. Recorded requests depend on it, so workflows of earlier versions have it off."""
 
 
 @light_dataclass(frozen=True, slots=True)

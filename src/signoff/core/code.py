@@ -84,7 +84,7 @@ def describe_code(function: Callable[..., Any], enclosing: frozenset[int] = froz
     if not isinstance(source_function, FunctionType) or id(source_function) in enclosing:
         return {"name": name_of(function)}
     enclosing |= {id(source_function)}
-    node = _definition(source_function)
+    node = source_of(source_function)
     keyword_only = (source_function.__kwdefaults__ or {}).values()
     return {
         "name": name_of(function),
@@ -128,7 +128,7 @@ def _frozen_fields(function: Callable[..., Any]) -> Iterator[Any]:
         yield from (getattr(owner, f.name) for f in fields(owner))
 
 
-def _definition(function: FunctionType) -> Definition | None:
+def source_of(function: FunctionType) -> Definition | None:
     """Finds a function in its module's source; None if it cannot be identified for certain."""
     code = function.__code__
     try:
@@ -148,7 +148,9 @@ def _definition(function: FunctionType) -> Definition | None:
     return matches[-1] if matches else None
 
 
-def _parse(source: str) -> ast.Module:
+@lru_cache(maxsize=16)
+def parse_module(source: str) -> ast.Module:
+    """Returns the syntax tree of a module."""
     try:
         return ast.parse(source)
     except SystemError:
@@ -160,7 +162,7 @@ def _parse(source: str) -> ast.Module:
 def _definitions(module: str) -> dict[int, tuple[Definition, ...]]:
     """Returns every function of a module by the line it starts on, inner ones last."""
     found: dict[int, tuple[Definition, ...]] = {}
-    for node in ast.walk(_parse(module)):
+    for node in ast.walk(parse_module(module)):
         if isinstance(node, Definition):
             decorators = getattr(node, "decorator_list", [])
             first = min([node.lineno, *(d.lineno for d in decorators)])

@@ -76,8 +76,8 @@ class EffectPort(Protocol):
     def log(self, ctx: StepContext, text: str) -> None:
         """Records a line of the run's log, once."""
 
-    def may_block(self) -> None:
-        """Prepares for ordinary code that may block the event loop."""
+    def before_plain_code(self) -> Awaitable[None]:
+        """Prepares for code that may change the outside world or block, without an effect."""
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ class FanOutCall:
     """`ask` keeps failures for a human to decide about, and raises what an operator must fix."""
     otherwise: Otherwise[list[Any]] | None = None
     cache_group: CacheGroup | None = None
+    feedback: Sequence[str] = ()
+    tried: int = 0
 
 
 @frozen_dataclass(slots=True)
@@ -281,14 +283,12 @@ class StepContext:
 
         Each item is a scope of its own: it may ask, wait and fail without touching its
         siblings. A finished item is never run again; failed ones are retried alone, with the
-        reason in their `ctx.feedback`. With `on_failure="keep"`, the result of a failed item
-        is a `Failure`; otherwise `ItemsFailed` is raised after all have ended. With
-        `otherwise`, a human chooses whether failed items are retried; those that are not
-        become a `Failure`.
+        reason in their `ctx.feedback`. With `on_failure="keep"`, the result of a failed item is a
+        `Failure`; otherwise `ItemsFailed` is raised after all have ended. With `otherwise`, a
+        human chooses whether failed items are retried; those that are not become a `Failure`.
 
-        `cache_group` names the items whose prompts begin alike and are sent to an agent with a
-        prompt cache. The first item of each group goes ahead, and the others start once its
-        agent begins to answer, so that they find the cache filled.
+        `cache_group` names the items whose prompts begin alike. The first item of each group goes
+        ahead, and the others start once its agent begins to answer, with its prompt cache filled.
         """
         decision = _otherwise(otherwise)
         fan = FanOutCall(

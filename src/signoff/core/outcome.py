@@ -29,9 +29,16 @@ class Status(StrEnum):
     NOT_CONVERGING = "not_converging"
     REJECTED = "rejected"
     CANCELLED = "cancelled"
+    FINDINGS = "findings_open"
+    """A review is finished, and findings that block are open."""
 
 
-FINAL = frozenset({Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED})
+FINAL = frozenset(
+    {
+        *(Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED),
+        Status.FINDINGS,
+    }
+)
 """Final statuses: resuming such a run only reports how it ended."""
 
 
@@ -44,6 +51,7 @@ class End(StrEnum):
     NOT_CONVERGING = "not_converging"
     REJECTED = "rejected"
     CANCELLED = "cancelled"
+    FINDINGS = "findings_open"
 
     @property
     def status(self) -> Status:

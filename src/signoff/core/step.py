@@ -100,6 +100,8 @@ class Gate:
     )
     context: Sequence[str] = ()
     """Dotted names of state that the approver is shown; the decision is bound to their values."""
+    look_up: Callable[[Mapping[str, Any], str], Any] | None = None
+    """Returns the value of such a name in the state, if names have a meaning of their own."""
 
 
 @frozen_dataclass()

@@ -242,7 +242,7 @@ def remedies(  # noqa: C901  # one case for each status
             return (Resume(run),)
         case Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:
             return (StartRun(again=True),)
-        case Status.COMPLETED:
+        case Status.COMPLETED | Status.FINDINGS:
             return ()
         case _:
             assert_never(status)

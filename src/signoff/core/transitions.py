@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 ACCEPT, STOP, CONTINUE = "accept", "stop", "continue"
 """What a human can choose in an escalation, besides `RETRY`."""
 
+REMARK = "A human wrote: "
+"""Separates a problem from what a human added to it."""
+
 
 class Position(NamedTuple):
     """Where a run is when a fact is observed."""
@@ -66,6 +69,8 @@ class Position(NamedTuple):
     """What the handler returned, once it has."""
     edge_key: str = ""
     """The edge whose bound was reached, or `ROUNDS`, while a human decides about it."""
+    problem: str = ""
+    """What was wrong with the last attempt, while a human decides about it."""
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -264,12 +269,19 @@ def _human_decides(position: Position, fact: Chosen) -> Decision:
     if fact.label not in answers(position):
         raise EngineError(f"{fact.label!r} is not an option in the escalation of {position.step!r}")
     if fact.label == RETRY:
-        return Retry(fact.text or "a human requested a retry", by_human=True)
+        return Retry(with_remark(position.problem, fact.text), by_human=True)
     if fact.label == ACCEPT:
         return Proceed(Stage.GATE)
     if fact.label == CONTINUE:
         return Lift(position.edge_key)
     return Finish(Status.REJECTED, Rejected(fact.by, fact.text))
+
+
+def with_remark(problem: str, text: str) -> str:
+    """Returns the real problem, and what the human wrote about it: the worker needs both."""
+    if not text:
+        return problem or "a human requested a retry"
+    return f"{problem}\n{REMARK}{text}" if problem else text
 
 
 def answers(position: Position) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from signoff.core.codec import decode
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import HistoryFold, RunReport
 from signoff.runtime.store_port import JournalRow
-from signoff.runtime.timeline import Timeline
+from signoff.runtime.timeline import ERROR_KEY, Timeline
 
 if TYPE_CHECKING:
     from signoff.review.history import ReviewHistory
@@ -64,6 +64,20 @@ class RunRecord:
         """Returns what happened, folded: every visit, the decisions, the state and the spend."""
         return Timeline().follow(event for _, event in self.events(whole=whole))
 
+    def folded(self) -> tuple[Timeline, ReviewHistory | None]:
+        """Returns the timeline, without the run's state, and the history of the review.
+
+        Together they need one reading of the journal. The state of a long review is most of it, and
+        to fold it would take as long as everything else.
+        """
+        timeline = Timeline()
+        fold = self.history(self.definition) if self.history is not None else None
+        for _, event in self.events():
+            if fold is not None:
+                fold.apply(event)
+            timeline.apply(_without_state(event))
+        return timeline, fold.history if fold is not None else None
+
     def review(self) -> ReviewHistory | None:
         """Returns the history of the run's review; None if its notation has no reviews."""
         if self.history is None:
@@ -99,6 +113,14 @@ class Export:
     write: Callable[[RunRecord, ExportOptions], Iterator[str]]
     """Yields the document in parts. The same record and options give the same parts. A run that
     the format cannot express raises `UsageError`."""
+
+
+def _without_state(event: ev.Event) -> ev.Event:
+    if isinstance(event, ev.StepFinished | ev.StepWorked | ev.Escalated):
+        # The timeline shows the error after which a workflow has continued.
+        kept = {key: v for key, v in event.delta.get("set", {}).items() if key == ERROR_KEY}
+        event.delta = {"set": kept} if kept else {}
+    return event
 
 
 def short_digest(digest: str) -> str:

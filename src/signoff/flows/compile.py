@@ -8,6 +8,7 @@ follows it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,8 @@ from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
 from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.serialize import config_to_json
-from signoff.flows.step import StepKind, WorkflowStep
+from signoff.flows.state import PREPARED
+from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.amounts import count
 
@@ -81,11 +83,33 @@ class StepHandler:
         return {"_reason": at_limit_reason(str(why), ledger)}
 
 
+@light_dataclass(frozen=True)
+class FilesHandler:
+    """Takes the files that were read before the run started as the artifact."""
+
+    flow: Flow
+    definition = ("flows", FILES_STEP, 1)
+    recorded_name = "Files.__call__"
+
+    async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        """Stores the files, and gathers the material that they are compared with."""
+        from signoff.flows.steps.material import gather
+
+        files = {name: ctx.workflow_params[name] for name in PREPARED if ctx.workflow_params[name]}
+        record = {"kind": FILES_STEP, "step": FILES_STEP}
+        return Outcome.OK, {**files, "sources": await gather(ctx, self.flow), "step": record}
+
+
 def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflow:
     """Returns the workflow of a flow; its source is everything that it depends on."""
     config = flow.config
+    first = []
+    if config.artifact is not None:
+        handler, to = FilesHandler(flow), config.workflow[0].id
+        first = [StepDef(FILES_STEP, title="read files", handler=handler, next={Outcome.OK: to})]
     return Workflow(
         name,
+        *first,
         *(_node(flow, index, step) for index, step in enumerate(config.workflow)),
         description=config.description,
         limits=config.limits,
@@ -94,7 +118,15 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
         source=frozen_source(flow),
         warnings=tuple(warnings),
         inputs=(),
+        prepare=partial(_read_files, flow) if config.artifact is not None else None,
     )
+
+
+def _read_files(flow: Flow, _params: Mapping[str, Any]) -> Mapping[str, Any]:
+    # Only runs need git and the files; checking and drawing a flow does not.
+    from signoff.flows.files.prepared import read_files
+
+    return read_files(flow)
 
 
 def frozen_source(flow: Flow) -> dict[str, Any]:
@@ -134,7 +166,13 @@ def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | En
     if step.step is StepKind.ADJUDICATE:
         passed = flow.index(flow.passed_on_approval(step))
         approved = None if flow.finishes(step) else _next(flow, passed)
-        return {Outcome.OK: approved, Outcome.ITERATE: onward, Outcome.FAIL: End.NOT_CONVERGING}
+        # If nothing fixes what was found, another round would find the same.
+        unapproved = onward if flow.changes_artifact else End.FINDINGS
+        return {
+            Outcome.OK: approved,
+            Outcome.ITERATE: unapproved,
+            Outcome.FAIL: End.NOT_CONVERGING,
+        }
     edges: dict[Outcome, str | End | Edge | None] = {Outcome.OK: onward}
     if not flow.of_kind(StepKind.ADJUDICATE):
         # Every graph needs an end. Without a judge, a run ends at its limit of rounds.

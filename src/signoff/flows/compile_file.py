@@ -57,7 +57,7 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
 
 
 def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
-    if read.goal is None and not check_only:
+    if read.goal is None and not check_only and flow.config.artifact is None:
         yield Problem(name, "there is no goal", "name a goal file, or add goal: to the flow")
     rule = flow.config.independence
     if rule.rule == "different_family" and rule.otherwise == "refuse":
@@ -68,7 +68,7 @@ def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Ite
 
 
 def _warnings(flow: Flow) -> Iterator[str]:
-    if flow.goal is NO_GOAL:
+    if flow.goal is NO_GOAL and flow.config.artifact is None:
         yield "there is no goal yet; a run needs one: the option `goal`, or goal: in the flow"
     yield from source_warnings(flow)
     steps, default = flow.config.workflow, flow.default_agent

@@ -91,6 +91,8 @@ class ConstraintFile(FileSection, FlowSection):
     """Material that its critics compare the artifact with."""
     sources: Many[Word] | None = Field(None, deprecated=True, description="a list of paths")
     """The older form of source.files."""
+    paths: Many[Word] = Field((), description='a list of patterns, as in ["docs/**/*.md"]')
+    """The files it applies to, if the artifact is a set of files; all if it is absent."""
 
     @property
     def older_sources(self) -> tuple[str, ...] | None:
@@ -110,6 +112,7 @@ class ConstraintFile(FileSection, FlowSection):
             behavior=self.behavior,
             script=self.script,
             source=self.source or SourceBlock(files=self.older_sources or ()),
+            paths=self.paths,
         )
 
     def contradictions(self) -> Iterator[Mistake]:

@@ -16,6 +16,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
+from signoff.flows.files.end import files_end
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
 from signoff.flows.state import NOT_CONVERGING, STATUS, VERIFY, FlowState, critiques_in, read
 from signoff.flows.steps.updates import best_version, findings_of, shortened, without_findings
@@ -38,15 +39,18 @@ class _OutputFiles(NamedTuple):
 
     dir: str = "final"
     filename: str = "artifact.md"
+    write_back: str = "never"
 
 
 def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     """Returns what a run leaves; None while it has not ended, or if there is no artifact yet."""
     view = FlowState(state.state_with_pending)
-    if not view.artifact or (state.status in NOT_ENDED and not _asks_for_rounds(state)):
+    if not view.content or (state.status in NOT_ENDED and not _asks_for_rounds(state)):
         return None
     source = description.get("source") or {}
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
+    if view.has_files:
+        return files_end(state, view, output.dir, description)
     if state.status is Status.COMPLETED:
         return _approved(state, view, output)
     return _unapproved(state, view, output)
@@ -163,7 +167,7 @@ def _best(state: RunState, view: FlowState) -> Mapping[str, Any] | None:
 def _was_read(view: FlowState) -> bool:
     """Tells whether critics have read the latest version."""
     last = view.raw.get("read") or {}
-    return any(view.critiques_by_step.values()) and last.get("artifact") == view.artifact
+    return any(view.critiques_by_step.values()) and last.get("artifact") == view.current
 
 
 def _compared(view: FlowState, best: Mapping[str, Any]) -> str:

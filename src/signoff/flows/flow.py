@@ -102,6 +102,12 @@ class Flow:
             for severity in Severity
         )
 
+    @property
+    def changes_artifact(self) -> bool:
+        """Whether any step writes or fixes the artifact; otherwise it is only reviewed."""
+        makers = (StepKind.GENERATE, StepKind.REFINE)
+        return any(step.step in makers for step in self.config.workflow)
+
     def of_kind(self, kind: StepKind) -> Sequence[WorkflowStep]:
         """Returns the steps of a kind, in order."""
         return [step for step in self.config.workflow if step.step is kind]

@@ -14,7 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
-from signoff.flows.state import VERIFY, FlowState, critiques_in
+from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
 from signoff.review.constraint import Constraint, compress_constraints
@@ -42,7 +42,12 @@ FIELDS: Mapping[str, Any] = {
 }
 """A flow's own fields of `state.json`, and their values before any step has run."""
 
-INTERNAL = frozenset({"read", "readings", "answered", "escalated", "judged_versions", "unapproved"})
+INTERNAL = frozenset(
+    {
+        *("read", "readings", "answered", "escalated", "judged_versions", "unapproved"),
+        *("files", "base"),
+    }
+)
 """Fields that only the steps need; with a long artifact they would be long, too.
 
 Runs of earlier releases stored `unapproved` at their limit, and it stayed there.
@@ -219,7 +224,10 @@ def _unique(names: Sequence[str]) -> list[str]:
 
 
 def _critique_name(critique: Mapping[str, Any]) -> str:
-    return f"{file_name_part(critique['constraint_id'])}-{file_name_part(critique['reviewer'])}"
+    parts = [critique["constraint_id"], critique["reviewer"]]
+    if paths := critique.get("paths"):
+        parts.append(files_label(paths))
+    return "-".join(map(file_name_part, parts))
 
 
 _NOT_SHOWN = frozenset({"step", "request", "reused", "verified"})

@@ -25,6 +25,7 @@ from signoff.flows.sections import (
     IndependenceField,
     LimitsField,
     Many,
+    Paths,
     SeverityName,
     Text,
     Word,
@@ -52,6 +53,28 @@ RESERVED = RESERVED_NAMES | {"iterations", "constraints", "critiques", "reviewed
 Trigger = Literal["max_iterations", "thrashing", "conflicting_criticals", "not_converging"]
 
 
+class ArtifactConfig(FlowSection):
+    """Files that exist already and are reviewed, instead of a text that is generated."""
+
+    path: Word | None = Field(None, description="a path")
+    """One file or folder."""
+    paths: Paths = ()
+    """Files and folders; files in folders that git ignores are left out."""
+    globs: Many[Word] = Field((), description='a list of patterns, as in ["docs/**/*.md"]')
+    """Patterns of files."""
+    since: Word | None = Field(None, description="a branch, tag or commit of git")
+    """Reviews only what has changed since then."""
+    all_lines: bool = Field(False, description="true or false")
+    """Whether a review of changes also reports about lines that have not changed."""
+    intent: Text = ""
+    """What a change is meant to do; by default, the messages of its commits."""
+
+    @property
+    def every_path(self) -> tuple[str, ...]:
+        """The files and folders, under either key."""
+        return (*([self.path] if self.path else []), *self.paths)
+
+
 class OutputConfig(FlowSection):
     """Where the approved artifact goes, inside the run's own folder."""
 
@@ -68,6 +91,10 @@ class OutputConfig(FlowSection):
         description="a file name, without folders",
     )
     """The name of the artifact."""
+    write_back: Literal["never", "on_approval"] = Field(
+        "never", description="one of: never, on_approval"
+    )
+    """Whether approved files replace those of the project that they come from."""
 
     @field_validator("dir")
     @classmethod
@@ -179,8 +206,12 @@ class FlowSettings(FileSection, FlowSection):
         description="dir, files, inline or routing",
     )
     """Where the constraints are, and which agents review them."""
+    artifact: ArtifactConfig | None = Field(
+        None, description="path, paths, globs, since, all_lines or intent"
+    )
+    """Files to start from, instead of a generate step."""
     output: OutputConfig = Field(
-        default_factory=OutputConfig.model_construct, description="dir and filename"
+        default_factory=OutputConfig.model_construct, description="dir, filename and write_back"
     )
     """Where the approved artifact goes."""
     allow_scripts: bool = Field(False, description="true or false")

@@ -37,7 +37,11 @@ NOTATION = Notation(
             "Allow scripts named in flow sources.",
             OptionKind.FLAG,
         ),
+        # The flow of `signoff review`, stored with its run; no command takes it as an option.
+        NotationOption("review", "--review", "The flow of a review.", commands=()),
     ),
+    scheme="review",
+    resolve="signoff.flows.review_flow:resolve",
     layout="signoff.flows.layout:FlowLayout",
     report="signoff.flows.report:report",
     history="signoff.flows.history:FlowHistory",
@@ -50,6 +54,11 @@ NOTATION = Notation(
         _preset("stories", "a short story in two passes: plot, character, continuity, language"),
     ),
     commands={
+        "review": Command(
+            "signoff.flows.commands.review:command",
+            "Review files, folders or changes that exist.",
+            "Run",
+        ),
         "policy": Command(
             "signoff.flows.commands:policy",
             "Explain findings, or replay a run with another policy.",

@@ -14,12 +14,13 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
-from signoff.flows.state import FlowState
+from signoff.flows.state import PREPARED, FlowState
 from signoff.flows.step import POLICY_JUDGE, StepKind, WorkflowStep
 from signoff.flows.steps.adjudicate import judge_prompt
-from signoff.flows.steps.critic import review_prompt
+from signoff.flows.steps.critic import PATHS, review_prompt
 from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
+from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.refine import revision_prompt
 from signoff.runtime.amounts import count
 
@@ -169,6 +170,11 @@ class FlowPlan:
             "again_at_most": sum(each.retries for each in self.steps) * self.rounds,
         }
 
+    @property
+    def first_round(self) -> str:
+        """How many calls the first round makes, in words."""
+        return count(self.calls["per_round"], "call")
+
     def _reviewers(self) -> Iterator[str]:
         for each in self.steps:
             constraints: dict[tuple[str, str], list[str]] = {}
@@ -177,7 +183,8 @@ class FlowPlan:
                     reviewer = call.agent, call.decided_by
                     constraints.setdefault(reviewer, []).append(call.constraint)
             for (agent, rule), ids in constraints.items():
-                yield f"{each.step.id}: {agent} reviews {', '.join(ids)} ({rule})"
+                names = ", ".join(dict.fromkeys(ids))
+                yield f"{each.step.id}: {agent} reviews {names} ({rule})"
 
 
 def plan(workflow: Workflow) -> FlowPlan:
@@ -189,28 +196,30 @@ def plan(workflow: Workflow) -> FlowPlan:
         name: material_text(read_material(flow, block, run="NAME"))
         for name, block in flow.sources.items()
     }
+    files = workflow.prepare({}) if workflow.prepare is not None else {}
+    state = FlowState(
+        {"sources": sources, **{name: files[name] for name in PREPARED if name in files}}
+    )
     steps = tuple(
-        PlannedStep(step, tuple(_calls(flow, step, sources))) for step in flow.config.workflow
+        PlannedStep(step, tuple(_calls(flow, step, state))) for step in flow.config.workflow
     )
     config = flow.config
     return FlowPlan(steps, config.max_iterations, workflow.warnings, config.verify)
 
 
-def _calls(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> Iterator[PlannedCall]:
+def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[PlannedCall]:
     if step.step is StepKind.CRITIQUE:
-        for constraint in flow.selected(step):
-            state = FlowState({"sources": sources})
+        for item in (item for group in Reading(flow, step, state).items() for item in group):
+            constraint, agent = flow.by_id[item["constraint"]], item["agent"]
             _agents, rule = flow.routing(step, constraint)
-            for agent in flow.reviewers(step, constraint):
-                prompt = review_prompt(flow, state, agent, [(constraint, "")])
-                yield PlannedCall(agent, rule, _size(prompt), constraint.id)
+            prompt = review_prompt(flow, state, agent, [(constraint, "")], item.get(PATHS, ()))
+            yield PlannedCall(agent, rule, _size(prompt), constraint.id)
     elif flow.agent(step) != POLICY_JUDGE:
         rule = "the step's agent" if step.agent else "the default agent"
-        yield PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, sources)))
+        yield PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, state)))
 
 
-def _prompt(flow: Flow, step: WorkflowStep, sources: Mapping[str, str]) -> ProductPrompt:
-    state = FlowState({"sources": sources})
+def _prompt(flow: Flow, step: WorkflowStep, state: FlowState) -> ProductPrompt:
     match step.step:
         case StepKind.ADJUDICATE:
             return judge_prompt(flow, step, state, (), 1)

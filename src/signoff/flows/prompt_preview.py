@@ -27,7 +27,6 @@ from signoff.flows.steps.work_order import bill_of
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.evidence import ArtifactText
 from signoff.review.policy import for_judge
 from signoff.review.sources import script_section
 
@@ -129,7 +128,7 @@ def _confirmation(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[
     if config is None or not constraints:
         return
     (issue,) = _placeholder_critique(constraints[0]).issues
-    verifier = Verifier(flow, state, ArtifactText(state.artifact), config)
+    verifier = Verifier(flow, state, config)
     prompt = verifier.prompt(issue, constraints[0])
     yield PromptPreview(step.id, "verify", (config.agent,), prompt, constraints[0].id)
 

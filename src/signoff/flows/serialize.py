@@ -17,10 +17,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from signoff.flows.model import GenflowConfig
+from signoff.flows.model import GenflowConfig, OutputConfig
 from signoff.review.behaviors import ConstraintBehavior
 
-_NEWER = ("prompts", "rereview", "max_findings", "verify")
+_NEWER = ("prompts", "rereview", "max_findings", "verify", "artifact")
 """Keys that came later; without a value of their own they are left out, as they were before."""
 
 
@@ -30,6 +30,8 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     for name in _NEWER:
         if stored[name] == GenflowConfig.model_fields[name].default:
             del stored[name]
+    if stored["output"]["write_back"] == OutputConfig.model_fields["write_back"].default:
+        del stored["output"]["write_back"]
     constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"
     constraints["inline"] = _pairs(constraints["inline"])
     constraints["routing"]["priority_routing"] = [

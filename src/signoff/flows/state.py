@@ -32,6 +32,9 @@ STATUS = "status.md"
 NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
 
+PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "decisions")
+"""What is read before a run of files starts: parameters of the run, and then part of its state."""
+
 VERIFY = "verify"
 """The key under which an agent is asked to confirm a finding."""
 
@@ -51,9 +54,29 @@ class FlowState:
         return str(self.raw.get("artifact", ""))
 
     @property
+    def has_files(self) -> bool:
+        """Whether the artifact is a set of files."""
+        return "files" in self.raw
+
+    @property
     def files(self) -> Mapping[str, str]:
         """The current texts by path; a single text has no name."""
-        return self.raw.get("files") or {UNNAMED: self.artifact}
+        return self.raw["files"] if self.has_files else {UNNAMED: self.artifact}
+
+    @property
+    def current(self) -> Any:
+        """The current text, or texts by path, as versions are stored."""
+        return self.files if self.has_files else self.artifact
+
+    @property
+    def base(self) -> Mapping[str, str]:
+        """In a review of changes, the texts before them by the present path."""
+        return self.raw.get("base") or {}
+
+    @property
+    def intent(self) -> str:
+        """What a change is meant to do, in the words of its author."""
+        return str(self.raw.get("intent", ""))
 
     @cached_property
     def content(self) -> ArtifactVersion:
@@ -159,12 +182,12 @@ class FlowState:
         return {each["request"]: each["answer"] for each in self.raw.get("answered", ())}
 
     @property
-    def previously_reviewed(self) -> str:
+    def previously_reviewed(self) -> Any:
         """The version that was reviewed before the current one; empty for the first."""
         read = self.raw.get("read")
         if read is None:
-            return ""
-        return str(read["before"] if read["artifact"] == self.artifact else read["artifact"])
+            return {} if self.has_files else ""
+        return read["before"] if read["artifact"] == self.current else read["artifact"]
 
     @property
     def unadjudicated(self) -> list[Mapping[str, Any]]:
@@ -223,9 +246,14 @@ NOTHING_REVIEWED: Mapping[str, Any] = {
 """The update that discards all critiques, when a new artifact has to be reviewed from scratch."""
 
 
-def reading_key(constraint: str, agent: str) -> str:
-    """Returns the name of one critic's readings against one constraint."""
-    return f"{constraint}/{agent}"
+def reading_key(constraint: str, agent: str, path: str = UNNAMED) -> str:
+    """Returns the name of one critic's readings of a file against one constraint."""
+    return f"{constraint}/{agent}/{path}" if path else f"{constraint}/{agent}"
+
+
+def files_label(paths: Sequence[str]) -> str:
+    """Returns a short name for some files."""
+    return f"{paths[0]}+{len(paths) - 1}" if len(paths) > 1 else paths[0]
 
 
 def stored(critique: Critique, step: str) -> dict[str, Any]:

@@ -19,6 +19,8 @@ Scope = Literal["accumulated", "previous", "all"]
 
 NAME = r"^[A-Za-z0-9_-]+$"
 NAME_WORDS = "letters, digits, _ and -"
+FILES_STEP = "files"
+"""The id of the step that reads the files of `artifact:`; it is not listed in files."""
 POLICY_JUDGE = "policy"
 """The agent of an adjudicate step in which rules decide alone, without a model."""
 

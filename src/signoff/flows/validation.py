@@ -11,6 +11,7 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import RoutingConfig
 from signoff.flows.step import (
+    FILES_STEP,
     POLICY_JUDGE,
     StepKind,
     WorkflowStep,
@@ -63,11 +64,34 @@ def _fields_of_other_kinds(config: GenflowConfig) -> Iterator[Mistake]:
 
 def _starts_with_generate(config: GenflowConfig) -> Iterator[Mistake]:
     kinds = [step.step for step in config.workflow]
-    if StepKind.GENERATE not in kinds:
-        yield Mistake(("workflow",), "there is no generate step", "nothing would be written")
+    if config.artifact is not None:
+        yield from _starts_from_files(config, kinds)
+    elif StepKind.GENERATE not in kinds:
+        remedy = "nothing would be written; to review files that exist, add artifact:"
+        yield Mistake(("workflow",), "there is no generate step", remedy)
     elif kinds[0] is not StepKind.GENERATE:
         what = f"the first step is {kinds[0]}, but there is nothing to work on yet"
         yield Mistake(("workflow", 0), what, "start with a generate step")
+
+
+def _starts_from_files(config: GenflowConfig, kinds: Sequence[StepKind]) -> Iterator[Mistake]:
+    if StepKind.GENERATE in kinds:
+        position = kinds.index(StepKind.GENERATE)
+        what = "a flow with artifact: has no generate step"
+        yield Mistake(("workflow", position), what, "remove the step, or artifact:")
+    for position, step in enumerate(with_ids(config.workflow)):
+        if step.id == FILES_STEP:
+            what = f"{FILES_STEP!r} is the name of the step that reads the files"
+            yield Mistake(("workflow", position, "name"), what, "choose another name")
+    source = config.artifact
+    if source is not None and not (source.every_path or source.globs or source.since):
+        yield Mistake(("artifact",), "artifact names no files", "add path, paths, globs or since")
+
+
+def _output_of_files(config: GenflowConfig) -> Iterator[Mistake]:
+    if config.artifact is None and config.output.write_back != "never":
+        what = "output.write_back is set, but the artifact comes from no file"
+        yield Mistake(("output", "write_back"), what, "only flows with artifact: have it")
 
 
 def _refine_after_a_judge(config: GenflowConfig) -> Iterator[Mistake]:
@@ -118,6 +142,7 @@ _RULES = (
     _names,
     _fields_of_other_kinds,
     _starts_with_generate,
+    _output_of_files,
     _refine_after_a_judge,
     _loops,
     _all_reached,

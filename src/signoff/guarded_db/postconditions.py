@@ -52,12 +52,12 @@ def failures(
     if not thread.is_alive():
         return tuple(messages)
     view.close()
-    stuck = conditions[min(len(checked), len(conditions) - 1)].name
+    stuck = conditions[min(len(checked), len(conditions) - 1)]
     # Copied before the interrupt, which makes the stuck condition fail as well.
     complete = tuple(messages)
     interrupt()
     thread.join(_GRACE_SECONDS)
-    return (*complete, f"{stuck}: took more than {seconds:g} seconds")
+    return (*complete, _explained(stuck, f"took more than {seconds:g} seconds"))
 
 
 def _messages(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
@@ -65,10 +65,18 @@ def _messages(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
     try:
         value = condition.holds(view)
     except Exception as error:  # noqa: BLE001 - whatever an author's condition raises, it does not hold
-        return (f"{condition.name}: raised {describe_error(error)}",)
+        return (_explained(condition, f"raised {describe_error(error)}"),)
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
     if value is True:
         return ()
     if value is not False:
-        return (f"{condition.name}: returned {value!r:.80} instead of True or False",)
+        what = f"returned {value!r:.80} instead of True or False"
+        return (_explained(condition, what),)
     return (condition.error or f"{condition.name}: does not hold",)
+
+
+def _explained(condition: Postcondition, what: str) -> str:
+    """Returns the author's message first, because the worker acts on it, then what happened."""
+    if not condition.error:
+        return f"{condition.name}: {what}"
+    return f"{condition.error} ({condition.name} {what})"

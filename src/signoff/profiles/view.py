@@ -24,6 +24,7 @@ _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     Status.BUDGET: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
     Status.REJECTED: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
     Status.NOT_CONVERGING: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
+    Status.FINDINGS: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
 }
 """The phase of a session that has ended; at the iteration limit it stays where it was."""
 

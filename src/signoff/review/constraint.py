@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import ConstraintBehavior
+from signoff.review.path_patterns import matches
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
@@ -66,8 +67,16 @@ class Constraint(Record):
     """A program that reads the artifact from stdin; critics get its output."""
     source: SourceBlock = SourceBlock()
     """Material that critics compare the artifact with."""
+    paths: tuple[str, ...] = ()
+    """The files it applies to, as patterns of a `.gitignore`; empty for all."""
 
-    omit_empty: ClassVar = frozenset({"summary", "rules", "agents", "behavior", "script", "source"})
+    omit_empty: ClassVar = frozenset(
+        {"summary", "rules", "agents", "behavior", "script", "source", "paths"}
+    )
+
+    def applies_to(self, path: str) -> bool:
+        """Whether a file is reviewed against it; a text without a name always is."""
+        return not (path and self.paths) or matches(self.paths, path)
 
 
 def compress_constraints(constraints: Sequence[Constraint]) -> str:

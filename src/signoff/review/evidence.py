@@ -125,15 +125,18 @@ class CritiqueProblems:
 
 
 def find_problems(
-    critique: Critique, artifact: ArtifactText, block_on: Sequence[Severity]
+    critique: Critique,
+    artifact: ArtifactText | Callable[[str], ArtifactText],
+    block_on: Sequence[Severity],
 ) -> CritiqueProblems:
-    """Returns what has to be fixed before a critique counts."""
+    """Returns what has to be fixed before a critique counts; files are looked up by their path."""
+    text = artifact if callable(artifact) else lambda _path: artifact
     quoting = [issue for issue in critique.issues if not issue.omission]
     return CritiqueProblems(
         missing_quotes=tuple(
             issue
             for issue in quoting
-            if issue.evidence.strip() and not artifact.contains(issue.evidence)
+            if issue.evidence.strip() and not text(issue.path).contains(issue.evidence)
         ),
         no_evidence=tuple(issue for issue in quoting if not issue.evidence.strip()),
         contradiction=_contradiction(critique, block_on),

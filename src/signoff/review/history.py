@@ -147,8 +147,18 @@ class ReviewHistory:
 
     def location(self, finding: Finding, version: Version | None = None) -> Location | None:
         """Returns where a finding is in a version, by default where it was last reported."""
-        version = version or self.reviewed_in(finding.last)
-        return locate_finding(version.content, finding) if version is not None else None
+        if version is not None:
+            return locate_finding(version.content, finding)
+        if finding.id not in self._locations:
+            reported = self.reviewed_in(finding.last)
+            found = locate_finding(reported.content, finding) if reported is not None else None
+            self._locations[finding.id] = found
+        return self._locations[finding.id]
+
+    @cached_property
+    def _locations(self) -> dict[str, Location | None]:
+        """Where findings were last reported, as far as that was looked up."""
+        return {}
 
     def name_of(self, path: str) -> str:
         """Returns the name that a file of the artifact is shown with."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from signoff.core.one_line import one_line
@@ -25,13 +25,20 @@ _ORDER = (
 )
 
 
-def known_findings(ledger: Ledger, constraint: str, *, qualified: bool) -> list[str]:
+def known_findings(
+    ledger: Ledger, constraint: str, *, qualified: bool, paths: Collection[str] = ()
+) -> list[str]:
     """Returns what earlier rounds know about a constraint, for its critic.
 
     Rules are named as the prompt lists them: with their constraint if they are `qualified`. A
-    critic has no use for the ids of findings, because its answer does not name any.
+    critic has no use for the ids of findings, because its answer does not name any. A critic of
+    files gets what is known about these.
     """
-    findings = [each for each in ledger.findings.values() if each.constraint == constraint]
+    findings = [
+        each
+        for each in ledger.findings.values()
+        if each.constraint == constraint and each.path in (paths or ("",))
+    ]
     return _listed(findings, partial(_line, qualified=qualified))
 
 

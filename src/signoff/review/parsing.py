@@ -50,6 +50,7 @@ def parse_critique(
     material: Material | None = None,
     most_issues: int = DEFAULT_MAX_FINDINGS,
     block_on: Sequence[Severity] = DEFAULT_BLOCK_ON,
+    paths: Sequence[str] = (),
 ) -> Critique:
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.
 
@@ -57,7 +58,7 @@ def parse_critique(
     not read. `rules` gives the severity of an issue that names a rule but no severity, `owner` the
     constraint of an issue if there are several. In a text reply, nothing that is quoted from the
     `material` counts. At most `most_issues` issues are kept, but always those of a severity in
-    `block_on`.
+    `block_on`. `paths` are the files that were reviewed; only then does an issue name its file.
     """
     value = _structured(reply)
     if value is None:
@@ -69,7 +70,8 @@ def parse_critique(
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
     _check_severities(entries)
     issues = _with_unique_ids(
-        [_issue(entry, rules or {}) for entry in entries], owner or (lambda _issue: constraint_id)
+        [_issue(entry, rules or {}, by_file=bool(paths)) for entry in entries],
+        owner or (lambda _issue: constraint_id),
     )
     critique = Critique(
         constraint_id=constraint_id,
@@ -79,6 +81,7 @@ def parse_critique(
         issues=tuple(issues),
         approved_sections=_sections(fields.raw.get("approved_sections")),
         summary=fields.text("summary", most=5_000),
+        paths=tuple(paths),
     )
     return limit_issues(critique, most_issues, lambda issue: issue.severity in block_on)
 
@@ -153,7 +156,7 @@ def _overall(fields: Fields) -> Overall:
     return Overall(name)
 
 
-def _issue(fields: Fields, rules: Mapping[str, Severity]) -> CritiqueIssue:
+def _issue(fields: Fields, rules: Mapping[str, Severity], *, by_file: bool) -> CritiqueIssue:
     rule = fields.text("rule_id", most=200)
     severity = fields.text("severity")
     finding = fields.text("finding")
@@ -171,6 +174,7 @@ def _issue(fields: Fields, rules: Mapping[str, Severity]) -> CritiqueIssue:
         suggested_fix=fix or None,
         confidence=_confidence(fields.raw.get("confidence")),
         edit=_edit(fields.raw.get("edit")),
+        path=fields.text("path", most=1_000) if by_file else "",
     )
 
 

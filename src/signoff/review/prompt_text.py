@@ -164,6 +164,7 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
     marks += " (not reported again)" if is_unreported(issue) else ""
     heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{marks}"
     details = {
+        "file": issue.path,
         "quote": issue.evidence,
         "impact": issue.impact,
         "rule": issue.rule_id,

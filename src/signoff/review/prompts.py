@@ -36,8 +36,14 @@ from signoff.review.prompt_text import (
     sentences,
     within_budget,
 )
-from signoff.review.reply_schemas import ADJUDICATION_SCHEMA, CONFIRMATION_SCHEMA, CRITIQUE_SCHEMA
+from signoff.review.reply_schemas import (
+    ADJUDICATION_SCHEMA,
+    CONFIRMATION_SCHEMA,
+    CRITIQUE_SCHEMA,
+    FILES_CRITIQUE_SCHEMA,
+)
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
+from signoff.review.shown_file import ShownFile
 from signoff.review.template import built_in, fill
 
 _OF_CONSTRAINT = re.compile(r"\{\{[#^]?(?:constraints?|known|several)\}\}")
@@ -134,12 +140,14 @@ def critic_prompt(
     structured: bool = False,
     max_findings: int = DEFAULT_MAX_FINDINGS,
     block_on: Iterable[Severity] = DEFAULT_BLOCK_ON,
+    files: Sequence[ShownFile] = (),
+    intent: str = "",
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
     """Returns the prompt for a critic; its beginning is the same for all constraints.
 
     With `also`, the critic reviews against several constraints at once, and names each rule with
-    its constraint.
+    its constraint. With `files`, the artifact is these files, and each issue names its file.
     """
     every = [ConstraintMaterial(constraint, sources, analysis), *also]
     values = {
@@ -150,7 +158,10 @@ def critic_prompt(
         "blocking": " or ".join(block_on),
         "goal": enclose("GOAL", within_budget(goal)),
         "goal_sources": enclose("GOAL_SOURCES", goal_sources),
-        "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
+        "artifact": _artifact(artifact, files),
+        "files": _flag(bool(files)),
+        "changes": _flag(any(each.diff for each in files)),
+        "intent": enclose("INTENT", intent),
         "guidance": format_guidance(guidance),
         "several": _flag(bool(also)),
         "constraint": " and ".join(", ".join(c.constraint.id for c in every).rsplit(", ", 1)),
@@ -168,9 +179,12 @@ def critic_prompt(
         "analysis": analysis,
         "also": [[_constraint_json(c.constraint), c.sources, c.analysis] for c in also],
         "guidance": _texts(guidance),
+        "files": [list(each) for each in files],
+        "intent": intent,
     }
     names = ("critic", "critic_system", "severities")
-    prompt = _prompt(names, values, material, templates, CRITIQUE_SCHEMA if structured else None)
+    schema = FILES_CRITIQUE_SCHEMA if files else CRITIQUE_SCHEMA
+    prompt = _prompt(names, values, material, templates, schema if structured else None)
     prompt.shared = _shared_length(prompt, _template("critic", templates), values)
     return prompt
 
@@ -189,6 +203,7 @@ def adjudicator_prompt(
     held_back_by: Sequence[str] = (),
     disputed_sources: Mapping[str, str] = MappingProxyType({}),
     structured: bool = False,
+    files: Sequence[ShownFile] = (),
     templates: Templates = NO_TEMPLATES,
 ) -> ProductPrompt:
     """Returns the prompt for a judge; a tension is an axis, guidance and the winner."""
@@ -203,7 +218,7 @@ def adjudicator_prompt(
         "blocking": ", ".join(blocking) or "none",
         "goal": enclose("GOAL", within_budget(goal)),
         "goal_sources": enclose("GOAL_SOURCES", above),
-        "artifact": enclose("ARTIFACT", artifact) or "The artifact is empty.",
+        "artifact": _artifact(artifact, files),
         "disputed": "\n\n".join(
             full_constraint(
                 "##", ConstraintMaterial(c, disputed_sources.get(c.id, "")), above=above
@@ -228,6 +243,7 @@ def adjudicator_prompt(
         "tensions": [list(tension) for tension in tensions],
         "instructions": instructions,
         "guidance": _texts(guidance),
+        "files": [list(each) for each in files],
     }
     schema = ADJUDICATION_SCHEMA if structured else None
     return _prompt(("judge", "judge_system"), values, material, templates, schema)
@@ -318,6 +334,12 @@ def _prompt(
     return ProductPrompt(
         text, identity, system=system[0].strip() if system else None, schema=schema
     )
+
+
+def _artifact(text: str, files: Sequence[ShownFile]) -> str:
+    """Returns the artifact between delimiters: one text, or each file by itself."""
+    shown = "\n\n".join(each.enclosed for each in files) or enclose("ARTIFACT", text)
+    return shown or "The artifact is empty."
 
 
 def _shared_length(prompt: str, template: str, values: Mapping[str, str]) -> int:

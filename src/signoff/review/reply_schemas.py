@@ -51,13 +51,21 @@ _ISSUE = _object(
     edit={"anyOf": [_EDIT, {"type": "null"}]},
 )
 
-CRITIQUE_SCHEMA = _object(
-    issues=_list(_ISSUE),
-    approved_sections=_list(_object(location=_TEXT, note=_TEXT)),
-    summary=_TEXT,
-    overall=_one_of(Overall.PASS, Overall.FAIL),
-)
+
+def _critique(issue: dict[str, Any]) -> dict[str, Any]:
+    return _object(
+        issues=_list(issue),
+        approved_sections=_list(_object(location=_TEXT, note=_TEXT)),
+        summary=_TEXT,
+        overall=_one_of(Overall.PASS, Overall.FAIL),
+    )
+
+
+CRITIQUE_SCHEMA = _critique(_ISSUE)
 """What a critic answers: issues first, then the verdict. The engine gives each issue its id."""
+
+FILES_CRITIQUE_SCHEMA = _critique(_object(path=_TEXT, **_ISSUE["properties"]))
+"""What a critic of files answers: each issue names its file."""
 
 _DECISION = _object(
     issue_id=_TEXT,

@@ -42,6 +42,7 @@ def issue_of(finding: Finding) -> CritiqueIssue:
         finding_id=finding.id,
         label=finding.label.value,
         unverified=finding.unverified,
+        path=finding.path,
     )
 
 
@@ -51,5 +52,9 @@ def _is_unreported(finding: Finding) -> bool:
 
 def _critiques_of(finding: Finding, critiques: Sequence[Critique]) -> list[int]:
     """Returns the positions of the critiques it belongs to: those of its critics, or the first."""
-    same = [n for n, each in enumerate(critiques) if each.constraint_id == finding.constraint]
+    same = [
+        n
+        for n, each in enumerate(critiques)
+        if each.constraint_id == finding.constraint and finding.path in each.files_read
+    ]
     return [n for n in same if critiques[n].reviewer in finding.flagged_by] or same[:1]

@@ -7,7 +7,7 @@ the gate or when retries are used up. What follows from a fact is decided in `co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, assert_never
 
@@ -150,10 +150,7 @@ class Attempt:
 
     async def _before_handler(self) -> None:
         if self._bound_handler.plain:
-            # An ordinary function can act on the outside world without an effect, so everything
-            # before it has to be durable first.
-            await self._journal.durable()
-            self.effects.may_block()
+            await self.effects.before_plain_code()
 
     async def _check(self) -> transitions.Fact:
         context = replace(
@@ -184,7 +181,9 @@ class Attempt:
         gate = self.step.gate
         if gate is None or self.outcome is not Outcome.OK:
             return transitions.ConditionsMet()
-        shown = {name: self._lookup(name) for name in gate.context}
+        state = apply(self._state.state, self.delta)
+        look_up = gate.look_up or _look_up
+        shown = {name: look_up(state, name) for name in gate.context}
         options = [Option(o.label, o.requires_input) for o in gate.options]
         return self._ask("gate", Choice(gate.prompt, options, shown=shown))
 
@@ -272,11 +271,12 @@ class Attempt:
         except TimeoutError:
             await self.effects.abort()
 
-    def _lookup(self, dotted: str) -> Any:
-        value: Any = apply(self._state.state, self.delta)
-        for part in dotted.split("."):
-            value = value.get(part) if isinstance(value, dict) else None
-        return value
+
+def _look_up(state: Mapping[str, Any], dotted: str) -> Any:
+    value: Any = state
+    for part in dotted.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], StopReason | None]:

@@ -197,6 +197,12 @@ class AttemptEffects:
         if not self._closed:
             self._log.add(ctx.scope, text)
 
+    async def before_plain_code(self) -> None:
+        """Prepares for code that may change the outside world or block, without an effect."""
+        # Otherwise a process that is killed in its second attempt would start with the first again.
+        await self._journal.durable()
+        self._services.may_block()
+
     def may_block(self) -> None:
         """Prepares the engine for ordinary code that may block the event loop."""
         self._services.may_block()

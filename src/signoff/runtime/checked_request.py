@@ -23,7 +23,7 @@ from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
 from signoff.core.correction import corrected
 from signoff.core.effects import Reply
 from signoff.core.request_rules import GiveUp, RequestDecision, RequestPosition, decide_request
-from signoff.core.transitions import Chosen, FellShort, Retry, Wait
+from signoff.core.transitions import Chosen, FellShort, Retry, Wait, with_remark
 from signoff.errors import AgentBadOutput, UsageError
 
 T = TypeVar("T")
@@ -63,10 +63,14 @@ async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> li
     """Returns the results of all items; a human decides whether failed ones are retried."""
     results = list(fan.items)
     remaining = list(range(len(results)))
+    feedback: tuple[str, ...] = ()
+    tried = 0
     while True:
         items = [fan.items[index] for index in remaining]
         # Each round is a fan-out of its own with the same key and the next ordinal.
-        fan_round = replace(fan, items=items, on_failure="ask", otherwise=None)
+        fan_round = replace(
+            fan, items=items, on_failure="ask", otherwise=None, feedback=feedback, tried=tried
+        )
         for index, result in zip(remaining, await port.map(ctx, fan_round), strict=True):
             # Its index counts the items of this round; the caller knows those of the whole.
             failed = isinstance(result, Failure)
@@ -77,10 +81,13 @@ async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> li
         last = Checked(results, tuple(failure.error for failure in failures))
         # The items have used up their retries, so only the human can grant another round.
         fact = FellShort("; ".join(last.problems))
-        decision, _ = await _decide(ctx, fan.otherwise, last, RequestPosition(1, 0), fact)
+        decision, last = await _decide(ctx, fan.otherwise, last, RequestPosition(1, 0), fact)
         if not isinstance(decision, Retry):
             return results
         remaining = [failure.index for failure in failures]
+        if fan.otherwise is not None and fan.otherwise.explained:
+            feedback = tuple(with_remark(each, decision.feedback) for each in last.problems)
+            tried += fan.retries + 1
 
 
 async def _decide(

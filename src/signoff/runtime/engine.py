@@ -171,10 +171,10 @@ class Engine:
         row = self._store.row(name)
         if row.status in FINAL:
             return self._result(name, folded_state(self._store.load(name), self._store.blob))
-        changed = row.definition != workflow.digest
         if name in self._tasks:
             raise RunBusy(f"run {name!r} is already being driven by this process")
-        _check_definition(row, workflow, adopt=adopt)
+        workflow = _checked_definition(row, workflow, adopt=adopt)
+        changed = row.definition != workflow.digest
         # Wrong options are refused before the run is taken: a mistake must not touch it.
         if params:
             workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
@@ -275,7 +275,8 @@ class Engine:
         secrets = self._services.performers.secrets
         journal = RunJournal(name, self._writer, self._clock, secrets, new)
         if self._services.observers:
-            journal.notify = lambda events: self._services.notify(Recorded(name, events))
+            notify = self._services.notify
+            journal.notify = lambda seq, events: notify(Recorded(name, events, seq))
         return journal
 
     def _live_items(self, name: str) -> dict[str, InboxItem]:
@@ -334,9 +335,13 @@ def _check_switch(services: EngineServices, switch: Mapping[str, str]) -> None:
         services.performers.agent(to)
 
 
-def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
-    """Refuses to continue a run with a changed definition, unless the user adopts it."""
+def _checked_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> Workflow:
+    """Returns the workflow as the run was started with it.
+
+    Refuses to continue a run with a changed definition, unless the user adopts it.
+    """
     name = row.name
+    workflow = workflow if adopt else workflow.as_started(row.definition)
     if row.definition != workflow.digest and not adopt:
         if workflow.name != row.workflow:
             raise DefinitionChanged(
@@ -354,6 +359,7 @@ def _check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
             f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
             "restore that step, or start a new run"
         )
+    return workflow
 
 
 async def _end_processes(state: RunState) -> None:

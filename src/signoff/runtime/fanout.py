@@ -183,9 +183,10 @@ class FanOut:
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
-            feedback = earlier[-1] if earlier else self.ctx.feedback
+            feedback = earlier[-1] if earlier else self._first_feedback(index)
             answers = answers_in(state, item_scope(scope, attempt - 1)) if earlier else {}
-            ctx = self.ctx.in_item(item_scope(scope, attempt), attempt, feedback, answers)
+            in_scope, number = item_scope(scope, attempt), self.fan.tried + attempt
+            ctx = self.ctx.in_item(in_scope, number, feedback, answers)
             if turn.answering is not None:
                 self.effects.when_answering(ctx.scope, turn.release)
             try:
@@ -205,6 +206,9 @@ class FanOut:
                 fact = FellShort(problem) if fresh else Raised(error_info(error, ctx.step_id))
                 if isinstance(decide_request(position, fact), GiveUp):
                     return Failure(problem, index)
+
+    def _first_feedback(self, index: int) -> str | None:
+        return self.fan.feedback[index] if self.fan.feedback else self.ctx.feedback
 
     def _used(self, scope: str) -> int:
         """Returns how many attempts of an item count as used; a resume forgives earlier ones."""

@@ -14,11 +14,26 @@ from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from signoff.core.chance import Chance
 from signoff.core.context import EffectPort, StepContext
 
 T = TypeVar("T")
+
+
+MOST_THREADS = 100
+"""How many functions of a fan-out run at once; each needs a thread of its own."""
+
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def thread_slots() -> asyncio.Semaphore:
+    """Returns what limits the number of threads of this event loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _slots:
+        _slots[loop] = asyncio.Semaphore(MOST_THREADS)
+    return _slots[loop]
 
 
 async def on_thread(call: Callable[[], T]) -> T:
@@ -62,6 +77,7 @@ class FromThread:
         # on the loop.
         self.perform, self.ask_checked = port.perform, port.ask_checked
         self.map, self.park = port.map, port.park
+        self.before_plain_code = port.before_plain_code
 
     def was_requested(self, ctx: StepContext, key: str) -> bool:
         """Whether the journal has a request with this key: the handler is being replayed."""
@@ -82,10 +98,6 @@ class FromThread:
     def log(self, ctx: StepContext, text: str) -> None:
         """Records a line of the run's log."""
         self._on_loop(lambda: self._port.log(ctx, text))
-
-    def may_block(self) -> None:
-        """Prepares the engine for code that may block the event loop."""
-        self._on_loop(self._port.may_block)
 
     def _on_loop(self, call: Callable[[], T]) -> T:
         if loop_here() is self._loop:

@@ -45,14 +45,15 @@ def bound_handler(workflow: Workflow, step: StepDef, params: Mapping[str, Any]) 
         return BoundHandler(step, _do_nothing, (), plain=False, worker=worker)
     # Reading a signature is slow, and a run without parameters has none to pass.
     names = tuple(workflow.params[step.id]) if params or worker else ()
-    return BoundHandler(step, handler, names, plain=not _is_async(handler), worker=worker)
+    return BoundHandler(step, handler, names, plain=not is_async(handler), worker=worker)
 
 
 async def _do_nothing(_ctx: StepContext) -> Work:
     return Outcome.OK, {}
 
 
-def _is_async(handler: Callable[..., Any]) -> bool:
+def is_async(handler: Callable[..., Any]) -> bool:
+    """Whether a function, or an object that is called like one, is a coroutine function."""
     bare = inspect.unwrap(getattr(handler, "func", handler))
     return inspect.iscoroutinefunction(bare) or inspect.iscoroutinefunction(
         getattr(bare, "__call__", None)  # noqa: B004  # asks what kind, not whether
@@ -113,7 +114,7 @@ async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
     # An empty text would read as "no problem", and the condition would count as met.
     message = condition.error or f"{condition.name} is not met"
     try:
-        if timed and not _is_async(condition.check):
+        if timed and not is_async(condition.check):
             holds = await _in_thread(condition.check, ctx)
         else:
             holds = condition.check(ctx)

@@ -62,7 +62,8 @@ class RunJournal:
         """Why nothing more can be recorded; the runner then stops."""
         self.wake = False
         """Whether an answer arrived just when the run was about to wait."""
-        self.notify: Callable[[list[ev.Event]], None] | None = None
+        self.notify: Callable[[int, list[ev.Event]], None] | None = None
+        """Takes the number of a commit and its events."""
         self._head = 0
         self._fence = 1
         self._writer = writer
@@ -223,7 +224,7 @@ class RunJournal:
         if result.run is not None:
             self.run = result.run
         if self.notify is not None:
-            self.notify([event for event, _, _ in committed])
+            self.notify(self._head, [event for event, _, _ in committed])
 
     def _refusal(self) -> SignoffError:
         if self._new is None:

@@ -1,10 +1,9 @@
-"""Observers that need no terminal: one for Python's logging, one for a file of JSON lines."""
+"""Observers that append what runs do to a file, as lines of JSON."""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
@@ -14,41 +13,9 @@ from typing import Any, TextIO
 from signoff.core import events as ev
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import create_private
-from signoff.runtime.narration import Narrator, Weight
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
 
-LOGGER = "signoff.run"
-
 log = logging.getLogger("signoff")
-
-_LEVELS = {Weight.DETAIL: logging.DEBUG, Weight.NEWS: logging.INFO, Weight.TROUBLE: logging.WARNING}
-
-
-class LoggingObserver:
-    """Writes what runs do to a logger; prompts, replies and parameters stay out of it."""
-
-    def __init__(self, logger: logging.Logger | None = None) -> None:
-        self._logger = logger if logger is not None else logging.getLogger(LOGGER)
-        self._narrators: defaultdict[str, Narrator] = defaultdict(Narrator)
-
-    def notice(self, notice: Notice) -> None:
-        """Logs one notice, each line with the run's name before it."""
-        match notice:
-            case Recorded(run=run, events=events):
-                self._log_events(run, events)
-            case Progress(run=run, step=step, text=text):
-                self._logger.debug("%s: %s: %s", run, step, text)
-            case Retrying(run=run, effect=effect, error=error, seconds=seconds):
-                self._logger.warning("%s: %s: %s; again in %.1fs", run, effect, error, seconds)
-
-    def _log_events(self, run: str, events: Any) -> None:
-        narrator = self._narrators[run]
-        for event in events:
-            for line in narrator.narrate(event):
-                self._logger.log(_LEVELS[line.weight], "%s: %s", run, line.text)
-            if isinstance(event, ev.RunStopped):
-                # A process that drives thousands of runs must not remember them all.
-                self._narrators.pop(run, None)
 
 
 class EventsFile(ABC):

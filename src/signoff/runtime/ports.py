@@ -225,6 +225,8 @@ class Recorded(Notice):
     """Events that are now durable."""
 
     events: Sequence[Event]
+    seq: int = 0
+    """The number of their commit in the run's journal."""
 
 
 @frozen_dataclass(slots=True)
@@ -250,6 +252,15 @@ class Observer(Protocol):
 
     def notice(self, notice: Notice) -> None:
         """Takes one notice, quickly."""
+        ...
+
+
+@runtime_checkable
+class ClosableObserver(Observer, Protocol):
+    """An observer that has something to finish when the program ends."""
+
+    def close(self) -> None:
+        """Finishes its work; it is cut off if that takes too long."""
         ...
 
 

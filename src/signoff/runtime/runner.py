@@ -137,6 +137,7 @@ class Runner:
             counters=state.counters,
             outcome=self._attempt.outcome,
             edge_key=state.pending.way if state.pending is not None else "",
+            problem=state.pending.problem if state.pending is not None else "",
         )
 
     def _new_attempt(self) -> Attempt:

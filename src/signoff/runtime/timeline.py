@@ -34,6 +34,9 @@ ATTEMPT_ENDS = (ev.AttemptFailed, ev.AttemptOpened, ev.AttemptReplaced, ev.StepF
 _COUNTED = (ev.RunStopped, ev.StepFinished, ev.EffectFinished, ev.EffectAttemptFailed)
 """Events up to which time at work is counted."""
 
+ERROR_KEY = "_error"
+"""Where a run's state has what the handler of a step raised that was left by `on_error`."""
+
 LABEL_WIDTH = 60
 """Characters of a command line that are worth showing."""
 
@@ -307,7 +310,7 @@ def error_of(event: ev.StepFinished) -> str:
     """Returns what a step's handler raised, when the step was left by its `on_error` edge."""
     if event.way.rpartition("/")[2] != ERROR:
         return ""
-    error = event.delta.get("set", {}).get("_error")
+    error = event.delta.get("set", {}).get(ERROR_KEY)
     return str(error.get("message", "")) if isinstance(error, dict) else ""
 
 

@@ -181,3 +181,60 @@ async def test_the_journal_records_that_work_is_handed_out(project: Project) -> 
 
     assert load_state(project, row).stand_ins == {ev.ANY_AGENT: "manual"}
     assert row.status is Status.WAITING
+
+
+JUDGED = """
+type: judged
+steps:
+  - name: judge
+    prompt: Judge it.
+    {schema}
+    postconditions: ['has(result.decision)']
+"""
+SCHEMA = "schema: {type: object, required: [decision], properties: {decision: {type: string}}}"
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, "title: without a schema"])
+@pytest.mark.parametrize("text", ['{"decision": "appro', '["a", ', '{"n": ' + "9" * 5_000 + "}"])
+async def test_malformed_json_is_a_usage_error_and_uses_up_no_attempt(
+    project: Project, schema: str, text: str
+) -> None:
+    """A slip of quoting in a shell is no attempt at the work."""
+    (project.cwd / "judged.yaml").write_text(JUDGED.replace("{schema}", schema))
+    await start(project, project.find("judged.yaml"), {}, name="one", switch=FROM_OUTSIDE)
+
+    with pytest.raises(UsageError, match="not valid JSON"):
+        await submit(project, "one", None, AnswerInput(text))
+
+    (work,) = run_status(project, "one").work
+    assert work.attempt == 1
+    done = await submit(project, "one", None, AnswerInput('{"decision": "yes"}'))
+    assert done.verdict is not None
+    assert done.verdict.accepted, done.verdict.problem
+
+
+async def test_a_text_that_begins_with_a_bracket_is_a_text(
+    project: Project, before: RunStatus
+) -> None:
+    """Drafts begin with links and notes."""
+    assert before.work
+
+    after = await submit(project, "one", None, AnswerInput("[1] See {the} first part"))
+
+    assert after.verdict is not None
+    assert after.verdict.accepted, after.verdict.problem
+
+
+@pytest.mark.parametrize("extras", [{}, {"next_step_hint": "other"}])
+async def test_a_failure_in_the_result_fails_the_attempt_whatever_comes_with_it(
+    project: Project, extras: dict[str, str]
+) -> None:
+    """An option next to the result must not turn a reported failure into a success."""
+    (project.cwd / "judged.yaml").write_text(JUDGED.replace("{schema}", "title: any"))
+    await start(project, project.find("judged.yaml"), {}, name="one", switch=FROM_OUTSIDE)
+    lie = '{"success": false, "decision": "approved", "error": "could not read it"}'
+
+    after = await submit(project, "one", None, AnswerInput(lie, extras=extras))
+
+    assert after.verdict is not None
+    assert (after.verdict.accepted, after.verdict.problem) == (False, "could not read it")

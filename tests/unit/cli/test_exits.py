@@ -13,6 +13,7 @@ PROMISED = {
     Status.NOT_CONVERGING: 13,
     Status.REJECTED: 14,
     Status.CANCELLED: 15,
+    Status.FINDINGS: 17,
     Status.PARKED: 75,
     Status.INTERRUPTED: 130,
 }

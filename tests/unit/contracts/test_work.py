@@ -57,6 +57,26 @@ async def test_every_form_of_command_returns_its_result(
     assert {key: result.state[key] for key in result.state if not key.startswith("_")} == state
 
 
+@pytest.mark.parametrize("success", [False, None, "true", 1, 0, "no", [], {}])
+@pytest.mark.parametrize("more", [{}, {"notes": "done"}, {"result": {"n": 1}, "confidence": 1}])
+async def test_success_that_is_not_true_fails_whatever_else_is_returned(
+    success: Any, more: dict[str, Any]
+) -> None:
+    """An unknown key next to it must not turn a reported failure into a result."""
+    result = await play(command=lambda _ctx: {"success": success, "error": "no", **more})
+
+    assert result.status is Status.WAITING
+    assert "no" in result.inbox[0].prompt
+    assert "n" not in result.state
+
+
+async def test_a_success_with_keys_of_its_own_is_the_result_as_a_whole() -> None:
+    """`success` is a common word; only a failure has to be told apart."""
+    result = await play(command=lambda _ctx: {"success": True, "n": 5})
+
+    assert (result.status, result.state["n"]) == (Status.COMPLETED, 5)
+
+
 async def test_a_program_gets_the_checkpoint_the_parameters_and_the_step() -> None:
     """Programs in any language can be steps."""
     result = await play({"book": "Emma"}, command=[*PYTHON, ECHO])

@@ -60,7 +60,7 @@ class RecordingPort:
     def log(self, ctx: StepContext, text: str) -> None:
         self.lines.append((ctx.scope, text))
 
-    def may_block(self) -> None:
+    async def before_plain_code(self) -> None:
         """Does nothing; no code here blocks."""
 
 

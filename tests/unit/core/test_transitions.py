@@ -296,6 +296,15 @@ class TestEscalated:
             "a human requested a retry", by_human=True
         )
 
+    def test_what_a_human_writes_is_added_to_the_problem_and_does_not_replace_it(self) -> None:
+        """The worker has to know what was wrong as well."""
+        position = self.at(problem="no chapters")
+
+        assert decide(position, Chosen("retry")) == Retry("no chapters", by_human=True)
+        assert decide(position, Chosen("retry", "look in part 2")) == Retry(
+            "no chapters\nA human wrote: look in part 2", by_human=True
+        )
+
     def test_accept_takes_the_result_as_it_is(self) -> None:
         """It still has to pass the gate."""
         assert decide(self.at(outcome=OK), Chosen("accept")) == Proceed(Stage.GATE)

@@ -236,7 +236,11 @@ async def test_another_attempt_knows_the_answers_of_the_one_before_and_no_others
     result = await bench.resume(workflow)
 
     assert result.status is Status.COMPLETED, result.reason
-    assert seen == [({}, None), ({"draft": "one"}, "bad 1"), ({"draft": "two"}, "again")]
+    assert seen == [
+        ({}, None),
+        ({"draft": "one"}, "bad 1"),
+        ({"draft": "two"}, "bad 2\nA human wrote: again"),
+    ]
 
 
 async def test_an_answer_that_does_not_fit_its_schema_is_quoted_in_the_retry(

@@ -1,52 +1,13 @@
 import json
-import logging
 from pathlib import Path
 
 import pytest
 
 from signoff.core import events as ev
-from signoff.core.outcome import Status
-from signoff.runtime.observers import JsonlObserver, LoggingObserver
+from signoff.runtime.observers import JsonlObserver
 from signoff.runtime.ports import Progress, Recorded, Retrying
 
 STARTED = ev.RunStarted("review", "d", "draft", {"topic": "secret plans"}, at=1)
-
-
-def test_a_run_is_logged_by_pythons_logging(caplog: pytest.LogCaptureFixture) -> None:
-    """Programs that embed the engine look into their own logs."""
-    caplog.set_level(logging.DEBUG, "signoff.run")
-    observer = LoggingObserver()
-
-    observer.notice(Recorded("one", [STARTED]))
-    observer.notice(Recorded("one", [ev.RunStopped(Status.FAILED, "no luck", at=2)]))
-
-    assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
-        ("INFO", "one: workflow review started"),
-        ("INFO", "one: draft: begins"),
-        ("WARNING", "one: failed: no luck"),
-    ]
-
-
-def test_two_runs_do_not_get_mixed_up(caplog: pytest.LogCaptureFixture) -> None:
-    """One process drives many runs at once."""
-    caplog.set_level(logging.INFO, "signoff.run")
-    observer = LoggingObserver()
-    other = ev.RunStarted("review", "d", "plan", {}, at=1)
-
-    observer.notice(Recorded("one", [STARTED]))
-    observer.notice(Recorded("two", [other]))
-    observer.notice(Recorded("one", [ev.AttemptFailed("short", at=2)]))
-
-    assert caplog.messages[-1] == "one: draft: retrying: short"
-
-
-def test_a_pause_before_another_try_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    """A run that seems to hang is often one that backs off."""
-    caplog.set_level(logging.WARNING, "signoff.run")
-
-    LoggingObserver().notice(Retrying("one", "ask#1", "overloaded", 2.5))
-
-    assert caplog.messages == ["one: ask#1: overloaded; again in 2.5s"]
 
 
 def test_everything_that_happens_is_a_line_of_json(tmp_path: Path) -> None:

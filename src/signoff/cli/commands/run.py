@@ -91,7 +91,7 @@ def command(
     if dry_run:
         _show_dry_run(planned, out)
         return exits.OK
-    set_up_logging(planned.settings.log_level)
+    set_up_logging(planned.settings)
     run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
     with planned.open(Path.cwd(), os.environ) as project:
         if not pull:

@@ -50,13 +50,13 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
-from signoff.review.evidence import ArtifactText
 from signoff.review.findings import Finding
 from signoff.review.memory import earlier_findings, held_back_by
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
+from signoff.review.shown_file import ShownFile, show_files
 from signoff.review.unreported import with_unreported
 
 RULES = "rules"
@@ -95,7 +95,7 @@ class AdjudicateHandler(FlowHandler):
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
             ledger = state.ledger.apply(judged)
-            checked = check_approval(judged, ledger, state.artifact, block_on)
+            checked = check_approval(judged, ledger, state.content, block_on)
             judged = checked.verdict
             warnings = approval_warnings(self.flow, state, checked.unread)
         judged = _with_bill(judged, state)
@@ -179,7 +179,7 @@ class AdjudicateHandler(FlowHandler):
             answers.append({"request": request, "answer": verdict.to_json()})
         verdict = check_verdict(verdict, critiques, block_on)
         if not self.flow.capabilities(self.agent).answered_by_human:
-            verifier = Verifier(self.flow, state, ArtifactText(state.artifact), self._verification)
+            verifier = Verifier(self.flow, state, self._verification)
             looked, more = await second_look(verifier, ctx, verdict, critiques)
             answers += more
             verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
@@ -305,7 +305,8 @@ def judge_prompt(
     config = flow.config.adjudication
     return adjudicator_prompt(
         goal=flow.goal.text,
-        artifact=state.artifact,
+        artifact="" if state.has_files else state.artifact,
+        files=_disputed_files(state, critiques),
         constraints=flow.constraints,
         critiques=critiques,
         block_on=config.block_on,
@@ -318,6 +319,12 @@ def judge_prompt(
         structured=flow.capabilities(flow.agent(step)).json_schema,
         templates=flow.prompts,
     )
+
+
+def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[ShownFile]:
+    """Returns the files that a judge needs: those with issues."""
+    paths = {issue.path for critique in critiques for issue in critique.issues if issue.path}
+    return show_files(state.files, state.base, sorted(paths & set(state.files)))
 
 
 def _format_findings(findings: Sequence[Finding]) -> str:

@@ -21,7 +21,7 @@ from signoff.core.questions import Option
 from signoff.core.requests import RETRY, Choice, Request
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
-from signoff.flows.state import FlowState
+from signoff.flows.state import FlowState, files_label
 from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
@@ -29,7 +29,7 @@ from signoff.flows.steps.verify import Verifier
 from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.evidence import EVIDENCE_RULE, ArtifactText, find_problems, mark_unverified
+from signoff.review.evidence import EVIDENCE_RULE, find_problems, mark_unverified
 from signoff.review.finding import FindingStatus
 from signoff.review.identity import identify
 from signoff.review.memory import known_findings
@@ -38,9 +38,12 @@ from signoff.review.parsing import limit_issues, parse_critique
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
 from signoff.review.review_scope import ReviewScope
+from signoff.review.shown_file import assign_files, set_aside_unchanged, show_files
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""
+PATHS = "paths"
+"""The key of an item about files."""
 CERTAIN = "certain"
 """The key of a result that tells whether it comes from a program or a human."""
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
@@ -65,10 +68,13 @@ class CriticHandler(FlowHandler):
     """The handler of one item of a critique step: an agent, and a constraint or several."""
 
     state: FlowState
-    text: ArtifactText
+    paths: tuple[str, ...] = ()
+    """The files that an item is about; empty if the artifact is one text."""
 
     async def __call__(self, ctx: StepContext, item: Mapping[str, Any]) -> dict[str, Any]:
         """Returns a critique that can be relied on; for several constraints, all of theirs."""
+        if PATHS in item and not self.paths:
+            return await replace(self, paths=tuple(item[PATHS]))(ctx, item)
         if CONSTRAINTS in item:
             return {CRITIQUES: await self._review(ctx, item["agent"], item[CONSTRAINTS])}
         (critique,) = await self._review(ctx, item["agent"], [item["constraint"]])
@@ -105,9 +111,9 @@ class CriticHandler(FlowHandler):
     async def _question(
         self, ctx: StepContext, agent: str, constraint: Constraint
     ) -> ReviewQuestion:
-        output = await analysis(ctx, self.flow, constraint, self.state.artifact)
+        output = await analysis(ctx, self.flow, constraint, self._text)
         # What was answered about a constraint is found again whether it was asked alone or not.
-        alone = review_prompt(self.flow, self.state, agent, [(constraint, output)])
+        alone = review_prompt(self.flow, self.state, agent, [(constraint, output)], self.paths)
         request = digest([agent, self.step.model, alone.material])
         return ReviewQuestion(constraint, output, alone, request)
 
@@ -117,9 +123,11 @@ class CriticHandler(FlowHandler):
         """Returns a critique with its behaviors, after severe findings were confirmed."""
         constraint, config = question.constraint, self.flow.config
         critique = config.with_behaviors(critique, constraint)
+        if self.state.base:
+            critique = set_aside_unchanged(critique, self.state.content, self.state.base)
         verified: list[dict[str, Any]] = []
         if config.verify is not None and not certain:
-            verifier = Verifier(self.flow, self.state, self.text, config.verify)
+            verifier = Verifier(self.flow, self.state, config.verify)
             critique, verified = await verifier.verify(ctx, critique)
         return {**critique.to_json(), "request": question.request, "verified": verified}
 
@@ -132,30 +140,42 @@ class CriticHandler(FlowHandler):
         """
         scope = ReviewScope(tuple(each.constraint for each in questions))
         prompt = self._prompt(agent, questions)
-        unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR)
-        # A check gets the bare artifact, and its findings quote its own output.
-        options: dict[str, Any] = (
-            {"artifact": self.state.artifact, "constraint": scope.first.id} if exact else {}
-        )
+        unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR, paths=self.paths)
         checked = await ctx.ask(
             agent,
             prompt,
             key="+".join(each.id for each in scope.constraints),
             read=partial(self._read, unread, scope, prompt, quotes_artifact=not exact),
             otherwise=Otherwise(partial(self._unusable, agent, scope), key="unusable"),
-            about={"title": f"Review against {scope.names}"},
+            about=self._about(scope),
             **self.call_options,
-            **options,
+            **(self._check_options(scope) if exact else {}),
         )
         certain = exact or checked.answer is not None
         block_on = self.flow.config.adjudication.block_on
         return scope.split(_decided(checked, scope, unread), block_on), certain
 
+    @property
+    def _text(self) -> str:
+        """The text for a program: the artifact, or the files one after the other."""
+        return "".join(self.state.files[path] for path in self.paths or ("",))
+
+    def _about(self, scope: ReviewScope) -> dict[str, Any]:
+        title = f"Review against {scope.names}"
+        if not self.paths:
+            return {"title": title}
+        return {"title": f"{title}: {', '.join(self.paths)}", "subject": files_label(self.paths)}
+
+    def _check_options(self, scope: ReviewScope) -> dict[str, Any]:
+        """Returns what a check gets: the bare text, because its findings quote its own output."""
+        path = {"path": self.paths[0]} if len(self.paths) == 1 else {}
+        return {"artifact": self._text, "constraint": scope.first.id, **path}
+
     def _prompt(self, agent: str, questions: Sequence[ReviewQuestion]) -> ProductPrompt:
         if len(questions) == 1:
             return questions[0].prompt
         about = [(each.constraint, each.analysis) for each in questions]
-        return review_prompt(self.flow, self.state, agent, about)
+        return review_prompt(self.flow, self.state, agent, about, self.paths)
 
     def _read(
         self,
@@ -180,7 +200,9 @@ class CriticHandler(FlowHandler):
             owner=scope.owner,
             material=self._material(prompt) if quotes_artifact else Material(),
             most_issues=sys.maxsize,
+            paths=self.paths,
         )
+        critique, unknown_files = self._with_files(critique, strict=quotes_artifact)
         known = self._known(scope, critique)
         critique = limit_issues(
             critique,
@@ -189,12 +211,25 @@ class CriticHandler(FlowHandler):
         )
         if not quotes_artifact:
             return critique
-        found = find_problems(critique, self.text, block_on)
-        problems = [*scope.unknown_rules(critique), *found.messages()]
+        found = find_problems(critique, self.state.content.text, block_on)
+        problems = [*scope.unknown_rules(critique), *unknown_files, *found.messages()]
         if not problems:
             return critique
         marked = mark_unverified(critique, found)
         raise AgentBadOutput("", *problems, value=marked, usable=not found.contradiction)
+
+    def _with_files(self, critique: Critique, *, strict: bool) -> tuple[Critique, list[str]]:
+        """Returns a critique whose issues are about files of this review, and what was wrong."""
+        if not self.paths:
+            return critique, []
+        if strict:
+            shown = show_files(self.state.files, self.state.base, self.paths)
+            return assign_files(critique, shown, self.state.content)
+        # A program may look at more than the files of a review; then its finding is about none.
+        only = self.paths[0] if len(self.paths) == 1 else ""
+        paths = [issue.path if issue.path in self.paths else only for issue in critique.issues]
+        issues = (replace(i, path=path) for i, path in zip(critique.issues, paths, strict=True))
+        return replace(critique, issues=tuple(issues)), []
 
     def _material(self, prompt: ProductPrompt) -> Material:
         """Returns what a critic was given; the part that all critics share is read once."""
@@ -206,7 +241,7 @@ class CriticHandler(FlowHandler):
         if not findings:
             return set()
         parts = scope.split(critique)
-        ids = identify(findings.values(), parts, self.state.artifact)
+        ids = identify(findings.values(), parts, self.state.content)
         return {
             issue.id
             for part, part_ids in zip(parts, ids, strict=True)
@@ -228,11 +263,16 @@ class CriticHandler(FlowHandler):
         shown = {"critique": _noted(last.value, last).to_json()} if last.value else {}
         several = scope.several or len(self.flow.reviewers(self.step, scope.first)) > 1
         name = f"critique_{scope.first.id}_{agent}" if several else f"critique_{scope.first.id}"
+        name += f"_{files_label(self.paths)}" if self.paths else ""
         return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
 
 
 def review_prompt(
-    flow: Flow, state: FlowState, agent: str, about: Sequence[tuple[Constraint, str]]
+    flow: Flow,
+    state: FlowState,
+    agent: str,
+    about: Sequence[tuple[Constraint, str]],
+    paths: Sequence[str] = (),
 ) -> ProductPrompt:
     """Returns the prompt for a critic of constraints, each with the output of its script."""
     first, *also = (
@@ -242,7 +282,9 @@ def review_prompt(
     ledger = state.ledger
     return critic_prompt(
         goal=flow.goal.text,
-        artifact=state.artifact,
+        artifact="" if paths else state.artifact,
+        files=show_files(state.files, state.base, paths),
+        intent=state.intent,
         constraint=first.constraint,
         sources=first.sources,
         analysis=first.analysis,
@@ -251,7 +293,7 @@ def review_prompt(
         known=[
             line
             for each, _ in about
-            for line in known_findings(ledger, each.id, qualified=bool(also))
+            for line in known_findings(ledger, each.id, qualified=bool(also), paths=paths)
         ],
         goal_sources=state.source(),
         structured=flow.capabilities(agent).json_schema,

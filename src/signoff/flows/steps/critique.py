@@ -43,7 +43,7 @@ class CritiqueHandler(FlowHandler):
             ctx.progress(f"{reviews} not repeated: nothing {who} cited has changed")
         update, critiques = reading.update(ctx, await reading.read(ctx, due))
         if self.flow.config.rereview == "changed":
-            names = sorted({item["constraint"] for item in skipped})
+            names = sorted(set(skipped))
             update["not_repeated"] = {**state.not_repeated, self.step.id: names}
             update["readings_join"] = True
         update |= {

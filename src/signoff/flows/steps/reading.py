@@ -5,7 +5,7 @@ A critique step reads, and a judge whose approval would end the run has the rest
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import filterfalse
@@ -17,17 +17,27 @@ from signoff.core.delta import Append
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, reading_key, stored
 from signoff.flows.step import WorkflowStep
-from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, CriticHandler
+from signoff.flows.steps.critic import CERTAIN, CONSTRAINTS, CRITIQUES, PATHS, CriticHandler
 from signoff.flows.steps.updates import critique_warnings, report_warnings, with_round
+from signoff.review.artifact import ArtifactVersion
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.evidence import ArtifactText
 from signoff.review.finding import FindingStatus, is_set_aside
 from signoff.review.findings import Ledger
+from signoff.review.shown_file import show_files
 
-Item = Mapping[str, str]
-"""A constraint and the agent that reads the artifact against it."""
+Item = Mapping[str, Any]
+"""A constraint and the agent that reads the artifact, or some of its files, against it."""
+Wanted = Callable[[str, str, str], bool]
+"""`(constraint, agent, path) -> whether that is read now`."""
+
+MOST_BATCHED = 8
+"""Files that one critic reads in one call."""
+BATCH_CHARACTERS = 24_000
+"""Characters of files that are read in one call; a longer file is read alone."""
+AT_ONCE = 8
+"""Critics of files that are asked at the same time, unless their agent has a limit of its own."""
 
 MOST_COMBINED = 8
 """Constraints that one critic reads again in one call; with more, it would overlook too much."""
@@ -44,58 +54,85 @@ class Reading:
     state: FlowState
 
     @cached_property
-    def text(self) -> ArtifactText:
-        """The artifact, prepared for looking up quotes."""
-        return ArtifactText(self.state.artifact)
-
-    @cached_property
     def ledger(self) -> Ledger:
         """All findings so far."""
         return self.state.ledger
 
-    def items(self) -> list[list[Item]]:
-        """Returns all reviews of the step, grouped by constraint."""
-        return [
-            [{"constraint": c.id, "agent": agent} for agent in self.flow.reviewers(self.step, c)]
-            for c in self.flow.selected(self.step)
-        ]
+    def items(self, wanted: Wanted = lambda *_: True) -> list[list[Item]]:
+        """Returns the reviews of the step that are wanted, grouped by constraint."""
+        return [self._items(each, wanted) for each in self.flow.selected(self.step)]
+
+    def _items(self, constraint: Constraint, wanted: Wanted) -> list[Item]:
+        items: list[Item] = []
+        for agent in self.flow.reviewers(self.step, constraint):
+            paths = [
+                path
+                for path in self.state.files
+                if constraint.applies_to(path) and wanted(constraint.id, agent, path)
+            ]
+            item = {"constraint": constraint.id, "agent": agent}
+            if self.state.has_files:
+                items += [{**item, PATHS: batch} for batch in self._batches(agent, paths)]
+            elif paths:
+                items.append(item)
+        return items
+
+    def _batches(self, agent: str, paths: Sequence[str]) -> list[list[str]]:
+        """Returns files in groups that one critic reads in one call; a program reads one."""
+        most = 1 if self.flow.capabilities(agent).deterministic else MOST_BATCHED
+        sizes = {
+            each.path: len(each.text)
+            for each in show_files(self.state.files, self.state.base, paths)
+        }
+        batches: list[list[str]] = []
+        for path in paths:
+            size = sum(sizes[each] for each in batches[-1]) if batches else 0
+            if batches and len(batches[-1]) < most and size + sizes[path] <= BATCH_CHARACTERS:
+                batches[-1].append(path)
+            else:
+                batches.append([path])
+        return batches
 
     def due(self) -> list[list[Item]]:
         """Returns the reviews to make now, grouped by constraint: all that are needed, and more."""
-        groups = self.items()
         if self.flow.config.rereview == "all":
-            return groups
-        needed = [item for group in groups for item in group if self._is_due(item)]
-        chosen = [*needed, *self._joining(needed)]
-        due = [[item for item in group if item in chosen] for group in groups]
-        return [group for group in due if group]
+            groups = self.items()
+        elif self.state.has_files:
+            groups = self.items(self._is_due)
+        else:
+            needed = [item for group in self.items(self._is_due) for item in group]
+            chosen = [*needed, *self._joining(needed)]
+            groups = [[item for item in group if item in chosen] for group in self.items()]
+        return [group for group in groups if group]
 
-    def skipped(self, due: Sequence[Sequence[Item]]) -> list[Item]:
-        """Returns the reviews that are not made now."""
-        chosen = [item for group in due for item in group]
-        return [item for group in self.items() for item in group if item not in chosen]
+    def skipped(self, due: Sequence[Sequence[Item]]) -> list[str]:
+        """Returns the constraint of each review that is not made now."""
+        chosen = {each for group in due for item in group for each in _readings(item)}
+        every = [each for group in self.items() for item in group for each in _readings(item)]
+        return [constraint for constraint, *rest in every if (constraint, *rest) not in chosen]
 
     def unread(self) -> list[Item]:
         """Returns the reviews of which no answer is about the current version."""
-        version, readings = self.state.version, self.state.readings
-        return [
-            item
-            for group in self.items()
-            for item in group
-            if readings.get(reading_key(**item)) != version
-        ]
+        readings, content = self.state.readings, self.state.content
 
-    def _is_due(self, item: Item) -> bool:
+        def is_unread(constraint: str, agent: str, path: str) -> bool:
+            return readings.get(reading_key(constraint, agent, path)) != content.digest(path)
+
+        return [item for group in self.items(is_unread) for item in group]
+
+    def _is_due(self, constraint: str, agent: str, path: str) -> bool:
         """Whether a critic can have something new to say: see `rereview` in the flow's settings."""
-        if reading_key(**item) not in self.state.readings:
+        if reading_key(constraint, agent, path) not in self.state.readings:
             return True
-        if self.flow.capabilities(item["agent"]).deterministic:
+        if self.flow.capabilities(agent).deterministic:
             return True  # A program costs nothing and may look at more than the artifact.
-        known = [f for f in self.ledger.findings.values() if f.constraint == item["constraint"]]
+        about = (constraint, path)
+        known = [f for f in self.ledger.findings.values() if (f.constraint, f.path) == about]
         if any(finding.status is FindingStatus.OPEN for finding in known):
             return True
+        before, text = self._before.text(path), self.state.content.text(path)
         cited = [finding.quote for finding in known if not finding.omission]
-        return any(self._before.contains(q) and not self.text.contains(q) for q in cited)
+        return any(before.contains(q) and not text.contains(q) for q in cited)
 
     def _joining(self, needed: Sequence[Item]) -> list[Item]:
         """Returns reviews that are not needed yet, but cost little in a call that is made anyway.
@@ -139,8 +176,8 @@ class Reading:
         return sum(map(len, texts)) + (0 if shown_above else len(sources))
 
     @cached_property
-    def _before(self) -> ArtifactText:
-        return ArtifactText(self.state.previously_reviewed)
+    def _before(self) -> ArtifactVersion:
+        return ArtifactVersion.of(self.state.previously_reviewed)
 
     async def read(self, ctx: StepContext, groups: Sequence[Sequence[Item]]) -> list[Any]:
         """Has the critics review the artifact; returns their critiques as stored values."""
@@ -156,15 +193,18 @@ class Reading:
 
     async def read_all(self, ctx: StepContext, items: Sequence[Item], *, key: str) -> list[Any]:
         """Has these critics review the artifact at the same time."""
-        critic = CriticHandler(self.flow, self.step, self.state, self.text)
+        critic = CriticHandler(self.flow, self.step, self.state)
         results = await ctx.map(
-            self._combined(items), critic, key=key, cache_group=self._cache_group
+            self._combined(items),
+            critic,
+            key=key,
+            cache_group=self._cache_group,
+            concurrency=AT_ONCE if self.state.has_files else None,
         )
         critiques = [each for result in results for each in result.get(CRITIQUES, [result])]
-        order = [reading_key(**item) for item in items]
-        return sorted(
-            critiques, key=lambda c: order.index(reading_key(c["constraint_id"], c["reviewer"]))
-        )
+        keys = dict.fromkeys((item["constraint"], item["agent"]) for item in items)
+        order = {key: position for position, key in enumerate(keys)}
+        return sorted(critiques, key=lambda c: order[c["constraint_id"], c["reviewer"]])
 
     def _combined(self, items: Sequence[Item]) -> list[Mapping[str, Any]]:
         """Returns the calls to make: what a model has read before, it reads again in one call.
@@ -187,12 +227,15 @@ class Reading:
     def _can_be_combined(self, item: Item) -> bool:
         can = self.flow.capabilities(item["agent"])
         is_model = can.is_model and not (can.deterministic or can.answered_by_human)
-        return is_model and reading_key(**item) in self.state.readings
+        if not is_model or PATHS in item:
+            return False
+        return reading_key(**item) in self.state.readings
 
     def _cache_group(self, item: Mapping[str, Any]) -> str | None:
         """Returns the agent, if it pays once for what all its prompts begin with."""
         agent = item["agent"]
-        return agent if self.flow.capabilities(agent).prompt_caching else None
+        group = "/".join([agent, *item.get(PATHS, ())])
+        return group if self.flow.capabilities(agent).prompt_caching else None
 
     def _certain(self, results: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
         """Returns the constraints and reviewers of critiques that overlook nothing.
@@ -220,28 +263,41 @@ class Reading:
         ledger, critiques = self.ledger.record(
             iteration=ctx.iteration,
             critiques=_critiques(results),
-            artifact=state.artifact,
+            artifact=state.content,
             previous_artifact=before,
             certain=self._certain(results),
         )
-        readings = {reading_key(c.constraint_id, c.reviewer): state.version for c in critiques}
+        readings = {
+            reading_key(c.constraint_id, c.reviewer, path): state.content.digest(path)
+            for c in critiques
+            for path in c.files_read
+        }
         entries = [stored(critique, self.step.id) for critique in critiques]
         if more:
             others = state.critiques_by_step.get(self.step.id, [])
-            keys = {reading_key(each["constraint_id"], each["reviewer"]): each for each in others}
-            entries = [*(each for key, each in keys.items() if key not in readings), *entries]
+            new = {_critique_key(each) for each in entries}
+            entries = [*(each for each in others if _critique_key(each) not in new), *entries]
         update: dict[str, Any] = {
             "critiques_by_step": {**state.critiques_by_step, self.step.id: entries},
             "findings": ledger.to_json(),
             "rounds": with_round(state, ledger, ctx.iteration),
             # The next review compares with this version: a finding whose quote is new was
             # introduced by a fix, the others were overlooked.
-            "read": {"artifact": state.artifact, "before": before},
+            "read": {"artifact": state.current, "before": before},
             "readings": {**state.readings, **readings},
             **report_warnings(ctx, critique_warnings(critiques)),
             **_answers(results),
         }
         return update, critiques
+
+
+def _readings(item: Item) -> list[tuple[str, str, str]]:
+    """Returns what an item reads: its constraint and agent with each of its files."""
+    return [(item["constraint"], item["agent"], path) for path in item.get(PATHS, ("",))]
+
+
+def _critique_key(stored: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
+    return stored["constraint_id"], stored["reviewer"], tuple(stored.get("paths", ()))
 
 
 def issues_that(critiques: Sequence[Critique], *behaviors: IssueBehavior) -> list[CritiqueIssue]:

@@ -24,7 +24,6 @@ from signoff.flows.state import VERIFY, FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.evidence import ArtifactText
 from signoff.review.finding import Label, is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
@@ -41,7 +40,6 @@ class Verifier:
 
     flow: Flow
     state: FlowState
-    text: ArtifactText
     config: VerifyConfig
 
     async def verify(
@@ -107,10 +105,12 @@ class Verifier:
 
     def _passage(self, issue: CritiqueIssue) -> str:
         """Returns the lines around the quote; the whole artifact if something is missing."""
-        found = self.text.lines_of(issue.evidence) if not issue.omission else []
+        text = self.state.files.get(issue.path, "")
+        quoted = self.state.content.text(issue.path)
+        found = quoted.lines_of(issue.evidence) if not issue.omission else []
         if not found:
-            return self.state.artifact
-        lines = self.state.artifact.split("\n")
+            return text
+        lines = text.split("\n")
         first, last = found[0][0], found[-1][1]
         return "\n".join(lines[max(0, first - CONTEXT_LINES) : last + 1 + CONTEXT_LINES])
 

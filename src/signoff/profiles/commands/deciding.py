@@ -97,7 +97,7 @@ def init(
 
     with _context_errors(name):
         planned = _planned(name, params, run_name, dev, options, limits)
-        set_up_logging(planned.settings.log_level)
+        set_up_logging(planned.settings)
         target = planned.target if planned.home.path.is_dir() else _prepared(planned)
     for warning in (*planned.warnings, *target.workflow.warnings):
         display.out.warn(str(warning))

@@ -12,7 +12,6 @@ from signoff.flows.model import VerifyConfig
 from signoff.flows.state import FlowState
 from signoff.flows.steps.verify import Verifier
 from signoff.review.critique import CritiqueIssue
-from signoff.review.evidence import ArtifactText
 from signoff.review.severity import Severity
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -55,7 +54,7 @@ def test_the_confirming_agent_gets_the_sources_that_a_rule_is_about() -> None:
     state = FlowState(
         {"artifact": "The see.", "sources": {"": "Of the goal.", "clear": "Its own."}}
     )
-    verifier = Verifier(played, state, ArtifactText(state.artifact), VerifyConfig(agent="codex"))
+    verifier = Verifier(played, state, VerifyConfig(agent="codex"))
 
     prompt = verifier.prompt(CritiqueIssue("clear-001"), played.constraints[0])
 

@@ -1,0 +1,72 @@
+"""Builds the observers that the settings turn on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from signoff.app.next_commands import answer_commands
+from signoff.app.observer_settings import ObserverFactory, observer_factory
+from signoff.app.settings import Settings
+from signoff.errors import ConfigError
+from signoff.observers.queued import QueuedObserver
+from signoff.observers.setup import ObserverSetup
+from signoff.runtime.ports import Observer
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+
+log = logging.getLogger("signoff")
+
+
+def build_observers(project: Project) -> list[QueuedObserver]:
+    """Returns the observers that the settings turn on, each with a thread of its own.
+
+    Raises `ConfigError` for invalid settings. One that cannot be started for another reason, such
+    as a port that is in use, is reported and left out: it must not keep a run from starting.
+    """
+    setup = ObserverSetup(
+        open_store=project.store.reopen,
+        folder=project.home.path,
+        log_content=project.settings.log_content,
+        secrets=project.secrets,
+        answer_commands=lambda item, form: answer_commands(item, form, project.clock.now()),
+    )
+    built = []
+    if project.settings.has_log:
+        log_output = _build("log_file", _log_output, setup, _log_options(project.settings))
+        built += [QueuedObserver("log", log_output)] if log_output is not None else []
+    for name, settings in project.settings.observe.items():
+        factory = observer_factory(name, settings.kind)
+        observer = _build(f"observe.{name}", factory, setup, settings.options)
+        if observer is not None:
+            built.append(QueuedObserver(name, observer))
+    return built
+
+
+def _log_output(setup: ObserverSetup, **options: Any) -> Observer:
+    # Imported here because it loads the handlers of the standard library.
+    from signoff.observers.log_output import LogOutput
+
+    return LogOutput(setup, **options)
+
+
+def _log_options(settings: Settings) -> dict[str, Any]:
+    return {
+        "file": settings.log_file,
+        "json": settings.log_format == "json",
+        "level": settings.run_log_level,
+    }
+
+
+def _build(
+    key: str, factory: ObserverFactory, setup: ObserverSetup, options: Mapping[str, Any]
+) -> Observer | None:
+    try:
+        return factory(setup, **options)
+    except (TypeError, ConfigError) as error:
+        raise ConfigError(f"{key}: {error}") from error
+    except Exception as error:  # whatever an observer raises, runs continue
+        log.warning("%s is off, because it could not be started", key, exc_info=error)
+        return None

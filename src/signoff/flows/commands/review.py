@@ -1,0 +1,211 @@
+"""`signoff review`: reviews files that exist, with an ordinary review flow."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
+from signoff.cli.output import DisplayOptions, Output
+from signoff.errors import UsageError
+
+if TYPE_CHECKING:
+    from signoff.app.start import StartPlan
+    from signoff.flows.files.selection import Selection
+
+MOST_CALLS = 50
+"""Calls that a review makes without asking; more need `--yes` or a limit."""
+STDIN = "-"
+
+
+@click.command(cls=CliCommand)
+@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.option("--diff", "since", metavar="BASE",
+              help="Review what has changed since a branch, tag or commit of git.")  # fmt: skip
+@click.option("--all-lines", is_flag=True,
+              help="With --diff, report about lines that have not changed, too.")  # fmt: skip
+@click.option("--preset", metavar="NAME", help="Review against the constraints of a preset.")
+@click.option("--constraint", "sentences", multiple=True, metavar="TEXT",
+              help="Review against this. Repeatable.")  # fmt: skip
+@click.option("--intent", default="", metavar="TEXT",
+              help="What the change is meant to do, for the critics.")  # fmt: skip
+@click.option("--agent", metavar="NAME", help="The agent that reviews.")
+@click.option("--name", metavar="NAME", help="A name for the run; must be new.")
+@click.option("--yes", is_flag=True, help=f"Make more than {MOST_CALLS} calls without asking.")
+@click.option("--dry-run", is_flag=True, help="Show the files and the calls, but start nothing.")
+@progress_options
+def command(
+    paths: tuple[str, ...],
+    since: str | None,
+    name: str | None,
+    yes: bool,
+    dry_run: bool,
+    limits: dict[str, str],
+    display: DisplayOptions,
+    **options: Any,
+) -> int:
+    """Review files, folders, standard input (-) or the changes since a git ref.
+
+    Constraints are those of --preset and --constraint, or else those in .signoff/constraints.
+    Files that git ignores, hidden, generated, vendored, lock and binary files, and those listed in
+    .signoffignore are left out of folders and changes.
+
+    It is a shortcut: the command builds a review flow with `artifact:` and runs it, so `show`,
+    `resume` and all other commands work with it. The exit code is 0 if nothing blocks, and 17 if
+    blocking findings are open.
+
+    Examples:
+      signoff review README.md --preset docs
+      signoff review src docs --dry-run
+      signoff review --diff origin/main --preset code
+      git diff --cached | signoff review - --constraint "No secrets."
+    """
+    if not paths and since is None:
+        raise UsageError("name files or folders, - for standard input, or --diff BASE")
+    prepared = _Review(paths, since, options, os.environ)
+    planned, selection = prepared.plan(name=name, limits=limits)
+    return _start(planned, selection, display, name=name, yes=yes, dry_run=dry_run)
+
+
+class _Review:
+    """Turns the command line into the plan of a run."""
+
+    def __init__(
+        self,
+        paths: tuple[str, ...],
+        since: str | None,
+        options: Mapping[str, Any],
+        environment: Mapping[str, str],
+    ) -> None:
+        self._paths, self._since, self._options = paths, since, options
+        self._environment = environment
+
+    def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
+        """Returns what a run would start with, and the files it is about."""
+        from signoff.app.home import expected_home
+        from signoff.app.start import plan
+        from signoff.flows.files.prepared import prepared
+        from signoff.flows.review_flow import (
+            OPTION,
+            TARGET,
+            ReviewOptions,
+            find_constraints,
+            review_source,
+        )
+
+        cwd, given = Path.cwd(), self._options
+        home = expected_home(cwd, self._environment)
+        selection = self._select(home.root, cwd)
+        constraints = find_constraints(home.path, given["preset"], given["sentences"])
+        options = ReviewOptions(
+            paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
+            since=self._since,
+            all_lines=given["all_lines"],
+            intent=given["intent"],
+            agent=given["agent"],
+        )
+        planned = plan(
+            cwd,
+            self._environment,
+            TARGET,
+            {},
+            name=name,
+            command_line=limit_settings(limits),
+            options={OPTION: review_source(options, constraints)},
+        )
+        workflow = planned.target.workflow
+        flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
+        params = prepared(flow, selection)
+        target = replace(planned.target, workflow=workflow.with_prepare(lambda _params: params))
+        return replace(planned, target=target), selection
+
+    def _select(self, root: Path, cwd: Path) -> Selection:
+        from signoff.flows.files.selection import FileSelector, Selection
+
+        selector = FileSelector(root, cwd)
+        if self._since is not None:
+            return selector.changed_since(self._since, self._paths, self._options["intent"])
+        if self._paths == (STDIN,):
+            return Selection({"stdin": sys.stdin.read()})
+        if STDIN in self._paths:
+            raise UsageError("review either standard input or files, not both")
+        return selector.select(self._paths)
+
+
+def _portable(path: str, cwd: Path, root: Path) -> str:
+    return path if path == STDIN else os.path.relpath((cwd / path).resolve(), root.resolve())
+
+
+def _start(
+    planned: StartPlan,
+    selection: Selection,
+    display: DisplayOptions,
+    *,
+    name: str | None,
+    yes: bool,
+    dry_run: bool,
+) -> int:
+    from signoff.app.start import start
+    from signoff.cli import exits
+    from signoff.cli.driving import drive
+    from signoff.core.spend import Limits
+    from signoff.flows.commands.review_report import print_review
+    from signoff.flows.files.prepared import skipped_note
+    from signoff.flows.plan import plan as flow_plan
+    from signoff.runtime.amounts import count
+
+    out, workflow = display.out, planned.target.workflow
+    planned_flow = flow_plan(workflow)
+    calls = planned_flow.calls
+    most = calls["at_most"] + calls["again_at_most"]
+    files = count(len(selection.files), "file")
+    summary = f"{files}{skipped_note(selection)}; {planned_flow.first_round} planned"
+    for warning in (*planned.warnings, *workflow.warnings):
+        out.warn(str(warning))
+    if dry_run:
+        _print_plan(planned, selection, summary, out)
+        return exits.OK
+    out.note(f"reviewing {summary}, at most {most} with corrections")
+    limited = planned.limits.calls is not None or planned.limits.usd is not None
+    if calls["at_most"] > MOST_CALLS and not (yes or limited):
+        raise UsageError(
+            f"this review makes up to {calls['at_most']} calls, more than {MOST_CALLS}: review "
+            "fewer files or constraints, set a limit (--limit calls=N or usd=N), or add --yes"
+        )
+    set_up_logging(planned.settings)
+    own = planned.own_limits or Limits()
+    limits = own if limited else replace(own, calls=most)
+    with planned.open(Path.cwd(), os.environ) as project:
+        return drive(
+            project,
+            replace(display, report=partial(print_review, out=out)),
+            lambda watchers: start(
+                project, planned.target, {}, name=name, limits=limits, observers=watchers
+            ),
+            workflow=workflow,
+        )
+
+
+def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> None:
+    not_ready = planned.not_ready()
+    if out.as_json:
+        files = {"files": list(selection.files), "skipped": dict(selection.skipped)}
+        out.json({**planned.to_json(), **files, "not_ready": not_ready})
+        return
+    for path in selection.files:
+        out.line(f"  {path}")
+    dry_run = planned.dry_run()
+    if dry_run is not None:
+        out.table(dry_run.columns, dry_run.rows)
+        for note in dry_run.notes:
+            out.prose(note, hang="  ")
+    for agent, why in not_ready.items():
+        out.warn(f"{agent} is not ready: {why}")
+    out.line(f"{summary}. Nothing was started.")

@@ -1,0 +1,50 @@
+"""Reads the files of a flow once, before its run starts; everything after works on that copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from signoff.errors import UsageError
+from signoff.flows.files.selection import FileSelector, Selection
+from signoff.flows.flow import Flow
+
+
+def read_files(flow: Flow) -> dict[str, Any]:
+    """Returns the files of a flow as parameters of its run; raises `UsageError` if it has none."""
+    return prepared(flow, select(flow))
+
+
+def select(flow: Flow) -> Selection:
+    """Returns the files that a flow's `artifact` names."""
+    source = flow.config.artifact
+    if source is None:
+        raise UsageError("the flow names no files: it has no artifact")
+    selector = FileSelector(flow.root, flow.root)
+    if source.since is not None:
+        return selector.changed_since(source.since, source.every_path, source.intent)
+    return selector.select(source.every_path, source.globs)
+
+
+def prepared(flow: Flow, selection: Selection) -> dict[str, Any]:
+    """Returns a selection as parameters of a run; raises `UsageError` if nothing is selected."""
+    if not selection.files:
+        raise UsageError(f"there is nothing to review{skipped_note(selection)}")
+    source = flow.config.artifact
+    every_line = source is not None and source.all_lines
+    return {
+        "files": dict(selection.files),
+        "base": {} if every_line else dict(selection.base),
+        "renamed": dict(selection.renamed),
+        "deleted": list(selection.deleted),
+        "skipped": dict(selection.skipped),
+        "intent": selection.intent or (source.intent if source else ""),
+        "decisions": [],
+    }
+
+
+def skipped_note(selection: Selection) -> str:
+    """Returns how many files were left out and why, for a sentence; empty if none were."""
+    if not selection.skipped:
+        return ""
+    reasons = ", ".join(f"{number} {why}" for why, number in sorted(selection.skipped.items()))
+    return f"; left out: {reasons}"

@@ -1,0 +1,192 @@
+"""Chooses the files of a review: those that are named, those in folders, or those of a change.
+
+A file that is named is reviewed whatever it is called. In folders, what git ignores, hidden,
+generated, vendored and lock files and those of `.signoffignore` are left out and counted; so are
+files that are binary, empty or too large.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from signoff.errors import UsageError
+from signoff.flows.files.git import ChangedFile, Repository
+from signoff.flows.files.skipping import (
+    Skip,
+    decoded,
+    ignore_patterns,
+    is_built,
+    is_ignored,
+    read_content,
+    says_generated,
+    skip_by_name,
+)
+from signoff.light_dataclass import light_dataclass
+from signoff.review.path_patterns import matches
+
+MOST_FILES = 2_000
+"""Files that one review can be about."""
+
+
+@light_dataclass(frozen=True)
+class Selection:
+    """The files of a review, with everything that is recorded about them."""
+
+    files: Mapping[str, str]
+    """Texts by path, relative to the project's folder."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """How many files were left out, by reason."""
+    base: Mapping[str, str] = field(default_factory=dict)
+    """Of a change: what the files were before, by the present path; empty for new files."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """Of a change: where a file was before."""
+    deleted: tuple[str, ...] = ()
+    intent: str = ""
+
+
+@light_dataclass(frozen=True)
+class FileSelector:
+    """Looks for files below a project's folder."""
+
+    root: Path
+    cwd: Path
+    """Where relative paths that a user names start."""
+
+    def select(self, paths: Sequence[str], globs: Sequence[str] = ()) -> Selection:
+        """Returns the files that paths and patterns name; raises `UsageError` for a wrong one."""
+        skipped: Counter[str] = Counter()
+        named = list(dict.fromkeys(p for path in paths for p in self._named(path)))
+        found = dict.fromkeys(named)
+        for folder in dict.fromkeys(path for path in paths if self._is_folder(path)):
+            found |= dict.fromkeys(self._in_folder(self._inside(folder), skipped))
+        if globs:
+            matched = [p for p in self._in_folder(".", Counter()) if matches(globs, p)]
+            found |= dict.fromkeys(matched)
+        _check_number(len(found))
+        files = dict(self._read(list(found), set(named), skipped))
+        return Selection(files, dict(skipped))
+
+    def changed_since(self, revision: str, paths: Sequence[str], intent: str = "") -> Selection:
+        """Returns the files that have changed since a revision, and what they were before."""
+        repository = self.repository()
+        commit = repository.fork_point(repository.commit(revision))
+        inside = [self._inside(path) for path in paths] or ["."]
+        changes = repository.changes(commit, inside)
+        _check_number(len(changes))
+        skipped: Counter[str] = Counter()
+        present = [each for each in changes if not each.deleted]
+        wanted = self._worth_reading(repository, [each.path for each in present], skipped)
+        files = dict(self._read(wanted, set(), skipped))
+        chosen = [each for each in present if each.path in files]
+        return Selection(
+            files,
+            dict(skipped),
+            base=_base_texts(repository, commit, chosen),
+            renamed={e.path: e.old_path for e in chosen if e.path != e.old_path and not e.added},
+            deleted=tuple(each.path for each in changes if each.deleted),
+            intent=intent or repository.messages(commit),
+        )
+
+    def repository(self) -> Repository:
+        """Returns the project's git repository; raises `UsageError` if there is none."""
+        repository = Repository.around(self.root)
+        if repository is None:
+            raise UsageError(
+                "this project is not in a git repository, so its changes are not known; "
+                "name files or folders to review instead"
+            )
+        return repository
+
+    def _is_folder(self, path: str) -> bool:
+        return (self.cwd / path).is_dir()
+
+    def _named(self, path: str) -> Iterator[str]:
+        """Yields a file that the user names; folders are looked into later."""
+        relative = self._inside(path)
+        whole = self.cwd / path
+        if whole.is_dir():
+            return
+        if not whole.exists():
+            raise UsageError(f"there is no file or folder {path!r}")
+        yield relative
+
+    def _inside(self, path: str) -> str:
+        """Returns a path as seen from the project; raises `UsageError` for one outside of it."""
+        root, whole = self.root.resolve(), (self.cwd / path).resolve()
+        if not whole.is_relative_to(root):
+            raise UsageError(
+                f"{path} is outside of the project {root}; only files of the project can be "
+                "reviewed (run the command in the other project, or pipe the text in)"
+            )
+        return whole.relative_to(root).as_posix()
+
+    def _in_folder(self, folder: str, skipped: Counter[str]) -> list[str]:
+        repository = Repository.around(self.root)
+        listed = repository.files(folder) if repository else list(self._walk(folder))
+        return self._worth_reading(repository, listed, skipped)
+
+    def _walk(self, folder: str) -> Iterator[str]:
+        for here, folders, names in os.walk(self.root / folder):
+            folders[:] = sorted(name for name in folders if not is_built(name))
+            below = Path(here).relative_to(self.root)
+            yield from ((below / name).as_posix() for name in sorted(names))
+
+    def _worth_reading(
+        self, repository: Repository | None, paths: Sequence[str], skipped: Counter[str]
+    ) -> list[str]:
+        patterns = ignore_patterns(self.root)
+        marked = repository.marked(paths) if repository and paths else {}
+        wanted = []
+        for path in paths:
+            why = Skip.IGNORED if is_ignored(patterns, path) else skip_by_name(path)
+            why = why or (Skip(marked[path]) if path in marked else None)
+            if why is None:
+                wanted.append(path)
+            else:
+                skipped[why.value] += 1
+        return wanted
+
+    def _read(
+        self, paths: Sequence[str], named: set[str], skipped: Counter[str]
+    ) -> Iterator[tuple[str, str]]:
+        for path in paths:
+            content = read_content(self.root / path)
+            if isinstance(content, str) and path not in named and says_generated(content):
+                content = Skip.GENERATED
+            if isinstance(content, str):
+                yield path, content
+                continue
+            if path in named and content is not Skip.EMPTY:
+                raise UsageError(f"{path} cannot be reviewed: {_PROBLEMS[content]}")
+            skipped[content.value] += 1
+
+
+_PROBLEMS = {
+    Skip.BINARY: "it is not UTF-8 text",
+    Skip.LARGE: "it is larger than 256,000 bytes; split it, or review a part of it",
+    Skip.LINK: "it is a link or no regular file; name the file itself",
+    Skip.GONE: "it does not exist any more",
+}
+
+
+def _check_number(files: int) -> None:
+    if files > MOST_FILES:
+        raise UsageError(
+            f"{files:,} files were selected; one review can be about {MOST_FILES:,}. Name fewer "
+            "folders, review only changes, or leave files out in .signoffignore"
+        )
+
+
+def _base_texts(
+    repository: Repository, commit: str, changes: Sequence[ChangedFile]
+) -> dict[str, str]:
+    old = repository.texts(commit, [each.old_path for each in changes])
+    texts: dict[str, str] = {}
+    for each in changes:
+        before = decoded(old.get(each.old_path, b""))
+        texts[each.path] = before if isinstance(before, str) and not each.added else ""
+    return texts

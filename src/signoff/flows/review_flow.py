@@ -1,0 +1,155 @@
+"""The flow behind `signoff review`: an ordinary review flow, built from options.
+
+The whole flow with its constraints is an option of the run and stored with it. So a resumed review
+is the one that was started, whatever has changed in the project since.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
+from signoff.core.workflow import Workflow
+from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.flows.compile import compile_flow, frozen_source
+from signoff.flows.compile_file import NO_GOAL
+from signoff.flows.constraint_file import (
+    constraint_from_dict,
+    inline_constraint,
+    load_constraints,
+)
+from signoff.flows.flow import Flow
+from signoff.flows.reading import config_from_dict
+from signoff.flows.sections import Goal
+from signoff.flows.serialize import config_from_json
+from signoff.flows.validation import unknown_agents
+from signoff.light_dataclass import light_dataclass
+from signoff.notation import CompileContext
+from signoff.review.constraint import Constraint
+
+OPTION = "review"
+"""The option that holds the flow of a review."""
+TARGET = "review:files"
+NAME = "review"
+ROUNDS = 3
+"""Rounds of a review that fixes what it finds."""
+_NAMED = re.compile(r"([a-z][a-z0-9_-]{0,39}):\s+(.*)", re.DOTALL)
+
+
+@light_dataclass(frozen=True)
+class ReviewOptions:
+    """What the command line says about a review."""
+
+    paths: tuple[str, ...] = ()
+    """Relative to the project's folder."""
+    since: str | None = None
+    all_lines: bool = False
+    intent: str = ""
+    fix: bool = False
+    agent: str | None = None
+    sign_off: bool = False
+
+
+def review_source(options: ReviewOptions, constraints: Sequence[Constraint]) -> dict[str, Any]:
+    """Returns the flow of a review as plain data."""
+    config = config_from_dict(_flow_keys(options), NAME)
+    flow = Flow(config=config, goal=NO_GOAL, constraints=tuple(constraints), root=Path())
+    return {key: value for key, value in frozen_source(flow).items() if key != "given"}
+
+
+def find_constraints(
+    home: Path | None, preset: str | None, sentences: Sequence[str]
+) -> list[Constraint]:
+    """Returns the constraints of a review: those that are named, else those of the project."""
+    constraints = _preset_constraints(preset) if preset is not None else []
+    for number, sentence in enumerate(sentences, start=1):
+        named = _NAMED.fullmatch(sentence.strip())
+        name, text = (named[1], named[2]) if named else (f"rule-{number}", sentence.strip())
+        if not text or name in {each.id for each in constraints}:
+            raise UsageError(f"constraint {sentence!r} is empty, or its name is taken")
+        constraints.append(inline_constraint(name, text, number))
+    folder = home / "constraints" if home is not None else None
+    if not constraints and folder is not None and folder.is_dir():
+        constraints = load_constraints(folder)
+    if not constraints:
+        raise UsageError(
+            "there are no constraints to review against; name a preset "
+            f"({', '.join(preset_names())}), write a constraint as text, or add files to "
+            ".signoff/constraints"
+        )
+    return constraints
+
+
+def preset_names() -> list[str]:
+    """Returns the presets that have constraints."""
+    return sorted(each.name for each in _presets().iterdir() if each.is_dir())
+
+
+def resolve(name: str, context: CompileContext) -> Workflow:
+    """Returns the workflow of a review, from the flow that its options hold."""
+    source = context.options.get(OPTION)
+    if name != TARGET.partition(":")[2] or not isinstance(source, Mapping):
+        raise UsageError("a review has its own command, which names the files to review")
+    config = config_from_json(source["flow"])
+    constraints = tuple(constraint_from_dict(each) for each in source["constraints"])
+    mistakes = unknown_agents(config, constraints, context.agent_names)
+    if mistakes:
+        problems = [Problem(NAME, each.what, each.remedy) for each in mistakes]
+        raise InvalidWorkflow(NAME, problems)
+    goal = source.get("goal") or {}
+    flow = Flow(
+        config=config,
+        goal=Goal(**goal) if goal else NO_GOAL,
+        constraints=constraints,
+        root=context.root,
+        home=context.home,
+        default_agent=context.default_agent or DEFAULT_AGENT,
+        installed=tuple(context.installed or PROGRAMS),
+        agents=context.agents,
+        options=context.stored,
+    )
+    return compile_flow(flow, NAME)
+
+
+def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
+    agent = {"agent": options.agent} if options.agent else {}
+    steps: list[dict[str, Any]] = [
+        {"step": "critique", "name": "review", **agent},
+        {"step": "adjudicate", "name": "judge", "agent": "policy"},
+    ]
+    if options.fix:
+        steps.append(
+            {"step": "refine", "name": "fix", "mode": "apply", "loop_to": "review", **agent}
+        )
+    artifact = {
+        "paths": list(options.paths),
+        "since": options.since,
+        "all_lines": options.all_lines,
+        "intent": options.intent,
+    }
+    return {
+        "name": NAME,
+        "artifact": {key: value for key, value in artifact.items() if value},
+        "workflow": steps,
+        "max_iterations": ROUNDS if options.fix else 1,
+        "rereview": "changed",
+        "max_findings": 20,
+        # A minor finding blocks nothing, but a reader of the review wants to know it.
+        "default_behavior": {"low": "continue"},
+    }
+
+
+def _preset_constraints(name: str) -> list[Constraint]:
+    folder = _presets() / name / "home" / "constraints"
+    if not folder.is_dir():
+        raise UnknownName("preset", name, preset_names())
+    return load_constraints(
+        next((each for each in (folder / name, folder) if each.is_dir()), folder)
+    )
+
+
+def _presets() -> Path:
+    return Path(__file__).with_name("presets")

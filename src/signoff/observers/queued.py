@@ -1,0 +1,105 @@
+"""Keeps an observer from delaying or breaking the runs it watches.
+
+The engine calls observers on its event loop, so one that waits for a disk or a network would stop
+every run of the process. A queued observer only puts the notice into a queue. A thread of its own
+passes it on, so it may be as slow as it wants. The queue is bounded: if the observer does not keep
+up, notices are dropped and counted. Errors and dropped notices are reported once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from queue import SimpleQueue
+
+from signoff.runtime.ports import ClosableObserver, Notice, Observer, Progress
+
+QUEUED_NOTICES = 1000
+"""Notices that may wait; each holds the events of one commit in memory."""
+
+QUEUED_PROGRESS = QUEUED_NOTICES // 2
+"""Streamed output is dropped from here on, so that it cannot crowd out what was recorded."""
+
+CLOSE_SECONDS = 10.0
+"""How long the end of a command may wait for all of its observers together."""
+
+log = logging.getLogger("signoff")
+
+
+class QueuedObserver:
+    """Passes notices on to another observer in a thread of its own."""
+
+    def __init__(self, name: str, observer: Observer) -> None:
+        self.name = name
+        self._observer = observer
+        self._queue: SimpleQueue[Notice | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._dropped = 0
+        self._failed = False
+        self._finishing = False
+
+    def notice(self, notice: Notice) -> None:
+        """Queues one notice; returns at once."""
+        most = QUEUED_PROGRESS if isinstance(notice, Progress) else QUEUED_NOTICES
+        if self._finishing or self._queue.qsize() >= most:
+            self._dropped += not isinstance(notice, Progress)
+            return
+        self._queue.put(notice)
+        if self._thread is None:
+            self._start()
+
+    def finish(self) -> None:
+        """Lets the thread end after what is queued; returns at once."""
+        self._finishing = True
+        if self._thread is None and isinstance(self._observer, ClosableObserver):
+            self._start()
+        self._queue.put(None)
+
+    def join(self, seconds: float) -> None:
+        """Waits until the thread has ended, at most this long, and reports what was lost."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                log.warning("observer %r was still busy and is cut off", self.name)
+        if self._dropped:
+            log.warning("observer %r was too slow and missed %d events", self.name, self._dropped)
+
+    def _start(self) -> None:
+        # A daemon: an observer that hangs must not keep the program from exiting.
+        self._thread = threading.Thread(
+            target=self._pass_on, name=f"signoff-observer-{self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _pass_on(self) -> None:
+        while (notice := self._queue.get()) is not None:
+            try:
+                self._observer.notice(notice)
+            except Exception as error:  # noqa: BLE001  # an observer must never break a run
+                self._report(error)
+        if isinstance(self._observer, ClosableObserver):
+            try:
+                self._observer.close()
+            except Exception as error:  # noqa: BLE001  # as above
+                self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        if not self._failed:
+            self._failed = True
+            log.warning("observer %r failed and may miss events", self.name, exc_info=error)
+
+
+def close_observers(observers: Iterable[QueuedObserver], seconds: float = CLOSE_SECONDS) -> None:
+    """Ends all observers; waits for them together, and not longer than this."""
+    listed = list(observers)
+    for observer in listed:
+        observer.finish()
+    until = time.monotonic() + seconds
+    for observer in listed:
+        try:
+            observer.join(max(0.0, until - time.monotonic()))
+        except KeyboardInterrupt:
+            # The run has ended, and the user does not want to wait for the rest.
+            until = 0.0

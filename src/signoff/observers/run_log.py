@@ -1,0 +1,238 @@
+"""Logs what runs do: one record per event, with what it is about as fields.
+
+Prompts, replies and inputs stay out of the records unless `log_content` is on, and so does every
+other text that a model or a user wrote. That is why messages are fixed texts and not the lines of
+`signoff logs`: those are for the owner of a run, while log records are sent to other systems.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.effects import EffectKind
+from signoff.core.outcome import Status
+from signoff.observers.history import History
+from signoff.observers.run_facts import RunFacts
+from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
+
+LOGGER = "signoff.run"
+
+DEBUG, INFO, WARNING = logging.DEBUG, logging.INFO, logging.WARNING
+
+_RECORDS: Mapping[str, tuple[int, str, tuple[str, ...], tuple[str, ...]]] = {
+    ev.RunStarted.tag: (INFO, "Starting workflow", (), ("params",)),
+    ev.RunResumed.tag: (INFO, "Resuming workflow", (), ()),
+    ev.RunStopped.tag: (INFO, "Workflow completed", ("status", "due_at"), ("reason",)),
+    ev.LimitsChanged.tag: (INFO, "Limits changed", ("limits",), ()),
+    ev.AgentSwitched.tag: (INFO, "Agent switched", ("agent", "to"), ()),
+    ev.ParamsCorrected.tag: (INFO, "Parameters corrected", (), ("params",)),
+    ev.DefinitionAdopted.tag: (INFO, "Definition adopted", ("definition",), ()),
+    ev.StepBegun.tag: (DEBUG, "Preconditions met", (), ()),
+    ev.StepWorked.tag: (DEBUG, "Step worked", ("outcome",), ()),
+    ev.AttemptFailed.tag: (WARNING, "Attempt failed", ("late",), ("problem",)),
+    ev.Escalated.tag: (WARNING, "Escalated to a human", (), ("problem",)),
+    ev.AttemptOpened.tag: (INFO, "Sent back by a human", (), ("feedback",)),
+    ev.AttemptReplaced.tag: (INFO, "Attempt started over", (), ()),
+    ev.LimitLifted.tag: (INFO, "Limit lifted by a human", (), ()),
+    ev.StepFinished.tag: (INFO, "Step finished", ("outcome", "to"), ()),
+    ev.EffectStarted.tag: (DEBUG, "Effect started", ("attempt",), ("payload",)),
+    ev.EffectRunning.tag: (DEBUG, "Process started", (), ()),
+    ev.EffectAttemptFailed.tag: (WARNING, "Effect failed and is retried", (), ()),
+    ev.EffectFinished.tag: (INFO, "Effect finished", (), ("reply",)),
+    ev.ItemFinished.tag: (DEBUG, "Item finished", ("scope",), ("result",)),
+    ev.ItemFailed.tag: (WARNING, "Item failed", ("scope",), ("problem",)),
+    ev.Logged.tag: (INFO, "Handler logged a line", ("scope",), ("text",)),
+}
+"""By event: the level, the message, fields that are always logged, and fields with content."""
+
+_ENDINGS = {
+    Status.WAITING: "Workflow waiting",
+    Status.PARKED: "Workflow parked",
+    Status.INTERRUPTED: "Workflow interrupted",
+}
+_AS_PLANNED = frozenset({Status.COMPLETED, Status.WAITING, Status.PARKED})
+
+_VERBS = {
+    EffectKind.ASK: ("Asking agent", "Agent answered"),
+    EffectKind.COMMAND: ("Running program", "Program ended"),
+    EffectKind.WAIT: ("Waiting for a human", "Human answered"),
+}
+
+_QUOTES_REPLIES = frozenset({"StepFailed", "AgentBadOutput"})
+"""Errors about content, which quote it."""
+
+
+class LoggingObserver:
+    """Writes one record per event to a logger.
+
+    `history` returns what was recorded before, for runs that are resumed. Without it, their
+    records lack some fields, such as the workflow.
+    """
+
+    def __init__(
+        self,
+        logger: logging.Logger | None = None,
+        *,
+        log_content: bool = False,
+        history: History = lambda _run, _seq: (),
+    ) -> None:
+        self._logger = logger if logger is not None else logging.getLogger(LOGGER)
+        self._content = log_content
+        self._history = history
+        self._runs: dict[str, RunFacts] = {}
+
+    def notice(self, notice: Notice) -> None:
+        """Logs one notice."""
+        match notice:
+            case Recorded():
+                self._log_events(notice)
+            case Progress(step=step, text=text) if self._content:
+                self._emit(DEBUG, notice.run, f"{notice.run}: {step}: {text}", {"step": step})
+            case Retrying(effect=effect, error=error, seconds=seconds):
+                fields = {"effect": effect, "error": error, "pause": seconds}
+                message = f"{notice.run}: Retrying in {seconds:.1f}s"
+                self._emit(WARNING, notice.run, message, fields)
+
+    def _log_events(self, notice: Recorded) -> None:
+        facts = self._runs.get(notice.run)
+        if facts is None:
+            facts = self._runs[notice.run] = RunFacts()
+            if not isinstance(notice.events[0], ev.RunStarted):
+                for event in self._history(notice.run, notice.seq):
+                    facts.apply(event)
+        for event in notice.events:
+            self._log(notice.run, facts, event)
+        if isinstance(notice.events[-1], ev.RunStopped):
+            # A process that drives thousands of runs must not remember them all.
+            del self._runs[notice.run]
+
+    def _log(self, run: str, facts: RunFacts, event: ev.Event) -> None:
+        level, message, plain, content = _RECORDS[event.tag]
+        started = isinstance(event, ev.RunStarted)
+        if started:
+            facts.apply(event)
+        fields = {
+            "event": event.tag,
+            "workflow": facts.workflow,
+            "step": facts.step,
+            "visit": facts.visits.get(facts.step, 1),
+            "turn": facts.turn,
+            **{name: value for name in plain if (value := getattr(event, name)) not in ("", None)},
+        }
+        if self._content:
+            fields |= {name: getattr(event, name) for name in content}
+        describe = _DESCRIBE.get(event.tag)
+        if describe is not None:
+            level, message = describe(facts, event, fields, self._content) or (level, message)
+        if not started:
+            facts.apply(event)
+        self._emit(level, run, _named(run, event, message, fields["step"]), fields, event.at)
+
+    def _emit(
+        self, level: int, run: str, message: str, fields: Mapping[str, Any], at: float | None = None
+    ) -> None:
+        logger = self._logger
+        if not logger.isEnabledFor(level):
+            return
+        extra = {"run": run, **fields}
+        record = logger.makeRecord(logger.name, level, __name__, 0, message, (), None, extra=extra)
+        if at:
+            # The time of the event, not that of its record, which may wait in a queue.
+            record.created, record.msecs = at, at % 1 * 1000
+        logger.handle(record)
+
+
+_MARKS = frozenset({_RECORDS[ev.RunStarted.tag][1], _RECORDS[ev.RunStopped.tag][1]})
+_ABOUT_RUN = (ev.RunResumed, ev.RunStopped, ev.LimitsChanged, ev.AgentSwitched, ev.ParamsCorrected)
+
+
+def _named(run: str, event: ev.Event, message: str, step: str) -> str:
+    """Returns a message with its run and step, for formats that show no fields."""
+    # The two messages that mark a run's start and end are fixed: people search for them.
+    if message in _MARKS:
+        return message
+    about_run = not step or isinstance(event, _ABOUT_RUN)
+    return f"{run}: {message}" if about_run else f"{run}: {step}: {message}"
+
+
+Description = tuple[int, str] | None
+"""The level and the message, if they are not those of the table."""
+
+
+def _started(_: RunFacts, event: ev.RunStarted, fields: dict[str, Any], content: bool) -> None:
+    """Adds the settings of a pair, which are nested in its parameters."""
+    params = event.params
+    nested = [params, *(each for each in params.values() if isinstance(each, dict))]
+    for name in ("model_name", "max_turns", *(("user_input", "task") if content else ())):
+        value = next((each[name] for each in nested if each.get(name) is not None), None)
+        if value is not None:
+            fields["user_input" if name == "task" else name] = value
+
+
+def _stopped(
+    facts: RunFacts, event: ev.RunStopped, fields: dict[str, Any], content: bool
+) -> Description:
+    reason = event.stop_reason or {}
+    fields["completion_reason"] = facts.completion or event.status.value
+    fields["turn_count"] = facts.turn
+    fields["duration"] = round(event.at - facts.started_at, 3)
+    fields["stop_reason"] = reason.get("kind")
+    error = reason.get("error") or {}
+    if error:
+        fields |= {"error_type": error.get("kind"), **_error(error, "kind", content)}
+    level = INFO if event.status in _AS_PLANNED else WARNING
+    return level, _ENDINGS.get(event.status, _RECORDS[event.tag][1])
+
+
+def _step_finished(
+    facts: RunFacts, event: ev.StepFinished, fields: dict[str, Any], _content: bool
+) -> None:
+    fields["duration"] = round(event.at - facts.entered_at, 3)
+
+
+def _effect_started(
+    _: RunFacts, event: ev.EffectStarted, fields: dict[str, Any], _content: bool
+) -> Description:
+    payload = event.payload if isinstance(event.payload, dict) else {}
+    fields |= {"effect": event.id, "kind": event.kind.value}
+    fields |= {name: payload[name] for name in ("agent", "model") if payload.get(name)}
+    level = INFO if event.kind is EffectKind.WAIT else DEBUG
+    return level, _VERBS.get(event.kind, ("Effect started", ""))[0]
+
+
+def _effect_finished(
+    facts: RunFacts,
+    event: ev.EffectFinished | ev.EffectAttemptFailed,
+    fields: dict[str, Any],
+    content: bool,
+) -> Description:
+    effect = facts.effects.get(event.id)
+    fields["effect"] = event.id
+    if effect is not None:
+        fields |= effect.fields()
+        fields["duration"] = round(event.at - effect.started_at, 3)
+    fields |= {name: value for name, value in (event.usage or {}).items() if value is not None}
+    if event.error is not None:
+        fields |= {"error_type": event.error.get("type"), **_error(event.error, "type", content)}
+        return None if isinstance(event, ev.EffectAttemptFailed) else (WARNING, "Effect failed")
+    if effect is None or effect.kind not in _VERBS:
+        return DEBUG, "Effect finished"
+    return INFO, _VERBS[effect.kind][1]
+
+
+def _error(error: Mapping[str, Any], kind: str, content: bool) -> dict[str, Any]:
+    quotes = error.get(kind) in _QUOTES_REPLIES
+    return {} if quotes and not content else {"error": error.get("message")}
+
+
+_DESCRIBE: Mapping[str, Callable[[RunFacts, Any, dict[str, Any], bool], Description]] = {
+    ev.RunStarted.tag: _started,
+    ev.RunStopped.tag: _stopped,
+    ev.StepFinished.tag: _step_finished,
+    ev.EffectStarted.tag: _effect_started,
+    ev.EffectFinished.tag: _effect_finished,
+    ev.EffectAttemptFailed.tag: _effect_finished,
+}

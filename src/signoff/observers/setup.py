@@ -1,0 +1,27 @@
+"""What an observer gets from the project whose runs it watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from signoff.light_dataclass import frozen_dataclass
+from signoff.runtime.environment import Secrets
+from signoff.runtime.store_port import InboxItem, Store
+
+
+@frozen_dataclass(kw_only=True)
+class ObserverSetup:
+    """The first argument of every factory of observers; the options of the settings follow it."""
+
+    open_store: Callable[[], Store]
+    """Opens the project's database again, for use in the observer's thread; close it there."""
+    folder: Path
+    """The project home: relative paths in the options are relative to it."""
+    log_content: bool = False
+    """Whether prompts, replies and inputs may leave the database."""
+    secrets: Secrets = Secrets()  # it is frozen
+    """Values that must never be written or sent."""
+    answer_commands: Callable[[InboxItem, Mapping[str, Any]], Sequence[str]] = lambda _, __: ()
+    """Returns the exact commands that answer a request, given with its form."""

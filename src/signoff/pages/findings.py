@@ -1,0 +1,122 @@
+"""Findings as HTML: what was reported, the evidence in its text, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from signoff.pages.html import Content, Markup, tag
+from signoff.review.artifact import Location
+from signoff.review.finding import Finding, FindingStatus
+from signoff.review.history import ReviewHistory, Version, fate
+
+MOST_LINES = 12
+"""Lines of a text that are shown around a quote."""
+MOST_TEXT = 400_000
+"""Characters of an artifact that a page shows as a whole."""
+
+
+def finding_html(history: ReviewHistory, finding: Finding) -> Markup:
+    """Returns one finding with its evidence and its fate."""
+    rule = f"{finding.constraint} / {finding.rule}" if finding.rule else finding.constraint
+    head = [
+        tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
+        tag("b", rule),
+        tag("span", history.place(finding), class_="mono"),
+        tag("span", finding.id, class_="mono"),
+        tag("span", "unverified: its quote was not found") if finding.unverified else None,
+    ]
+    parts: list[Content] = [
+        tag("div", head, class_="head"),
+        tag("p", finding.finding, class_="what"),
+        _evidence(history, finding),
+    ]
+    if finding.suggested_fix:
+        parts.append(tag("p", tag("b", "Suggested fix: "), finding.suggested_fix, class_="small"))
+    parts += _decision(history, finding)
+    parts.append(_path(finding))
+    return tag(
+        "article", parts, id=f"f-{finding.id}", class_=f"card finding s-{finding.severity.key}"
+    )
+
+
+def marked_text(
+    history: ReviewHistory, version: Version, findings: Sequence[Finding]
+) -> Iterator[Markup]:
+    """Yields each file of a version with the quotes of findings highlighted, as links to them."""
+    for path, text in version.files.items():
+        quotes = [(each, history.location(each, version)) for each in findings if each.path == path]
+        spans = [(*_span(text, found), each) for each, found in quotes if found is not None]
+        if len(version.files) > 1:
+            yield tag("h3", history.name_of(path), class_="mono")
+        shown = text[:MOST_TEXT]
+        yield tag("pre", _highlighted(shown, spans))
+        if len(shown) < len(text):
+            yield tag(
+                "p", f"The rest of the text ({len(text) - len(shown):,} characters) is not shown."
+            )
+
+
+def _evidence(history: ReviewHistory, finding: Finding) -> Markup | None:
+    if finding.omission:
+        return tag("p", "Evidence: something is missing.", class_="small soft")
+    version, found = history.reviewed_in(finding.last), history.location(finding)
+    if version is None or found is None:
+        return tag("pre", tag("mark", finding.quote))
+    text = version.files[found.path]
+    start, end = _span(text, found)
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    lines = text[first : last if last >= 0 else len(text)]
+    if lines.count("\n") >= MOST_LINES:
+        return tag("pre", tag("mark", finding.quote))
+    return tag(
+        "pre", text[first:start], tag("mark", text[start:end]), text[end : first + len(lines)]
+    )
+
+
+def _decision(history: ReviewHistory, finding: Finding) -> Iterator[Markup]:
+    judgment = history.dismissals.get(finding.id)
+    if finding.status is FindingStatus.DISMISSED:
+        by = f" by {judgment.by}" if judgment is not None else ""
+        yield tag(
+            "p", tag("b", f"Dismissed{by}: "), finding.reason or "no reason given", class_="small"
+        )
+    elif finding.status is FindingStatus.IGNORED and finding.reason:
+        yield tag("p", tag("b", "Ignored: "), finding.reason, class_="small")
+    if finding.decision:
+        yield tag("p", tag("b", "Decided by a human: "), finding.decision, class_="small")
+
+
+def _path(finding: Finding) -> Markup:
+    steps = [tag("li", f"round {number}: {label}") for number, label in finding.history[:-1]]
+    reporters = f" (reported by {', '.join(finding.flagged_by)})" if finding.flagged_by else ""
+    return tag("ul", steps, tag("li", f"{fate(finding)}{reporters}", class_="end"), class_="path")
+
+
+def _span(text: str, found: Location) -> tuple[int, int]:
+    """Returns the range of a passage; whole lines if its columns are not known."""
+    starts = _line_start(text, found.line), _line_start(text, found.end_line)
+    if found.column is not None and found.end_column is not None:
+        return starts[0] + found.column - 1, starts[1] + found.end_column - 1
+    end = text.find("\n", starts[1])
+    return starts[0], end if end >= 0 else len(text)
+
+
+def _line_start(text: str, line: int) -> int:
+    position = 0
+    for _ in range(line - 1):
+        position = text.find("\n", position) + 1
+    return position
+
+
+def _highlighted(text: str, spans: Sequence[tuple[int, int, Finding]]) -> Iterator[Content]:
+    """Yields a text with its spans marked; where two overlap, the first one wins."""
+    position = 0
+    for start, end, finding in sorted(spans, key=lambda span: span[:2]):
+        if start < position or end > len(text):
+            continue
+        yield text[position:start]
+        title = f"{finding.severity.value} {finding.constraint}: {finding.finding}"
+        yield tag("mark", tag("a", text[start:end], href=f"#f-{finding.id}", title=title[:300]))
+        position = end
+    yield text[position:]

@@ -1,0 +1,182 @@
+"""`signoff review`: files, folders, standard input and changes, with scripted critics."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tests.acceptance.review_project import ReviewProject, finds, issue
+
+
+def test_findings_are_printed_with_their_place_and_quote(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/a.md"), issue("docs/b.md", severity="LOW")))
+
+    result = review_project.review("docs")
+
+    assert result.code == 17
+    lines = result.out.splitlines()
+    assert lines[0].startswith("docs/a.md:3: HIGH tone/sure: Too sure. [")
+    assert lines[1] == "    > It always works."
+    assert lines[2].startswith("docs/b.md:1: LOW tone/sure: Too sure. [")
+    assert lines[4] == "2 findings in 2 files, 1 blocking"
+    assert "reviewing 2 files; 1 call planned" in result.err
+
+
+def test_a_review_without_blocking_findings_exits_with_zero(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/a.md", severity="MEDIUM")))
+
+    assert review_project.review("docs/a.md").code == 0
+
+
+def test_programs_get_everything_as_json(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/a.md")))
+
+    result = review_project.review("docs", "--json")
+
+    (finding,) = result.json["review"]["open"]
+    assert (finding["path"], finding["line"], finding["severity"]) == ("docs/a.md", 3, "HIGH")
+    assert (result.code, result.json["exit_code"]) == (17, 17)
+
+
+def test_a_run_of_a_review_is_an_ordinary_run(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/b.md")))
+    review_project.review("docs")
+
+    assert review_project.call("resume", "one").code == 17
+    shown = review_project.call("show", "one", "--json").json
+    assert [each["path"] for each in shown["findings"]] == ["docs/b.md"]
+
+
+def test_standard_input_is_reviewed(
+    review_project: ReviewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review_project.script(finds(issue("stdin")))
+    monkeypatch.setattr("sys.stdin", io.StringIO("Yes.\nIt always works.\n"))
+
+    result = review_project.review("-")
+
+    assert result.out.startswith("stdin:2: HIGH tone/sure")
+
+
+def test_only_changed_lines_count_in_a_review_of_changes(review_project: ReviewProject) -> None:
+    review_project.git("checkout", "-q", "-b", "topic")
+    text = "The server uses port 80.\n\nIt always works.\n\nIt never fails.\n"
+    review_project.write("docs/a.md", text)
+    review_project.commit("Promise more")
+    review_project.script(
+        finds(issue("docs/a.md"), issue("docs/a.md", "+It never fails."), contains="Promise more")
+    )
+
+    changed = review_project.review("--diff", "main")
+    every = review_project.review("--diff", "main", "--all-lines", "--name", "two")
+
+    assert [line.split(":")[:2] for line in changed.out.splitlines()[:1]] == [["docs/a.md", "5"]]
+    assert "1 finding in 1 file, 1 blocking" in changed.out
+    assert "2 findings in 1 file, 2 blocking" in every.out
+
+
+def test_a_critic_that_names_another_file_is_asked_again(review_project: ReviewProject) -> None:
+    """Otherwise a finding about a file that nobody reviewed would block."""
+    wrong = finds(issue("docs/b.md"), times=1)
+    review_project.script(wrong, finds(issue("docs/a.md"), contains="not part of this review"))
+
+    result = review_project.review("docs/a.md")
+
+    assert result.out.startswith("docs/a.md:3: HIGH")
+    assert "2 calls" in review_project.call("show", "one").out
+
+
+def test_a_critic_that_insists_on_another_file_is_unverified(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/b.md")))
+
+    result = review_project.review("docs/a.md")
+
+    assert result.out.startswith("-: HIGH tone/sure: Too sure. (unverified)")
+
+
+def test_a_constraint_applies_to_its_own_paths(review_project: ReviewProject) -> None:
+    review_project.write(
+        ".signoff/constraints/code.yaml", "summary: Simple code.\npaths: ['*.py']\n"
+    )
+    review_project.write("src/main.py", "print(1)\n")
+
+    plan = review_project.review("docs", "src", "--dry-run", "--json").json
+
+    constraints = [ask["constraint"] for ask in plan["plan"][0]["asks"]]
+    assert constraints == ["code", "tone"]
+    assert plan["files"] == ["docs/a.md", "docs/b.md", "src/main.py"]
+
+
+def test_many_calls_need_a_yes_or_a_limit(review_project: ReviewProject) -> None:
+    for number in range(60):
+        review_project.write(f"many/{number}.md", f"{number} {'words ' * 4_500}\n")
+
+    refused = review_project.review("many")
+    planned = review_project.review("many", "--dry-run")
+
+    assert refused.code == 2
+    assert "makes up to 60 calls, more than 50" in refused.err
+    assert review_project.call("runs").out.strip() == "no runs"
+    assert "60 files; 60 calls planned. Nothing was started." in planned.out
+    assert review_project.review("many", "--yes").code == 0
+
+
+def test_a_review_has_a_default_limit(review_project: ReviewProject) -> None:
+    review_project.review("docs")
+
+    assert "limits   calls 2" in review_project.call("show", "one").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name files or folders"),
+        (("nowhere",), "there is no file or folder 'nowhere'"),
+        (("../x.md",), "outside of the project"),
+        (("docs", "-"), "either standard input or files"),
+        (("docs", "--preset", "poems"), "unknown preset 'poems'"),
+        (("docs", "--agent", "cluade"), "'cluade', an unknown agent"),
+        (("--diff", "nowhere"), "git has no commit 'nowhere'"),
+        (("--diff", "HEAD"), "there is nothing to review"),
+        ((".signoff/runs", "docs/a.md", "--constraint", ""), "is empty"),
+    ],
+)
+def test_a_wrong_command_starts_nothing(
+    review_project: ReviewProject, arguments: tuple[str, ...], message: str
+) -> None:
+    (review_project.folder / ".signoff/runs").mkdir(exist_ok=True)
+
+    result = review_project.review(*arguments)
+
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_without_constraints_the_message_lists_presets(review_project: ReviewProject) -> None:
+    (review_project.folder / ".signoff/constraints/tone.yaml").unlink()
+
+    result = review_project.review("docs")
+
+    assert result.code == 2
+    assert "code, docs, stories" in result.err
+
+
+def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
+    review_project: ReviewProject,
+) -> None:
+    preset = review_project.review("docs", "--preset", "docs", "--dry-run", "--json").json
+    words = review_project.review(
+        "docs",
+        "--constraint",
+        "short: Be short.",
+        "--constraint",
+        "Be nice.",
+        "--dry-run",
+        "--json",
+    ).json
+
+    assert [ask["constraint"] for ask in preset["plan"][0]["asks"]] == [
+        *("accuracy", "structure", "clarity", "tone")
+    ]
+    assert [ask["constraint"] for ask in words["plan"][0]["asks"]] == ["short", "rule-2"]

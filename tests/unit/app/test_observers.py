@@ -1,0 +1,207 @@
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import signoff
+from signoff import Outcome, StepContext, StepDef, Workflow
+from signoff.app.home import init_home
+from signoff.app.observers import build_observers
+from signoff.app.project import Project, open_project
+from signoff.app.settings import ObserverSettings, Settings
+from signoff.app.validate import validate
+from signoff.errors import ConfigError
+
+PACKAGE = '''
+from signoff.runtime.ports import Recorded
+
+
+class Watcher:
+    """Writes the kinds of events to a file; closes it at the end."""
+
+    def __init__(self, setup, *, file="watched.txt", bad=False):
+        if bad:
+            raise OSError("the port is in use")
+        self.path = setup.folder / file
+        self.store = setup.open_store()
+        self.lines = []
+
+    def notice(self, notice):
+        if isinstance(notice, Recorded):
+            row = self.store.row(notice.run)
+            assert 0 < notice.seq <= row.head
+            self.lines += [event.tag for event in notice.events]
+
+    def close(self):
+        self.store.close()
+        self.path.write_text("\\n".join([*self.lines, ""]))
+
+'''
+
+
+async def work(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    ctx.log("hello")
+    return Outcome.OK, {}
+
+
+FLOW = Workflow("flow", StepDef("only", handler=work, next={Outcome.OK: None}))
+
+
+@pytest.fixture(autouse=True)
+def package(tmp_path: Path) -> Iterator[Path]:
+    """A package that brings an observer, as installed packages do."""
+    search_path = list(sys.path)
+    folder = tmp_path / "site"
+    about = folder / "toy_observer-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-observer\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[signoff.observers]\nwatcher = toy_observer:Watcher\n")
+    (folder / "toy_observer.py").write_text(PACKAGE)
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path[:] = search_path
+    sys.modules.pop("toy_observer", None)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return init_home(tmp_path / "project", {}).home.path
+
+
+def configure(home: Path, text: str) -> dict[str, str]:
+    (home / "config.yaml").write_text(text)
+    return {"SIGNOFF_HOME": str(home), "XDG_CONFIG_HOME": str(home / "nowhere")}
+
+
+WATCHED = ["run_started", "logged", "step_finished", "run_stopped"]
+
+
+async def test_an_observer_of_another_package_watches_every_run_of_a_project(home: Path) -> None:
+    """It needs no change of signoff: an entry point and a line in the settings."""
+    environment = configure(home, "observe:\n  watcher:\n")
+
+    with open_project(home, environment) as project:
+        for name in ("one", "two"):
+            async with project.engine() as engine:
+                await engine.start(FLOW, name=name)
+        assert not (home / "watched.txt").exists()
+
+    assert (home / "watched.txt").read_text().split() == WATCHED * 2
+
+
+@pytest.mark.parametrize("kind", ["watcher", "toy_observer:Watcher"])
+def test_a_program_that_opens_a_project_has_its_observers(home: Path, kind: str) -> None:
+    """The settings of a project hold for its runs, whoever starts them."""
+    configure(home, f"observe: {{mine: {{kind: '{kind}', file: other.txt}}}}")
+
+    signoff.run(FLOW, home=home)
+
+    assert (home / "other.txt").read_text().split() == WATCHED
+
+
+def test_mistakes_in_the_settings_are_found_before_a_run_starts(home: Path) -> None:
+    """A mistyped name would otherwise be noticed when the metrics are missing."""
+    environment = configure(
+        home,
+        "observe:\n  watcher: {fil: x}\n  wacher: {}\n  gone: {kind: 'toy_observer:Gone'}\n",
+    )
+
+    (checked,) = validate([], home, environment)
+
+    problems = [str(each).removeprefix(f"{home / 'config.yaml'}:") for each in checked.problems]
+    assert problems == [
+        "2: observe.watcher: unknown option 'fil' (did you mean 'file'? valid: file, bad)",
+        "3: observe.wacher: unknown observer 'wacher' (valid: watcher, package.module:factory)",
+        "4: cannot load 'toy_observer:Gone': module 'toy_observer' has no attribute 'Gone'",
+    ]
+
+
+@pytest.mark.parametrize("text", ["observe: [watcher]", "observe: {watcher: 3}", "observe: yes"])
+def test_another_form_is_reported_with_its_line(home: Path, text: str) -> None:
+    """Lists are the second guess of everyone who does not look it up."""
+    environment = configure(home, text)
+
+    (checked,) = validate([], home, environment)
+
+    assert "config.yaml:1: observe" in str(checked.problems[0])
+
+
+def observed(project: Project, **observers: ObserverSettings) -> Project:
+    settings = Settings(observe=observers)
+    return Project(project.home, settings, project.store, project.cwd, project.clock)
+
+
+def test_invalid_options_are_a_mistake_in_the_settings(project: Project) -> None:
+    """The message names the setting, not the constructor."""
+    wrong = observed(project, mine=ObserverSettings("watcher", {"port": 1}))
+
+    with pytest.raises(ConfigError, match=r"observe\.mine: .*'port'"):
+        build_observers(wrong)
+
+
+async def test_one_that_cannot_start_is_reported_and_left_out(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A port that another run of the project has taken is no reason not to work."""
+    with observed(project, bad=ObserverSettings("watcher", {"bad": True})) as broken:
+        async with broken.engine() as engine:
+            result = await engine.start(FLOW, name="one")
+
+    assert result.ok
+    warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert warned == ["observe.bad is off, because it could not be started"]
+
+
+async def test_runs_without_observers_load_nothing_for_them(project: Project) -> None:
+    """What is off costs nothing."""
+    async with project.engine() as engine:
+        await engine.start(FLOW, name="one")
+
+    assert project.observers is None
+
+
+def log_lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "level"),
+    [("", "info"), ("log_level: debug\n", "debug"), ("log_level: error\n", "error")],
+)
+def test_a_log_file_has_what_its_level_admits(home: Path, settings: str, level: str) -> None:
+    """Without a level of the user's own, a file has more than the terminal."""
+    configure(home, f"log_file: run.log\nlog_format: json\n{settings}")
+
+    signoff.run(FLOW, {}, home=home, name="one")
+
+    written = log_lines(home / "run.log")
+    counts = {"debug": 4, "info": 4, "error": 0}
+    assert len(written) == counts[level]
+    assert all(line["run"] == "one" and line["workflow"] == "flow" for line in written)
+    assert "hello" not in (home / "run.log").read_text()
+
+
+def test_content_is_logged_if_the_settings_say_so(home: Path) -> None:
+    """It is off by default, and on for debugging."""
+    configure(home, "log_file: run.log\nlog_content: true\n")
+
+    signoff.run(FLOW, {}, home=home, name="one")
+
+    assert "text=hello" in (home / "run.log").read_text()
+
+
+def test_a_log_file_in_a_missing_folder_is_reported(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No folder is made for a mistyped path, and the run does not need the file."""
+    configure(home, "log_file: logz/run.log\n")
+
+    result = signoff.run(FLOW, home=home)
+
+    assert result.ok
+    assert "log_file is off, because it could not be started" in caplog.messages
+    assert not (home / "logz").exists()
