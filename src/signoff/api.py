@@ -152,7 +152,17 @@ def target_of(workflow: Workflow, root: Path) -> str:
         for name, value in vars(module).items():
             if value is workflow:
                 return _target_in(module, name, root)
-    return ""
+    return _target_by_scheme(workflow)
+
+
+def _target_by_scheme(workflow: Workflow) -> str:
+    from signoff import plugins
+
+    notation = plugins.notation(workflow.notation)
+    # Only a workflow that stores its options can be compiled again from its name alone.
+    if notation is None or not notation.scheme or "given" not in workflow.source:
+        return ""
+    return f"{notation.scheme}:{workflow.name}"
 
 
 def _target_in(module: ModuleType, name: str, root: Path) -> str:

@@ -313,16 +313,19 @@ class AgentBadOutput(AgentError):
         answer: str = "",
         value: object = None,
         usable: bool = False,
+        partial: str = "",
     ) -> None:
         """`problems` lists everything wrong with the `answer`; `value` is what could be parsed.
 
-        A `usable` answer counts as it is when retries did not help.
+        A `usable` answer counts as it is when retries did not help. `partial` is the beginning of
+        an answer that was cut off, for callers that can do something with half a text.
         """
         super().__init__(message or "; ".join(problems))
         self.problems = problems or (str(self),)
         self.answer = answer
         self.value = value
         self.usable = usable
+        self.partial = partial
 
 
 class AgentTimeout(AgentError):

@@ -30,6 +30,7 @@ NOTATIONS: Mapping[str, str] = {
     "contracts": "signoff.contracts.notation:NOTATION",
     "profiles": "signoff.profiles.notation:NOTATION",
     "skills": "signoff.skills.notation:NOTATION",
+    "pair": "signoff.pair.notation:NOTATION",
 }
 """The built-in notations, by name."""
 

@@ -113,7 +113,8 @@ def _parse(answer: ModelAnswer, schema: Mapping[str, Any] | None) -> Any:
         raise AgentBadOutput(f"the model refused to answer: {answer.declined:.300}")
     if answer.cut_off:
         raise AgentBadOutput(
-            f"the answer was cut off ({answer.finish}); allow more tokens, or ask for less"
+            f"the answer was cut off ({answer.finish}); allow more tokens, or ask for less",
+            partial=answer.text,
         )
     if not answer.text.strip():
         if answer.may_be_silent and schema is None:

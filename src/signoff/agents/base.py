@@ -7,10 +7,11 @@ and may report its health and its models.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from functools import cached_property, partial
 from importlib import import_module
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.light_dataclass import light_dataclass
@@ -58,6 +59,8 @@ class KnownAgent:
     """The model in its settings."""
     configured: bool = True
     """Whether the settings name it; default agents may be missing on this machine."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of its kind in its settings."""
     declared: Callable[[], Capabilities] = Capabilities
     """Returns its capabilities; this may import the agent's module."""
 

@@ -34,6 +34,9 @@ TIMEOUT_SECONDS = 120.0
 FILE = "{file}"
 """The placeholder for the artifact's file in a command; without it, the text is piped in."""
 
+CheckFunction = str | Callable[[str], Any]
+"""A function of the artifact, as `module:function` or itself; it returns a list of findings."""
+
 _STDIN = frozenset({"-", "stdin", "<stdin>", "(stdin)", "/dev/stdin"})
 
 
@@ -46,7 +49,7 @@ class CheckAgent:
         self,
         *,
         argv: Sequence[str] | None = None,
-        function: str | None = None,
+        function: CheckFunction | None = None,
         findings: str = "auto",
         constraint: str = "check",
         severity: str = DEFAULT_SEVERITY,
@@ -56,7 +59,7 @@ class CheckAgent:
         pass_env: Sequence[str] = (),
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        """Takes a program (`argv`) or a `module:function`, and the format of its findings."""
+        """Takes a program (`argv`) or a function, and the format of its findings."""
         if (argv is None) == (function is None) or isinstance(argv, str) or argv == []:
             raise ConfigError("a check needs either argv, a list, or function, a module:function")
         one_of("findings", findings, READERS)
@@ -99,7 +102,7 @@ class CheckAgent:
                 _load(self._function)
             except AgentBadRequest as error:
                 return Health(False, str(error), "fix `function:` in the settings")
-            return Health(True, f"function {self._function}")
+            return Health(True, f"function {_name(self._function)}")
         program = shutil.which(self._argv[0])
         if program is None:
             return Health(False, f"{self._argv[0]} is not on PATH", f"install {self._argv[0]}")
@@ -133,8 +136,8 @@ class CheckAgent:
         return self._read(output, result.code, source)
 
 
-async def _call(name: str, artifact: str, source: Source) -> dict[str, Any]:
-    function = _load(name)
+async def _call(check: CheckFunction, artifact: str, source: Source) -> dict[str, Any]:
+    function, name = _load(check), _name(check)
     try:
         result = await asyncio.to_thread(function, artifact)
         if inspect.isawaitable(result):
@@ -155,7 +158,13 @@ async def _call(name: str, artifact: str, source: Source) -> dict[str, Any]:
     return build_critique(result, source)
 
 
-def _load(path: str) -> Callable[[str], Any]:
+def _name(check: CheckFunction) -> str:
+    return check if isinstance(check, str) else str(getattr(check, "__name__", "the check"))
+
+
+def _load(path: CheckFunction) -> Callable[[str], Any]:
+    if not isinstance(path, str):
+        return path
     module, _, name = path.partition(":")
     try:
         function = getattr(import_module(module), name)

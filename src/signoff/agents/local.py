@@ -62,6 +62,7 @@ class LocalModel:
         system_prompt=True,
         streaming=True,
         free=True,
+        seeds=True,
         model_family="smollm",
         provider="llama.cpp",
         chat=True,

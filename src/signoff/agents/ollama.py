@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import aclosing, suppress
+from copy import copy
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -23,8 +25,8 @@ from signoff.agents.options import whole_number
 from signoff.agents.server import Server, parse_base_url
 from signoff.agents.structured import with_schema
 from signoff.agents.vendor_json import token_count
-from signoff.core.effects import AgentRequest
-from signoff.errors import AgentBadRequest, AgentError, AgentTransient
+from signoff.core.effects import AgentRequest, Reply
+from signoff.errors import AgentBadRequest, AgentError, AgentTransient, ConfigError
 from signoff.runtime.effect_errors import with_usage
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
@@ -42,6 +44,9 @@ put 3 to 5 characters into a token, and twice that only for blanks and repetitio
 SMALLEST_WINDOW = 512
 """Tokens that every model can read; a prompt this small is never cut."""
 
+BASE_URL = "base_url"
+"""The option of a request that names another server."""
+
 _REQUEST_OPTIONS = frozenset({"think", "keep_alive"})
 """Options of the request itself; all others belong to the model."""
 
@@ -57,6 +62,7 @@ class OllamaModel(HttpModel):
         free=True,
         provider="ollama",
         chat=True,
+        seeds=True,
         model_choice=ModelChoice.INSTALLED,
     )
     client_modules = ("ollama",)
@@ -68,9 +74,30 @@ class OllamaModel(HttpModel):
     def __init__(self, *, num_ctx: int = 8192, **common: Any) -> None:
         """Takes the common options, and the size of the context window in tokens."""
         super().__init__(**common)
+        self._base_url = self._base_url and _native(self._base_url)
         self._num_ctx = whole_number("num_ctx", num_ctx)
         self._model_windows: dict[tuple[str, str], int | None] = {}
         """The largest window of each model, by server and model, as far as it is known."""
+
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
+        """Returns the answer; the option `base_url` asks another server."""
+        options = dict(request.options)
+        base_url = options.pop(BASE_URL, None)
+        if base_url is None:
+            return await super().ask(request, call)
+        return await self._at(str(base_url)).ask(replace(request, options=options), call)
+
+    def _at(self, base_url: str) -> OllamaModel:
+        """Returns this model on another server, which does not get the key of this one."""
+        try:
+            address = _native(parse_base_url(base_url))
+        except ConfigError as error:
+            raise AgentBadRequest(str(error)) from error
+        if address == self._address:
+            return self
+        other = copy(self)
+        other._base_url, other._key_env = address, None
+        return other
 
     async def _answer(
         self, server: Server, model: str, request: AgentRequest, call: Call
@@ -139,12 +166,17 @@ def parse_ollama_host(host: str) -> str:
     """Returns the address that OLLAMA_HOST means: a URL, a host, a port or a bind address."""
     text = host.strip()
     if "://" in text:
-        return parse_base_url(text)
+        return _native(parse_base_url(text))
     parts = urlsplit(f"http://{text}")
     name = parts.hostname or "127.0.0.1"
     name = "127.0.0.1" if name == "0.0.0.0" else name  # noqa: S104  # compared, not bound
     name = f"[{name}]" if ":" in name else name
     return parse_base_url(f"http://{name}:{parts.port or PORT}{parts.path}")
+
+
+def _native(address: str) -> str:
+    """Returns the address of the native API; `/v1` is the one that is compatible with OpenAI."""
+    return address.removesuffix("/v1")
 
 
 class _StreamedChat(StreamedAnswer):

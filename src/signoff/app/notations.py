@@ -220,6 +220,7 @@ def _known(settings: Settings, also: Mapping[str, Agent]) -> dict[str, KnownAgen
             kind=own.kind if own else name,
             model=own.options.get("model") if own else None,
             configured=name in settings.agents,
+            options=own.options if own else {},
             declared=partial(capabilities_of, agent),
         )
     roles = {

@@ -32,7 +32,8 @@ def error_to_json(error: errors.SignoffError) -> dict[str, Any]:
     if isinstance(error, errors.AgentError):
         data |= {name: value for name in _WHO if (value := getattr(error, name))}
     if isinstance(error, errors.AgentBadOutput):
-        data |= {"answer": error.answer} if error.answer else {}
+        texts = {"answer": error.answer, "partial": error.partial}
+        data |= {name: text for name, text in texts.items() if text}
         # The prompt of the retry contains them, so a replay needs exactly these.
         data |= {"problems": list(error.problems)} if len(error.problems) > 1 else {}
     if isinstance(error, errors.ModelMissing):
@@ -57,8 +58,9 @@ def _raised_again(data: dict[str, Any]) -> errors.SignoffError:
     if kind is errors.AgentQuota and data.get("until") is not None:
         return errors.AgentQuota(message, until=datetime.fromtimestamp(data["until"], UTC))
     if kind is errors.AgentBadOutput:
-        answer = str(data.get("answer", ""))
-        return errors.AgentBadOutput(message, *data.get("problems", ()), answer=answer)
+        answer, partial = (str(data.get(name, "")) for name in ("answer", "partial"))
+        problems = data.get("problems", ())
+        return errors.AgentBadOutput(message, *problems, answer=answer, partial=partial)
     if kind is errors.ModelMissing:
         return errors.ModelMissing(message, available=data.get("available", ()))
     if isinstance(kind, type) and issubclass(kind, EFFECT_ERRORS):

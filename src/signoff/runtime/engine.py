@@ -309,6 +309,8 @@ class Engine:
             inbox=tuple(waiting),
             spend=state.spend,
             due_at=state.due_at,
+            started_at=state.started_at,
+            updated_at=state.updated_at,
         )
 
     # Cancelling

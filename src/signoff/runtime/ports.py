@@ -170,6 +170,8 @@ class Capabilities:
     """Replies carry their cost in dollars; None if the agent does not declare it."""
     free: bool = False
     """No call is billed."""
+    seeds: bool = False
+    """A request may have the option `seed`; another seed gives another answer."""
     model_family: str | None = None
     """The family of its default model: critics of the author's family share its blind spots."""
     own_models_only: bool = False

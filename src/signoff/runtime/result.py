@@ -35,6 +35,10 @@ class RunResult:
     """When a parked run can continue, or the first deadline of a waiting one."""
     stop_reason: StopReason | None = None
     """Why it stopped, as a value."""
+    started_at: float = 0.0
+    """When it was started, in seconds since 1970."""
+    updated_at: float = 0.0
+    """When its last event was recorded."""
 
     @property
     def error(self) -> ErrorInfo | None:

@@ -1,0 +1,97 @@
+"""Writer-reviewer pairs: one call that writes a short text until its reviewers approve it.
+
+`pair` is the general form, `run_slogan_generation` the one for slogans. Each call is a run of one
+workflow: recorded, resumable and listed like any other. Names are loaded when they are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from signoff._lazy import loader, names_in
+
+if TYPE_CHECKING:
+    from signoff.pair.agents import OllamaAgent as OllamaAgent
+    from signoff.pair.agents import create_reviewer_agent as create_reviewer_agent
+    from signoff.pair.agents import create_writer_agent as create_writer_agent
+    from signoff.pair.agents import get_cached_agent as get_cached_agent
+    from signoff.pair.call import pair as pair
+    from signoff.pair.call import resume_pair as resume_pair
+    from signoff.pair.call import run_slogan_generation as run_slogan_generation
+    from signoff.pair.call import (
+        run_slogan_generation_with_retry as run_slogan_generation_with_retry,
+    )
+    from signoff.pair.configuration import get_ollama_config as get_ollama_config
+    from signoff.pair.errors import AgentError as AgentError
+    from signoff.pair.errors import ApprovalTimeoutError as ApprovalTimeoutError
+    from signoff.pair.errors import ConfigurationError as ConfigurationError
+    from signoff.pair.errors import ModelNotFoundError as ModelNotFoundError
+    from signoff.pair.errors import WorkflowError as WorkflowError
+    from signoff.pair.ollama_config import DEFAULT_MAX_TOKENS as DEFAULT_MAX_TOKENS
+    from signoff.pair.ollama_config import DEFAULT_MAX_TURNS as DEFAULT_MAX_TURNS
+    from signoff.pair.ollama_config import DEFAULT_MODEL_NAME as DEFAULT_MODEL_NAME
+    from signoff.pair.ollama_config import DEFAULT_OLLAMA_BASE_URL as DEFAULT_OLLAMA_BASE_URL
+    from signoff.pair.ollama_config import DEFAULT_REQUEST_TIMEOUT as DEFAULT_REQUEST_TIMEOUT
+    from signoff.pair.ollama_config import DEFAULT_TEMPERATURE as DEFAULT_TEMPERATURE
+    from signoff.pair.ollama_config import OllamaConfig as OllamaConfig
+    from signoff.pair.session import AgentRole as AgentRole
+    from signoff.pair.session import Candidate as Candidate
+    from signoff.pair.session import CompletionReason as CompletionReason
+    from signoff.pair.session import IterationSession as IterationSession
+    from signoff.pair.session import Review as Review
+    from signoff.pair.session import Turn as Turn
+    from signoff.pair.session import should_stop_early as should_stop_early
+    from signoff.pair.steps import should_continue_iteration as should_continue_iteration
+    from signoff.review.approval_phrase import is_approved as is_approved
+    from signoff.review.similarity import calculate_similarity as calculate_similarity
+
+_HOMES = {
+    "signoff.pair.agents": (
+        "OllamaAgent",
+        "create_reviewer_agent",
+        "create_writer_agent",
+        "get_cached_agent",
+    ),
+    "signoff.pair.call": (
+        "pair",
+        "resume_pair",
+        "run_slogan_generation",
+        "run_slogan_generation_with_retry",
+    ),
+    "signoff.pair.configuration": ("get_ollama_config",),
+    "signoff.pair.errors": (
+        "AgentError",
+        "ApprovalTimeoutError",
+        "ConfigurationError",
+        "ModelNotFoundError",
+        "WorkflowError",
+    ),
+    "signoff.pair.ollama_config": (
+        "DEFAULT_MAX_TOKENS",
+        "DEFAULT_MAX_TURNS",
+        "DEFAULT_MODEL_NAME",
+        "DEFAULT_OLLAMA_BASE_URL",
+        "DEFAULT_REQUEST_TIMEOUT",
+        "DEFAULT_TEMPERATURE",
+        "OllamaConfig",
+    ),
+    "signoff.pair.session": (
+        "AgentRole",
+        "Candidate",
+        "CompletionReason",
+        "IterationSession",
+        "Review",
+        "Turn",
+        "should_stop_early",
+    ),
+    "signoff.pair.steps": ("should_continue_iteration",),
+    "signoff.review.approval_phrase": ("is_approved",),
+    "signoff.review.similarity": ("calculate_similarity",),
+}
+__all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above
+__getattr__ = loader(__name__, _HOMES)
+
+
+def __dir__() -> list[str]:
+    """Lists the public names."""
+    return sorted(__all__)

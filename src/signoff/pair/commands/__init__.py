@@ -1,0 +1,201 @@
+"""The command of pairs: `signoff pair`.
+
+It is a shortcut for `signoff run pair:PRESET`: the same run, with stdout reserved for the result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import redirect_stdout
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signoff.cli.options import CliCommand, progress_options
+from signoff.cli.output import DisplayOptions, Output
+from signoff.pair.presets import PRESETS, TEXT, VERDICTS
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.pair.session import IterationSession
+
+STDIN = "-"
+
+
+@click.command(cls=CliCommand)
+@click.argument("task", required=False)
+@click.option("--preset", default=TEXT.name, show_default=True, type=click.Choice(list(PRESETS)),
+              help="What is written; `slogan` uses Ollama unless you name an agent.")  # fmt: skip
+@click.option("--agent", metavar="AGENT", help="The writer and the reviewer.")
+@click.option("--writer", metavar="AGENT", help="The writer.")
+@click.option("--reviewer", "reviewers", multiple=True, metavar="AGENT[=SPECIALTY]",
+              help="A reviewer, perhaps for one aspect only. Repeatable; all must approve.",
+)  # fmt: skip
+@click.option("--check", "checks", multiple=True, metavar="RULE",
+              help="A check instead of a reviewer, or beside one: words=8, characters=60, lines=1, "
+              "contains=WORDS, avoids=WORDS. Repeatable.")  # fmt: skip
+@click.option("--criteria", metavar="TEXT", help="What the reviewers go by.")
+@click.option("--model", "model_name", metavar="MODEL", help="The model of the agent.")
+@click.option("--max-turns", metavar="NUMBER", help="At most so many turns, 1 to 10.  [default: 5]")
+@click.option("--candidates", metavar="NUMBER", help="Write so many versions in each turn.")
+@click.option("--keep", metavar="WHICH",
+              help="The result without an approval: the last version, or the best.  "
+              "[default: last]")  # fmt: skip
+@click.option("--verdict", type=click.Choice(VERDICTS),
+              help="How reviewers decide: by the phrase SHIP IT, or with an object.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Approve only replies that are the phrase alone.")
+@click.option("--name", metavar="NAME", help="A name for the run; must be new.")
+@click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
+              metavar="FILE",
+              help="Also write the result to FILE; the whole session if it ends in .json.",
+)  # fmt: skip
+@progress_options
+def pair(
+    task: str | None,
+    preset: str,
+    agent: str | None,
+    name: str | None,
+    file: Path | None,
+    limits: dict[str, str],
+    display: DisplayOptions,
+    **values: Any,
+) -> int:
+    """Write a short text until its reviewers approve it; a shortcut for `run` and `resume`.
+
+    TASK says what to write; `-`, or nothing with piped input, reads it from stdin. Each turn is
+    shown on stderr as it happens, and stdout has the result alone. A pair is a run: `signoff
+    runs`, `show`, `logs`, `resume` and `cancel` work on it.
+
+    Examples:
+      signoff pair "eco-friendly water bottles" --preset slogan
+      slogan=$(signoff pair "smart watches" --preset slogan --agent claude)
+      signoff pair "A two-line product note" --writer claude --reviewer codex --reviewer gemini=tone
+      signoff pair "a tea shop" --preset slogan --writer local --check words=8
+      signoff pair - --criteria "no jargon" -o note.txt < task.txt
+
+    Exit codes: 0 approved, 11 no approval within the turns, 13 the text stopped changing, 1 an
+    error in a turn, 2 nothing was started.
+    """
+    params = _params(_task(task), agent, values)
+    _check_output(file)
+    return _run(preset, params, name, limits, replace(display, report=partial(_report, display.out, file)))
+
+
+def _run(
+    preset: str,
+    params: dict[str, Any],
+    name: str | None,
+    limits: dict[str, str],
+    display: DisplayOptions,
+) -> int:
+    from signoff.app.notations import compile_context
+    from signoff.app.start import plan, start
+    from signoff.cli.driving import drive
+    from signoff.cli.options import limit_settings, set_up_logging
+    from signoff.pair.agents import check_pair
+
+    planned = plan(
+        Path.cwd(),
+        os.environ,
+        f"pair:{preset}",
+        params,
+        name=name,
+        command_line=limit_settings(limits),
+    )
+    for warning in planned.warnings:
+        display.out.warn(warning)
+    set_up_logging(planned.settings.log_level)
+    context = compile_context(planned.home, planned.settings)
+    asyncio.run(check_pair(preset, params, context, planned.settings))
+    with planned.open(Path.cwd(), os.environ) as project:
+        return drive(
+            project,
+            display,
+            lambda watchers: start(
+                project,
+                planned.target,
+                params,
+                name=name,
+                limits=planned.own_limits,
+                observers=watchers,
+            ),
+            workflow=planned.target.workflow,
+        )
+
+
+def _task(task: str | None) -> str:
+    if task is not None and task != STDIN:
+        return task
+    if task is None and sys.stdin.isatty():
+        raise click.UsageError("say what to write, or pipe it in", click.get_current_context())
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"stdin is not text: {error}") from error
+
+
+def _params(task: str, agent: str | None, values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options as parameters of the run; those that were not passed are missing."""
+    if agent is not None and (values["writer"] or values["reviewers"]):
+        raise click.UsageError(
+            "--agent is both the writer and the reviewer; use it, or --writer and --reviewer",
+            click.get_current_context(),
+        )
+    if agent is not None:
+        values |= {"writer": agent, "reviewers": None if values["checks"] else [agent]}
+    for repeatable in ("reviewers", "checks"):
+        values[repeatable] = list(values[repeatable] or ()) or None
+    values["strict"] = values["strict"] or None
+    return {"task": task, **{name: value for name, value in values.items() if value is not None}}
+
+
+def _check_output(file: Path | None) -> None:
+    """Refuses a file that cannot be written before anything is paid for."""
+    if file is not None and not file.absolute().parent.is_dir():
+        raise click.UsageError(f"-o: the folder {file.parent} does not exist")
+
+
+def _report(out: Output, file: Path | None, project: Project, name: str) -> int:
+    """Prints the result on stdout and everything else on stderr; returns the exit code."""
+    from signoff.app.show import show
+    from signoff.cli import exits
+    from signoff.cli.summary import print_summary
+    from signoff.core.outcome import Status
+    from signoff.pair.session import session_of_run
+
+    details = show(project, name)
+    session = session_of_run(details)
+    code = exits.exit_code(details.row.status)
+    data = {**session.model_dump(mode="json"), "exit_code": code}
+    if details.row.status is not Status.COMPLETED:
+        # The summary says why, and what the user can do next.
+        with redirect_stdout(sys.stderr):
+            print_summary(details, replace(out, quiet=True))
+    _write(file, session, data)
+    if out.as_json:
+        out.json(data)
+    elif session.final_slogan is not None:
+        print(_clean(session.final_slogan))
+    return code
+
+
+def _write(file: Path | None, session: IterationSession, data: dict[str, Any]) -> None:
+    from signoff.documents.control_characters import json_text
+
+    if file is None:
+        return
+    if file.suffix == ".json":
+        file.write_text(json_text(data, indent=2) + "\n", encoding="utf-8")
+    elif session.final_slogan is not None:
+        file.write_text(session.final_slogan + "\n", encoding="utf-8")
+
+
+def _clean(text: str) -> str:
+    from signoff.cli.text import clean
+
+    return clean(text)

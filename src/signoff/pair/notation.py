@@ -1,0 +1,27 @@
+"""The notation of pairs: its scheme, settings and command, loaded without the rest."""
+
+from __future__ import annotations
+
+from signoff.notation import Command, Notation, SettingsSection
+
+NOTATION = Notation(
+    name="pair",
+    label="pair",
+    scheme="pair",
+    resolve="signoff.pair.workflow:resolve",
+    suffixes=(),
+    settings=SettingsSection(
+        "pair",
+        "signoff.pair.settings_section:PairSection",
+        "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, candidates, "
+        "keep, similarity, model_name, temperature, max_tokens, base_url, request_timeout",
+    ),
+    report="signoff.pair.report:report",
+    commands={
+        "pair": Command(
+            "signoff.pair.commands:pair",
+            "Write a short text until its reviewers approve it.",
+            "Run",
+        )
+    },
+)

@@ -1,0 +1,188 @@
+"""The session of a pair: all its turns and how it ended, built from the state of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from signoff.core.outcome import Status
+from signoff.review.similarity import has_converged
+from signoff.runtime.result import RunResult
+
+
+class CompletionReason(StrEnum):
+    """Why a session ended."""
+
+    APPROVED = "approved"
+    MAX_TURNS = "max_turns"
+    CONVERGED = "converged"
+    """The text has stopped changing."""
+    ERROR = "error"
+    USER_CANCELLED = "cancelled"
+
+
+REASONS: Mapping[Status, CompletionReason] = {
+    Status.COMPLETED: CompletionReason.APPROVED,
+    Status.LIMIT: CompletionReason.MAX_TURNS,
+    Status.NOT_CONVERGING: CompletionReason.CONVERGED,
+    Status.FAILED: CompletionReason.ERROR,
+    Status.CANCELLED: CompletionReason.USER_CANCELLED,
+}
+"""How each status of a run ends its session. One that waits, or is out of budget, can go on."""
+
+
+class AgentRole(StrEnum):
+    """The two roles of a pair."""
+
+    WRITER = "writer"
+    REVIEWER = "reviewer"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SessionModel(BaseModel):
+    """A record that can be built and changed field by field."""
+
+    model_config = ConfigDict(protected_namespaces=(), validate_assignment=True)
+
+
+class Review(SessionModel):
+    """What one reviewer decided about one candidate."""
+
+    reviewer: str
+    approved: bool
+    feedback: str = ""
+    score: float | None = None
+
+
+class Candidate(SessionModel):
+    """One version that was written in a turn."""
+
+    text: str
+    approved: bool
+    feedback: str = ""
+    score: float | None = None
+    too_long: bool = False
+    reviews: list[Review] = Field(default_factory=list)
+
+
+class Turn(SessionModel):
+    """One exchange between the writer and its reviewers."""
+
+    turn_number: int
+    slogan: str
+    """What was written, whatever the preset."""
+    feedback: str | None = None
+    """What has to change; None if it was approved."""
+    approved: bool
+    timestamp: datetime = Field(default_factory=_now)
+    score: float | None = None
+    too_long: bool = False
+    """Whether it is longer than allowed even after it was sent back."""
+    candidates: list[Candidate] = Field(default_factory=list)
+    """Everything that was written in this turn."""
+
+
+class IterationSession(SessionModel):
+    """The record of a pair from its first turn to its end."""
+
+    user_input: str
+    model_name: str | None = None
+    max_turns: int
+    turns: list[Turn] = Field(default_factory=list)
+    turn_count: int = 0
+    final_slogan: str | None = None
+    """The result, whatever the preset."""
+    completion_reason: CompletionReason | None = None
+    """None while it can go on: it waits, or its budget is used up."""
+    created_at: datetime = Field(default_factory=_now)
+    completed_at: datetime | None = None
+    error: str | None = None
+    """Why it stopped, if it did not come to a result."""
+    error_kind: str | None = None
+    """The kind of the error in a turn, such as AgentTimeout."""
+    run: str = ""
+    """The name of its run."""
+
+    @property
+    def duration(self) -> timedelta | None:
+        """How long it took; None if it has not ended."""
+        return self.completed_at - self.created_at if self.completed_at is not None else None
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the result was approved."""
+        return self.completion_reason is CompletionReason.APPROVED
+
+
+def should_stop_early(session: IterationSession) -> bool:
+    """Returns whether the last two of at least three turns are nearly the same."""
+    return has_converged([turn.slogan for turn in session.turns])
+
+
+def session_of(result: RunResult) -> IterationSession:
+    """Returns the session of a run that was driven to its end or its next wait."""
+    reason = REASONS.get(result.status)
+    session = build_session(
+        result.state,
+        reason,
+        created_at=result.started_at,
+        completed_at=result.updated_at if reason is not None else None,
+        run=result.run,
+    )
+    if reason not in _WITH_RESULT:
+        session.error = result.reason or result.status.value
+        session.error_kind = result.error.kind if result.error is not None else None
+    return session
+
+
+_WITH_RESULT = frozenset(
+    {CompletionReason.APPROVED, CompletionReason.MAX_TURNS, CompletionReason.CONVERGED}
+)
+
+
+def build_session(
+    state: Mapping[str, Any],
+    reason: CompletionReason | None,
+    *,
+    created_at: float,
+    completed_at: float | None,
+    run: str = "",
+) -> IterationSession:
+    """Returns the session with what is in a run's state."""
+    turns = [_turn(each) for each in state.get("turns", ())]
+    return IterationSession(
+        user_input=state.get("task", ""),
+        model_name=state.get("model_name"),
+        max_turns=state.get("max_turns", 0),
+        turns=turns,
+        turn_count=len(turns),
+        final_slogan=state.get("final") if reason in _WITH_RESULT else None,
+        completion_reason=reason,
+        created_at=_moment(created_at),
+        completed_at=_moment(completed_at) if completed_at is not None else None,
+        run=run,
+    )
+
+
+def _turn(record: Mapping[str, Any]) -> Turn:
+    return Turn(
+        turn_number=record["turn"],
+        slogan=record["text"],
+        feedback=None if record["approved"] else record["feedback"],
+        approved=record["approved"],
+        timestamp=_moment(record["at"]),
+        score=record["score"],
+        too_long=record["too_long"],
+        candidates=[Candidate.model_validate(each) for each in record["candidates"]],
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

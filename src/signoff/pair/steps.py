@@ -1,0 +1,236 @@
+"""The steps of a pair: write, review, decide.
+
+A turn is one visit of GENERATING, REVIEWING and DECIDING. What a turn came to is appended to the
+state's `turns` when it is decided, so a turn that fails halfway is not in there, and the replies
+that it got are found again in the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
+from typing import Any, assert_never
+
+from signoff.core.context import StepContext
+from signoff.core.delta import Append
+from signoff.core.effects import Reply
+from signoff.core.outcome import Outcome
+from signoff.core.step import Result
+from signoff.core.stop_reason import NotConverging, StepDecided
+from signoff.errors import AgentBadOutput
+from signoff.light_dataclass import light_dataclass
+from signoff.pair.prompts import reviewer_prompt, writer_prompt
+from signoff.pair.settings import SETTINGS, PairSettings, Seat
+from signoff.pair.turns import CHECKS, decided_turn, final_turn, turn_lines
+from signoff.review.reviewer_verdict import (
+    NO_FEEDBACK,
+    ReviewerVerdict,
+    read_verdict,
+    verdict_of_critique,
+    verdict_of_text,
+)
+from signoff.review.similarity import has_converged
+
+Approve = Callable[[str], bool]
+"""Decides about a reviewer's reply, in place of the usual rules."""
+
+SEED = 1
+
+
+class PairPhase(StrEnum):
+    """Where a pair is; each phase is a step."""
+
+    INITIALIZED = "INITIALIZED"
+    GENERATING = "GENERATING"
+    REVIEWING = "REVIEWING"
+    DECIDING = "DECIDING"
+    COMPLETED = "COMPLETED"
+
+
+@light_dataclass(frozen=True)
+class PairStep:
+    """Performs one phase of a pair."""
+
+    phase: PairPhase
+    approve: Approve | None = None
+
+    @property
+    def definition(self) -> list[Any]:
+        """What a run's digest covers of the step."""
+        # The number is the version of the steps' behavior. A change of it would make every pair
+        # under way ask its user to adopt a changed definition.
+        own = [f"{self.approve.__module__}.{self.approve.__qualname__}"] if self.approve else []
+        return ["pair", self.phase.value, 1, *own]
+
+    async def __call__(self, ctx: StepContext) -> Result:
+        """Performs the phase once."""
+        settings = PairSettings.of(ctx.workflow_params[SETTINGS])
+        match self.phase:
+            case PairPhase.INITIALIZED:
+                return Outcome.OK, _opening(ctx.workflow_params[SETTINGS])
+            case PairPhase.GENERATING:
+                return await _generate(ctx, settings)
+            case PairPhase.REVIEWING:
+                return await _review(ctx, settings, self.approve)
+            case PairPhase.DECIDING:
+                return _decide(ctx, settings)
+            case PairPhase.COMPLETED:
+                return _complete(ctx, settings)
+            case _:
+                assert_never(self.phase)
+
+
+def _opening(settings: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("task", "preset", "model_name", "max_turns")
+    return {**{name: settings[name] for name in names}, "turns": []}
+
+
+async def _generate(ctx: StepContext, settings: PairSettings) -> Result:
+    turns = ctx.step_state["turns"]
+    last = turns[-1] if turns else None
+    numbers = list(range(1, settings.candidates + 1))
+    if len(numbers) == 1:
+        candidates = [await _write(ctx, settings, last, 1)]
+    else:
+        candidates = await ctx.map(
+            numbers, lambda item, number: _write(item, settings, last, number), key="candidates"
+        )
+    return Outcome.OK, {"candidates": candidates}
+
+
+async def _write(
+    ctx: StepContext, settings: PairSettings, last: Mapping[str, Any] | None, number: int
+) -> dict[str, Any]:
+    """Returns a new version and whether it is too long; such a one is sent back once."""
+    seat, preset = settings.writer, settings.preset
+    several = settings.candidates > 1
+    version = (number, settings.candidates) if several and not seat.takes_seed else (1, 1)
+    seed = {"seed": SEED + number - 1} if several and seat.takes_seed else {}
+    try:
+        checked = await ctx.ask(
+            seat.agent,
+            writer_prompt(preset, settings.task, last, version),
+            key="write",
+            read=partial(_read_text, longest=preset.longest_text),
+            retries=1,
+            model=seat.model,
+            timeout=seat.timeout,
+            **{**seat.options, **seed},
+        )
+    except AgentBadOutput as error:
+        if not error.partial.strip():
+            raise
+        # Half a text is still a version that reviewers can judge.
+        return {"text": error.partial.strip(), "too_long": True}
+    return {"text": checked.value, "too_long": bool(checked.problems)}
+
+
+def _read_text(reply: Reply, longest: int | None) -> str:
+    text = own_text(reply.text)
+    if not text:
+        raise AgentBadOutput("the answer is empty")
+    if longest is not None and len(text) > longest:
+        problem = f"it has {len(text):,} characters; use at most {longest}"
+        raise AgentBadOutput(problem, value=text, usable=True)
+    return text
+
+
+def own_text(reply: str) -> str:
+    """Returns what a writer wrote, without the thoughts that some models put before it."""
+    end = reply.rfind("</think>")
+    return reply[end + len("</think>") :].strip() if end >= 0 else reply.strip()
+
+
+async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | None) -> Result:
+    texts = [each["text"] for each in ctx.step_state["candidates"]]
+    seats = range(len(settings.reviewers))
+    jobs = [(number, seat) for number in range(len(texts)) for seat in seats]
+
+    async def one(item: StepContext, job: Sequence[int]) -> dict[str, Any]:
+        number, place = job
+        seat = settings.reviewers[place]
+        verdict = await _verdict(item, settings, seat, texts[number], approve)
+        return {
+            "reviewer": seat.name,
+            "approved": verdict.approved,
+            "feedback": verdict.feedback,
+            "score": verdict.score,
+        }
+
+    if len(jobs) > 1:
+        reviews = await ctx.map(jobs, one, key="reviews")
+    else:
+        reviews = [await one(ctx, job) for job in jobs]
+    by_candidate = [_checked(text, settings) for text in texts]
+    for (number, _), review in zip(jobs, reviews, strict=True):
+        by_candidate[number].append(review)
+    return Outcome.OK, {"reviews": by_candidate}
+
+
+def _checked(text: str, settings: PairSettings) -> list[dict[str, Any]]:
+    """Returns the review of the checks, if there are any: it is computed, without an agent."""
+    if not settings.checks:
+        return []
+    problems = list(filter(None, (check.problem(text) for check in settings.checks)))
+    score = 10.0 * (1 - len(problems) / len(settings.checks))
+    review = {"reviewer": CHECKS, "approved": not problems, "score": round(score, 1)}
+    return [{**review, "feedback": "\n".join(problems)}]
+
+
+async def _verdict(
+    ctx: StepContext, settings: PairSettings, seat: Seat, text: str, approve: Approve | None
+) -> ReviewerVerdict:
+    if seat.is_check:
+        reply = await ctx.ask(seat.agent, text, key="check", timeout=seat.timeout)
+        return verdict_of_critique(reply, seat.name)
+    try:
+        reply = await ctx.ask(
+            seat.agent,
+            reviewer_prompt(settings, seat, text),
+            key="review",
+            model=seat.model,
+            timeout=seat.timeout,
+            **seat.options,
+        )
+    except AgentBadOutput as error:
+        # An empty or cut-off reply is no approval, and what there is of it is feedback.
+        return ReviewerVerdict(False, verdict_of_text(error.partial, strict=True).feedback)
+    if approve is not None:
+        return ReviewerVerdict(approve(reply.text), reply.text.strip() or NO_FEEDBACK)
+    material = f"{settings.task}\n{settings.criteria}\n{text}"
+    return read_verdict(reply, strict=settings.strict, material=material)
+
+
+def _decide(ctx: StepContext, settings: PairSettings) -> Result:
+    state = ctx.step_state
+    turn = decided_turn(
+        len(state["turns"]) + 1, state["candidates"], state["reviews"], ctx.now().timestamp()
+    )
+    turns = [*state["turns"], turn]
+    for line in turn_lines(turn, settings.max_turns):
+        ctx.progress(line)
+    outcome = Outcome.OK if turn["approved"] else Outcome.FAIL
+    if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
+        converged = has_converged([each["text"] for each in turns], settings.similarity)
+        outcome = Outcome.SKIP if converged else Outcome.ITERATE
+    return outcome, {"turns": Append([turn]), "ending": outcome.value}
+
+
+def should_continue_iteration(turn_number: int, max_turns: int, approved: bool) -> bool:
+    """Returns whether another turn follows this one."""
+    return not approved and turn_number < max_turns
+
+
+def _complete(ctx: StepContext, settings: PairSettings) -> Result:
+    turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
+    final = final_turn(turns, settings.keep)
+    update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
+    count = len(turns)
+    if outcome is Outcome.SKIP:
+        alike = f"turns {count - 1} and {count} are more than {settings.similarity:g} alike"
+        update["_reason"] = NotConverging("converged", alike)
+    elif outcome is Outcome.FAIL:
+        reason = f"no approval in {count} turn{'' if count == 1 else 's'}"
+        update["_reason"] = StepDecided(reason)
+    return outcome, update
