@@ -2,7 +2,7 @@ import ast
 from collections.abc import Iterable
 
 import signoff
-from signoff import contracts, flows, profiles, skills
+from signoff import contracts, flows, pair, profiles, skills
 from tests.architecture.tree import Module, planted, product
 
 NAMES = """
@@ -22,7 +22,7 @@ def test_the_public_names_are_these() -> None:
 
 def test_public_values_refuse_changes() -> None:
     """A light dataclass is frozen for type checkers only, and users may not run one."""
-    packages = (signoff, contracts, flows, profiles, skills)
+    packages = (signoff, contracts, flows, pair, profiles, skills)
     public = {name for package in packages for name in package.__all__}
 
     assert public & light_dataclasses(product()) == set()

@@ -233,6 +233,9 @@ def remedies(  # noqa: C901  # one case for each status
             return (RaiseLimit(reason.limit, reason.scope, run),)
         case Status.BUDGET:
             return (RaiseLimit("NAME", run=run),)
+        case Status.LIMIT if isinstance(reason, StepDecided):
+            # The workflow counts by itself, so no setting of the engine allows more.
+            return (StartRun(again=True),)
         case Status.LIMIT:
             return (RaiseIterations(run),)
         case Status.FAILED:

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from signoff.pair.ollama_config import DEFAULT_TEMPERATURE as DEFAULT_TEMPERATURE
     from signoff.pair.ollama_config import OllamaConfig as OllamaConfig
     from signoff.pair.session import AgentRole as AgentRole
-    from signoff.pair.session import Candidate as Candidate
     from signoff.pair.session import CompletionReason as CompletionReason
     from signoff.pair.session import IterationSession as IterationSession
     from signoff.pair.session import Review as Review
     from signoff.pair.session import Turn as Turn
+    from signoff.pair.session import TurnCandidate as TurnCandidate
     from signoff.pair.session import should_stop_early as should_stop_early
     from signoff.pair.steps import should_continue_iteration as should_continue_iteration
     from signoff.review.approval_phrase import is_approved as is_approved
@@ -77,7 +77,7 @@ _HOMES = {
     ),
     "signoff.pair.session": (
         "AgentRole",
-        "Candidate",
+        "TurnCandidate",
         "CompletionReason",
         "IterationSession",
         "Review",

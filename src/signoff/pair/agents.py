@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from signoff import errors
 from signoff.agents.base import Health
@@ -16,6 +16,8 @@ from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Outcome
 from signoff.core.step import Result, StepDef
 from signoff.core.workflow import Workflow
+from signoff.notation import CompileContext
+from signoff.pair.configuration import resolve_ollama, resolve_settings
 from signoff.pair.errors import AgentError, ModelNotFoundError
 from signoff.pair.ollama_config import OllamaConfig
 from signoff.pair.presets import OLLAMA, SLOGAN
@@ -70,6 +72,12 @@ _MESSAGE = Workflow("message", StepDef("ask", handler=_answer, next={Outcome.OK:
 """One request. As a run it gets the retries of the engine, and no loop of its own."""
 
 
+def configured_agents(context: CompileContext) -> dict[str, Agent]:
+    """Returns the Ollama server of pairs, for listing its models."""
+    config = resolve_ollama(context.settings, context.agents.get(OLLAMA))
+    return {OLLAMA: OllamaModel(base_url=config.base_url, model=config.model_name)}
+
+
 async def create_writer_agent(config: OllamaConfig) -> OllamaAgent:
     """Returns a writer; raises `AgentError` if its server or its model is not available."""
     return await _create(AgentRole.WRITER, config)
@@ -109,6 +117,14 @@ async def check_server(base_url: str, model: str) -> None:
             available=names,
             remedy=ChooseModel(tuple(names)),
         )
+
+
+async def check_pair(
+    preset: str, params: Mapping[str, Any], context: CompileContext, agents: Mapping[str, Agent]
+) -> None:
+    """Raises unless the configuration of a pair is valid and all its agents can answer."""
+    settings = resolve_settings(preset, params, context)
+    await check_available(PairSettings.of(settings), agents)
 
 
 async def check_available(settings: PairSettings, agents: Mapping[str, Agent]) -> None:

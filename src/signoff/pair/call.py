@@ -24,8 +24,7 @@ from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
-from signoff.pair.agents import check_available
-from signoff.pair.configuration import resolve_settings
+from signoff.pair.agents import check_pair
 from signoff.pair.errors import (
     AgentError,
     ApprovalTimeoutError,
@@ -34,7 +33,6 @@ from signoff.pair.errors import (
 )
 from signoff.pair.presets import OLLAMA, PHRASE_VERDICT
 from signoff.pair.session import AgentRole, CompletionReason, IterationSession, session_of
-from signoff.pair.settings import PairSettings
 from signoff.pair.steps import Approve
 from signoff.pair.workflow import build
 from signoff.runtime.home_folder import FOLDER, VARIABLE
@@ -224,8 +222,8 @@ class PairCall:
 
     async def check(self) -> None:
         """Raises unless the configuration is valid and all agents can answer."""
-        data = resolve_settings(self.preset, self.params, self.context)
-        await check_available(PairSettings.of(data), {**self.configured, **self.agents})
+        agents = {**self.configured, **self.agents}
+        await check_pair(self.preset, self.params, self.context, agents)
 
 
 def _project_context(

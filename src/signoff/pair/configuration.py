@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -36,6 +36,8 @@ from signoff.pair.settings_section import (
 )
 from signoff.review.similarity import ALIKE
 from signoff.runtime.ports import Capabilities
+
+C = TypeVar("C", bound=OllamaConfig)
 
 SECTION = "pair"
 SERVER_VALUES = ("temperature", "max_tokens", "base_url", "request_timeout")
@@ -82,6 +84,14 @@ class PairConfig(OllamaConfig):
         return task.strip()
 
 
+class HasOptions(Protocol):
+    """An agent's settings."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The options of its kind."""
+
+
 class _Given(NamedTuple):
     """A value, and where it comes from."""
 
@@ -98,8 +108,14 @@ def get_ollama_config() -> OllamaConfig:
     from signoff.app.settings import load_settings
 
     settings = load_settings(find_home(Path.cwd(), os.environ), os.environ)
-    agent = settings.agents.get(OLLAMA)
-    layers = _layers(settings.sections, agent.options if agent is not None else {}, {})
+    return resolve_ollama(settings.sections, settings.agents.get(OLLAMA))
+
+
+def resolve_ollama(
+    sections: Mapping[str, Mapping[str, Any]], agent: HasOptions | None
+) -> OllamaConfig:
+    """Returns the configuration of the Ollama server; `agent` is the one of that name."""
+    layers = _layers(sections, agent, {})
     given = {name: each for name, each in layers.items() if name in OllamaConfig.model_fields}
     return _validated(OllamaConfig, given)
 
@@ -109,8 +125,7 @@ def resolve_settings(
 ) -> dict[str, Any]:
     """Returns the settings of a pair as data; raises `ConfigurationError` with all mistakes."""
     given = {name: value for name, value in params.items() if value is not None}
-    known = context.agents.get(OLLAMA)
-    layers = _layers(context.settings, known.options if known is not None else {}, given)
+    layers = _layers(context.settings, context.agents.get(OLLAMA), given)
     config = _validated(PairConfig, {"preset": _Given(preset, "preset"), **layers})
     seats = _Seats(config, {*layers}, {*given}, context)
     if problems := list(seats.problems()):
@@ -127,7 +142,7 @@ def resolve_settings(
 
 
 def _layers(
-    sections: Mapping[str, Mapping[str, Any]], agent: Mapping[str, Any], given: Mapping[str, Any]
+    sections: Mapping[str, Mapping[str, Any]], agent: HasOptions | None, given: Mapping[str, Any]
 ) -> dict[str, _Given]:
     values: dict[str, _Given] = {}
     with suppress(ConfigError, ValueError):
@@ -135,8 +150,8 @@ def _layers(
             values["base_url"] = _Given(parse_ollama_host(host), "environment OLLAMA_HOST")
     # What is set for the agent of that name holds for pairs too, unless they have their own.
     for option, name in _AGENT_OPTIONS.items():
-        if agent.get(option) is not None:
-            values[name] = _Given(agent[option], f"agents.{OLLAMA}.{option}")
+        if agent is not None and agent.options.get(option) is not None:
+            values[name] = _Given(agent.options[option], f"agents.{OLLAMA}.{option}")
     for name, value in sections.get(SECTION, {}).items():
         if value is not None:
             values[name] = _Given(value, f"{SECTION}.{name}")
@@ -146,7 +161,7 @@ def _layers(
     return values | {name: _Given(value, name) for name, value in given.items()}
 
 
-def _validated(model: Any, given: Mapping[str, _Given]) -> Any:
+def _validated(model: type[C], given: Mapping[str, _Given]) -> C:
     try:
         return model.model_validate({name: each.value for name, each in given.items()})
     except ValidationError as error:

@@ -16,6 +16,7 @@ NOTATION = Notation(
         "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, candidates, "
         "keep, similarity, model_name, temperature, max_tokens, base_url, request_timeout",
     ),
+    agents="signoff.pair.agents:configured_agents",
     report="signoff.pair.report:report",
     commands={
         "pair": Command(

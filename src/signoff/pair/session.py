@@ -9,7 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
+from signoff.core.stop_reason import StopReason, error_of
 from signoff.review.similarity import has_converged
 from signoff.runtime.result import RunResult
 
@@ -61,7 +64,7 @@ class Review(SessionModel):
     score: float | None = None
 
 
-class Candidate(SessionModel):
+class TurnCandidate(SessionModel):
     """One version that was written in a turn."""
 
     text: str
@@ -85,7 +88,7 @@ class Turn(SessionModel):
     score: float | None = None
     too_long: bool = False
     """Whether it is longer than allowed even after it was sent back."""
-    candidates: list[Candidate] = Field(default_factory=list)
+    candidates: list[TurnCandidate] = Field(default_factory=list)
     """Everything that was written in this turn."""
 
 
@@ -128,18 +131,22 @@ def should_stop_early(session: IterationSession) -> bool:
 
 def session_of(result: RunResult) -> IterationSession:
     """Returns the session of a run that was driven to its end or its next wait."""
-    reason = REASONS.get(result.status)
-    session = build_session(
-        result.state,
-        reason,
-        created_at=result.started_at,
-        completed_at=result.updated_at if reason is not None else None,
-        run=result.run,
+    times = (result.started_at, result.updated_at)
+    return _session(result.run, result.status, result.state, times, result.reason, result.error)
+
+
+def session_of_run(
+    name: str, status: Status, state: RunState, stop: StopReason | None
+) -> IterationSession:
+    """Returns the session of a stored run."""
+    return _session(
+        name,
+        status,
+        state.state_with_pending,
+        (state.started_at, state.updated_at),
+        str(stop or ""),
+        error_of(status, stop),
     )
-    if reason not in _WITH_RESULT:
-        session.error = result.reason or result.status.value
-        session.error_kind = result.error.kind if result.error is not None else None
-    return session
 
 
 _WITH_RESULT = frozenset(
@@ -147,26 +154,30 @@ _WITH_RESULT = frozenset(
 )
 
 
-def build_session(
+def _session(
+    run: str,
+    status: Status,
     state: Mapping[str, Any],
-    reason: CompletionReason | None,
-    *,
-    created_at: float,
-    completed_at: float | None,
-    run: str = "",
+    times: tuple[float, float],
+    why: str,
+    error: ErrorInfo | None,
 ) -> IterationSession:
-    """Returns the session with what is in a run's state."""
+    reason = REASONS.get(status)
     turns = [_turn(each) for each in state.get("turns", ())]
+    has_result = reason in _WITH_RESULT
+    started, ended = map(_moment, times)
     return IterationSession(
         user_input=state.get("task", ""),
         model_name=state.get("model_name"),
         max_turns=state.get("max_turns", 0),
         turns=turns,
         turn_count=len(turns),
-        final_slogan=state.get("final") if reason in _WITH_RESULT else None,
+        final_slogan=state.get("final") if has_result else None,
         completion_reason=reason,
-        created_at=_moment(created_at),
-        completed_at=_moment(completed_at) if completed_at is not None else None,
+        created_at=started,
+        completed_at=ended if reason is not None else None,
+        error=None if has_result else why or status.value,
+        error_kind=error.kind if error is not None else None,
         run=run,
     )
 
@@ -180,7 +191,7 @@ def _turn(record: Mapping[str, Any]) -> Turn:
         timestamp=_moment(record["at"]),
         score=record["score"],
         too_long=record["too_long"],
-        candidates=[Candidate.model_validate(each) for each in record["candidates"]],
+        candidates=[TurnCandidate.model_validate(each) for each in record["candidates"]],
     )
 
 

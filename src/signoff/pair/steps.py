@@ -17,8 +17,8 @@ from signoff.core.delta import Append
 from signoff.core.effects import Reply
 from signoff.core.outcome import Outcome
 from signoff.core.step import Result
-from signoff.core.stop_reason import NotConverging, StepDecided
-from signoff.errors import AgentBadOutput
+from signoff.core.stop_reason import NotConverging
+from signoff.errors import AgentBadOutput, AgentError
 from signoff.light_dataclass import light_dataclass
 from signoff.pair.prompts import reviewer_prompt, writer_prompt
 from signoff.pair.settings import SETTINGS, PairSettings, Seat
@@ -31,6 +31,7 @@ from signoff.review.reviewer_verdict import (
     verdict_of_text,
 )
 from signoff.review.similarity import has_converged
+from signoff.runtime.fanout import FELL_SHORT
 
 Approve = Callable[[str], bool]
 """Decides about a reviewer's reply, in place of the usual rules."""
@@ -65,7 +66,16 @@ class PairStep:
 
     async def __call__(self, ctx: StepContext) -> Result:
         """Performs the phase once."""
-        settings = PairSettings.of(ctx.workflow_params[SETTINGS])
+        try:
+            return await self._perform(ctx, PairSettings.of(ctx.workflow_params[SETTINGS]))
+        except FELL_SHORT as error:
+            # These would be retried and then shown to a human. A pair ends with an error instead:
+            # its caller is a program, which may resume it.
+            failure = AgentError(str(error))
+            failure.agent = getattr(error, "agent", "")
+            raise failure from error
+
+    async def _perform(self, ctx: StepContext, settings: PairSettings) -> Result:
         match self.phase:
             case PairPhase.INITIALIZED:
                 return Outcome.OK, _opening(ctx.workflow_params[SETTINGS])
@@ -209,7 +219,7 @@ def _decide(ctx: StepContext, settings: PairSettings) -> Result:
     )
     turns = [*state["turns"], turn]
     for line in turn_lines(turn, settings.max_turns):
-        ctx.progress(line)
+        ctx.log(line)
     outcome = Outcome.OK if turn["approved"] else Outcome.FAIL
     if should_continue_iteration(len(turns), settings.max_turns, turn["approved"]):
         converged = has_converged([each["text"] for each in turns], settings.similarity)
@@ -232,5 +242,5 @@ def _complete(ctx: StepContext, settings: PairSettings) -> Result:
         update["_reason"] = NotConverging("converged", alike)
     elif outcome is Outcome.FAIL:
         reason = f"no approval in {count} turn{'' if count == 1 else 's'}"
-        update["_reason"] = StepDecided(reason)
+        update["_reason"] = reason
     return outcome, update

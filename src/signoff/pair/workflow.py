@@ -71,7 +71,7 @@ def build(name: str, context: CompileContext, approve: Approve | None = None) ->
         notation="pair",
         inputs=INPUTS,
         required=("task",),
-        prepare=_Preparation(name, context),
+        prepare=_PairPreparation(name, context),
     )
 
 
@@ -79,11 +79,11 @@ def _step(
     handler: PairStep, title: str, edges: Mapping[Outcome, str | End | Edge | None]
 ) -> StepDef:
     name = handler.phase.value
-    return StepDef(name, title=title, handler=handler, next=edges, phase=name)
+    return StepDef(name, title=title, handler=handler, next=edges)
 
 
 @light_dataclass(frozen=True)
-class _Preparation:
+class _PairPreparation:
     """Completes the parameters of a run from the settings and the environment."""
 
     preset: str

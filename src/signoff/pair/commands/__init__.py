@@ -83,7 +83,9 @@ def pair(
     """
     params = _params(_task(task), agent, values)
     _check_output(file)
-    return _run(preset, params, name, limits, replace(display, report=partial(_report, display.out, file)))
+    return _run(
+        preset, params, name, limits, replace(display, report=partial(_report, display.out, file))
+    )
 
 
 def _run(
@@ -93,6 +95,7 @@ def _run(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
+    from signoff.app.agents import build_agents
     from signoff.app.notations import compile_context
     from signoff.app.start import plan, start
     from signoff.cli.driving import drive
@@ -111,7 +114,8 @@ def _run(
         display.out.warn(warning)
     set_up_logging(planned.settings.log_level)
     context = compile_context(planned.home, planned.settings)
-    asyncio.run(check_pair(preset, params, context, planned.settings))
+    agents = build_agents(planned.settings.agents)
+    asyncio.run(check_pair(preset, params, context, agents))
     with planned.open(Path.cwd(), os.environ) as project:
         return drive(
             project,
@@ -169,7 +173,7 @@ def _report(out: Output, file: Path | None, project: Project, name: str) -> int:
     from signoff.pair.session import session_of_run
 
     details = show(project, name)
-    session = session_of_run(details)
+    session = session_of_run(name, details.row.status, details.timeline.state, details.stop_reason)
     code = exits.exit_code(details.row.status)
     data = {**session.model_dump(mode="json"), "exit_code": code}
     if details.row.status is not Status.COMPLETED:
