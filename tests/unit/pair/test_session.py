@@ -51,7 +51,7 @@ def test_the_enums_have_the_values_that_programs_store() -> None:
         "error",
         "cancelled",
     ]
-    assert CompletionReason.USER_CANCELLED == "cancelled"
+    assert CompletionReason("cancelled") is CompletionReason.USER_CANCELLED
     assert [each.value for each in AgentRole] == ["writer", "reviewer"]
 
 
