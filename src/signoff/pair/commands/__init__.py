@@ -112,7 +112,7 @@ def _run(
     )
     for warning in planned.warnings:
         display.out.warn(warning)
-    set_up_logging(planned.settings.log_level)
+    set_up_logging(planned.settings)
     context = compile_context(planned.home, planned.settings)
     agents = build_agents(planned.settings.agents)
     asyncio.run(check_pair(preset, params, context, agents))
