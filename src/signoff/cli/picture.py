@@ -29,6 +29,7 @@ _VERBS = {
     EffectKind.COMMAND: "running",
     EffectKind.WRITE: "writing",
     EffectKind.READ: "reading",
+    EffectKind.REPLACE: "writing",
     EffectKind.PARK: "until",
 }
 

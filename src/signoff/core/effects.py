@@ -44,6 +44,8 @@ class EffectKind(StrEnum):
     COMMAND = "command"
     WRITE = "write"
     READ = "read"
+    REPLACE = "replace"
+    """Puts files back into the project, each checked by its digest."""
     WAIT = "wait"
     PARK = "park"
     MAP = "map"

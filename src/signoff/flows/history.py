@@ -191,6 +191,7 @@ _KEPT = ("findings", "rounds", "remarks", "last_adjudication", "best")
 
 _FOLLOW: Mapping[str, Callable[..., Iterator[ReviewNews]]] = {
     "generate": FlowHistory._written,
+    "files": FlowHistory._written,
     "refine": FlowHistory._written,
     "critique": FlowHistory._reviewed,
     "adjudicate": FlowHistory._judged,

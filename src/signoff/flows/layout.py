@@ -14,6 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
+from signoff.flows.files.end import stored_path
 from signoff.flows.state import VERIFY, FlowState, critiques_in, files_label
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.adjudication import PURSUED_COUNTS
@@ -157,6 +158,8 @@ def _line(work: FinishedStep, phase: str, agent: Any, **more: Any) -> dict[str, 
 
 def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     phase = str(record["kind"])
+    if FlowState(work.state).has_files:
+        return _fixed_files(work, record)
     name = "artifact.md" if phase == "generate" else "artifact_refined.md"
     path = work.choose_path(
         str(work.state.get("artifact_path") or f"iterations/{work.iteration}/{name}")
@@ -166,12 +169,29 @@ def _artifact(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
     line |= {key: record[key] for key in ("problem", "unclaimed") if record.get(key)}
     # A model may send half of a surrogate pair, which no file can contain as text.
     text = str(work.state.get("artifact", "")).encode("utf-8", "backslashreplace")
-    files = {path: text}
-    if record.get("hunks") or record.get("unmatched"):
-        changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
-        hunks = [_marked(hunk) for hunk in record.get("hunks") or ()]
-        files[changes] = _json({**{key: record.get(key) for key in _CHANGES}, "hunks": hunks})
-    return StepView(files, (line,))
+    return StepView({path: text, **_changes_file(work, record)}, (line,))
+
+
+def _fixed_files(work: FinishedStep, record: Mapping[str, Any]) -> StepView:
+    """Returns the files that a step has changed, like the tree they are from."""
+    before, after = FlowState(work.before).files, FlowState(work.state).files
+    changed = [path for path, text in after.items() if before.get(path) != text]
+    files = {
+        work.choose_path(f"iterations/{work.iteration}/files/{stored_path(path)}"): after[
+            path
+        ].encode("utf-8", "backslashreplace")
+        for path in changed
+    }
+    line = _line(work, "refine", record.get("agent"), mode=record.get("mode"), files=changed)
+    return StepView({**files, **_changes_file(work, record)}, (line,))
+
+
+def _changes_file(work: FinishedStep, record: Mapping[str, Any]) -> dict[str, bytes]:
+    if not (record.get("hunks") or record.get("unmatched")):
+        return {}
+    changes = work.choose_path(f"iterations/{work.iteration}/changes.json")
+    hunks = [_marked(hunk) for hunk in record.get("hunks") or ()]
+    return {changes: _json({**{key: record.get(key) for key in _CHANGES}, "hunks": hunks})}
 
 
 def _marked(hunk: Mapping[str, Any]) -> Mapping[str, Any]:

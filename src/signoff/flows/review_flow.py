@@ -50,7 +50,8 @@ class ReviewOptions:
     intent: str = ""
     fix: bool = False
     agent: str | None = None
-    sign_off: bool = False
+    write: bool = False
+    """Whether approved fixes go back into the project."""
 
 
 def review_source(options: ReviewOptions, constraints: Sequence[Constraint]) -> dict[str, Any]:
@@ -133,6 +134,7 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
     return {
         "name": NAME,
         "artifact": {key: value for key, value in artifact.items() if value},
+        "output": {"write_back": "on_approval" if options.write else "never"},
         "workflow": steps,
         "max_iterations": ROUNDS if options.fix else 1,
         "rereview": "changed",

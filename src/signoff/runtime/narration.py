@@ -155,7 +155,7 @@ class Narrator:
                 yield f"{where}: {by} answered in {took}{_usage(event.usage)}", weight
             case EffectKind.COMMAND:
                 yield f"{where}: {who} exited with {reply.get('code')} in {took}", weight
-            case EffectKind.WRITE:
+            case EffectKind.WRITE | EffectKind.REPLACE:
                 yield f"{where}: wrote {who}", weight
             case EffectKind.READ:
                 yield f"{where}: read {who}" if reply else f"{where}: {who} is missing", DETAIL

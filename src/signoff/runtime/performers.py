@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from signoff import errors
@@ -43,6 +44,7 @@ from signoff.runtime.ports import (
     capabilities_of,
 )
 from signoff.runtime.process import run_process
+from signoff.runtime.project_files import replace_files
 from signoff.runtime.working_copy import ask_on_copy
 
 Performed = tuple[dict[str, Any], Usage | None]
@@ -238,6 +240,11 @@ class Performers:
             self.files.write(call.run, path, text)
         return {"path": path, "digest": text_digest(text)}, None
 
+    async def _replace(self, effect: Effect, _call: Call) -> Performed:
+        payload = effect.payload
+        reply = replace_files(Path(payload["root"]), payload["files"], payload["expected"])
+        return dict(reply), None
+
     async def _read(self, effect: Effect, call: Call) -> Performed:
         path = effect.payload["path"]
         file = read_text(self.files, self.secrets, call.run, path) if self.files else None
@@ -251,6 +258,7 @@ _PERFORMERS = {
     EffectKind.COMMAND: Performers._command,
     EffectKind.WRITE: Performers._write,
     EffectKind.READ: Performers._read,
+    EffectKind.REPLACE: Performers._replace,
 }
 
 

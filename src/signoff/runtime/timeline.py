@@ -326,6 +326,8 @@ def label_of(kind: EffectKind, payload: Mapping[str, Any]) -> str:
             return line if len(line) <= LABEL_WIDTH else f"{line[: LABEL_WIDTH - 1]}…"
         case EffectKind.WRITE | EffectKind.READ:
             return str(payload.get("path", "file"))
+        case EffectKind.REPLACE:
+            return "files of the project"
         case EffectKind.WAIT:
             return str(payload.get("kind", "answer"))
         case _:

@@ -15,6 +15,7 @@ import click
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
 from signoff.errors import UsageError
+from signoff.flows.commands.review_report import print_review
 
 if TYPE_CHECKING:
     from signoff.app.start import StartPlan
@@ -36,7 +37,13 @@ STDIN = "-"
               help="Review against this. Repeatable.")  # fmt: skip
 @click.option("--intent", default="", metavar="TEXT",
               help="What the change is meant to do, for the critics.")  # fmt: skip
-@click.option("--agent", metavar="NAME", help="The agent that reviews.")
+@click.option("--agent", metavar="NAME", help="The agent that reviews, and fixes.")
+@click.option("--fix", is_flag=True,
+              help="Fix what is found, review again, print a diff; no file changes.")  # fmt: skip
+@click.option("--write", is_flag=True,
+              help="With --fix, change the files of the project as well.")  # fmt: skip
+@click.option("--patch", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="With --fix, write the diff to FILE.")  # fmt: skip
 @click.option("--name", metavar="NAME", help="A name for the run; must be new.")
 @click.option("--yes", is_flag=True, help=f"Make more than {MOST_CALLS} calls without asking.")
 @click.option("--dry-run", is_flag=True, help="Show the files and the calls, but start nothing.")
@@ -47,6 +54,7 @@ def command(
     name: str | None,
     yes: bool,
     dry_run: bool,
+    patch: Path | None,
     limits: dict[str, str],
     display: DisplayOptions,
     **options: Any,
@@ -65,12 +73,19 @@ def command(
       signoff review README.md --preset docs
       signoff review src docs --dry-run
       signoff review --diff origin/main --preset code
+      signoff review docs --fix --patch fixes.patch
       git diff --cached | signoff review - --constraint "No secrets."
     """
     if not paths and since is None:
         raise UsageError("name files or folders, - for standard input, or --diff BASE")
+    if (options["write"] or patch) and not options["fix"]:
+        raise UsageError("--write and --patch are about fixes; add --fix")
+    if options["write"] and paths == (STDIN,):
+        raise UsageError("standard input cannot be written; leave out --write")
     prepared = _Review(paths, since, options, os.environ)
     planned, selection = prepared.plan(name=name, limits=limits)
+    report = partial(print_review, out=display.out, patch=patch, write=options["write"])
+    display = replace(display, report=report)
     return _start(planned, selection, display, name=name, yes=yes, dry_run=dry_run)
 
 
@@ -110,6 +125,8 @@ class _Review:
             all_lines=given["all_lines"],
             intent=given["intent"],
             agent=given["agent"],
+            fix=given["fix"],
+            write=given["write"],
         )
         planned = plan(
             cwd,
@@ -156,7 +173,6 @@ def _start(
     from signoff.cli import exits
     from signoff.cli.driving import drive
     from signoff.core.spend import Limits
-    from signoff.flows.commands.review_report import print_review
     from signoff.flows.files.prepared import skipped_note
     from signoff.flows.plan import plan as flow_plan
     from signoff.runtime.amounts import count
@@ -185,7 +201,7 @@ def _start(
     with planned.open(Path.cwd(), os.environ) as project:
         return drive(
             project,
-            replace(display, report=partial(print_review, out=out)),
+            display,
             lambda watchers: start(
                 project, planned.target, {}, name=name, limits=limits, observers=watchers
             ),

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli import exits
+from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
+from signoff.errors import WriteFailed
 from signoff.flows.state import FlowState
 from signoff.review.artifact import locate_finding
 from signoff.runtime.amounts import count
+from signoff.runtime.project_files import replace_files
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.cli.output import Output
     from signoff.review.findings import Finding
 
+NO_NEWLINE = "\\ No newline at end of file\n"
 _FINISHED = frozenset({Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING})
 """Statuses of a review that has read everything."""
 
 
-def print_review(project: Project, name: str, *, out: Output) -> int:
+def print_review(
+    project: Project, name: str, *, out: Output, patch: Path | None = None, write: bool = False
+) -> int:
     """Prints the open findings of a review and how it ended; returns the exit code."""
     from signoff.app.show import show
     from signoff.cli.driving import finish
@@ -34,18 +43,78 @@ def print_review(project: Project, name: str, *, out: Output) -> int:
     findings = view.ledger.open()
     blocking = set(_block_on(project, name))
     code = exits.FINDINGS if any(f.severity in blocking for f in findings) else exits.OK
+    before = details.timeline.state.params.get("files", {})
+    diff = unified_diff(before, view.files)
+    if patch is not None:
+        _write_patch(patch, diff)
+    written = _write(project, state, before, view.files) if write else {}
+    if written.get("conflicts"):
+        code = exits.ERROR
     if out.as_json:
         listed = [finding_to_json(view, each) for each in findings]
         facts = {"open": listed, "files": sorted(view.files), "skipped": state.get("skipped", {})}
+        facts |= {"diff": diff, **written} if diff else {}
         out.json({**report_to_json(details), "review": facts, "exit_code": code})
         return code
+    if diff:
+        out.line(diff)
     for finding in findings:
         out.line(finding_line(view, finding), style="red" if finding.severity in blocking else "")
         if not finding.omission:
             out.line(f"    > {' '.join(finding.quote.split())[:200]}")
     out.line(_summary(view, findings, blocking))
+    _print_fixes(diff, written, patch, out)
     out.line(f"details: signoff show {name}")
     return code
+
+
+def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Returns what changed, as `git apply` takes it."""
+    parts = []
+    for path, text in after.items():
+        old = before.get(path, "")
+        if old == text:
+            continue
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True),
+            text.splitlines(keepends=True),
+            f"a/{path}",
+            f"b/{path}",
+        )
+        ends = (line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
+        parts.append("".join(ends))
+    return "".join(parts)
+
+
+def _write(
+    project: Project, state: Mapping[str, Any], before: Mapping[str, str], after: Mapping[str, str]
+) -> dict[str, list[str]]:
+    """Returns what became of the files; those of a run without approval are written here."""
+    if "written" in state:
+        return dict(state["written"])
+    changed = {path: text for path, text in after.items() if text != before[path]}
+    expected = {path: text_digest(before[path]) for path in changed}
+    return replace_files(project.home.root, changed, expected)
+
+
+def _write_patch(path: Path, diff: str) -> None:
+    try:
+        path.write_text(diff, "utf-8", newline="")
+    except OSError as error:
+        raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _print_fixes(
+    diff: str, written: Mapping[str, list[str]], patch: Path | None, out: Output
+) -> None:
+    for path in written.get("conflicts", ()):
+        out.warn(f"{path} was changed during the review; no file was written")
+    if written.get("written"):
+        out.line(f"wrote {', '.join(written['written'])}")
+    elif diff and patch is None:
+        out.line("no file was changed; --write applies fixes, --patch FILE keeps them")
+    if patch is not None and diff:
+        out.line(f"the fixes are in {patch}")
 
 
 def finding_line(view: FlowState, finding: Finding) -> str:

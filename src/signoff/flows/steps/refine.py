@@ -46,9 +46,24 @@ BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 class RefineHandler(FlowHandler):
     """The handler of a refine step."""
 
+    filename: str = FILE
+    """The name under which an agent gets the text to edit."""
+
     async def __call__(self, ctx: StepContext) -> StepResult:
         """Returns the artifact with as much of the work order done as possible."""
         state = FlowState(ctx.step_state)
+        if state.has_files:
+            from signoff.flows.steps.refine_files import refine_files
+
+            update = await refine_files(self, ctx, state)
+        else:
+            update = await self.refine(ctx, state)
+        if self.step.loop_to is not None:
+            update |= NOTHING_REVIEWED
+        return Outcome.OK, update
+
+    async def refine(self, ctx: StepContext, state: FlowState) -> dict[str, Any]:
+        """Returns the update with one text fixed."""
         bill = bill_of(state)
         edits = wanted_edits(state, bill)
         applied = apply_edits(state.artifact, edits if self.step.mode == "apply" else [])
@@ -82,19 +97,18 @@ class RefineHandler(FlowHandler):
         if not problem and not bill.strip() and not applied.applied:
             problem = "changed nothing: the work order leaves nothing to do"
         warnings = [*_skipped(applied), *([f"the refinement {problem}"] if problem else [])]
-        update |= report_warnings(ctx, warnings)
-        if self.step.loop_to is not None:
-            update |= NOTHING_REVIEWED
-        return Outcome.OK, update
+        return update | report_warnings(ctx, warnings)
 
     async def _revise(
         self, ctx: StepContext, state: FlowState, text: str, bill: str
     ) -> tuple[str, str, dict[str, Any]]:
         """Returns the revised text, what is wrong with it, and the update with a human's answer."""
         by_file = not writes_text(self.flow, self.step)
-        working_copy: dict[str, Any] = {"files": {FILE: text}, "edit": True} if by_file else {}
+        working_copy: dict[str, Any] = {}
+        if by_file:
+            working_copy = {"files": {self.filename: text}, "edit": True}
         prompt = revision_prompt(
-            self.flow, self.step, state, text, bill, ctx.iteration, ctx.feedback
+            self.flow, self.step, state, text, bill, ctx.iteration, ctx.feedback, self.filename
         )
         # Not `== "escalate"`: recorded flows have other values, from before steps were checked.
         escalates = self.step.on_invalid != "continue"
@@ -133,12 +147,23 @@ class RefineHandler(FlowHandler):
         elsewhere = [path for path in reply.files if path.startswith("..")]
         if elsewhere:
             ctx.progress(f"changed meanwhile, outside the copy: {', '.join(elsewhere)}")
-        revised = _revised_text(reply, before)
+        revised = self._revised_text(reply, before)
         problem = self._problem(before, revised)
         if problem:
             usable = self.step.on_invalid == "continue"
             raise AgentBadOutput(problem, value=revised, usable=usable)
         return revised
+
+    def _revised_text(self, reply: Reply, before: str) -> str:
+        """Returns the edited working copy, or the reply itself if a human answered instead."""
+        if reply.contents is None:
+            return checked_artifact(reply.text)
+        left = reply.contents.get(self.filename, "")
+        if not left.strip():
+            return before
+        # Only checked: an edited file keeps its own ending, or every edit would be a change there.
+        checked_artifact(left)
+        return left
 
     def _problem(self, before: str, after: str) -> str:
         if after.strip() == before.strip():
@@ -172,12 +197,13 @@ def revision_prompt(
     bill: str,
     iteration: int,
     feedback: str | None = None,
+    filename: str = FILE,
 ) -> ProductPrompt:
     """Returns the prompt of a refine step, for an agent that edits a file or writes the text."""
     if writes_text(flow, step):
         return rewrite_prompt(flow, step, state, text, bill, iteration, feedback)
     return refinement_prompt(
-        filename=FILE,
+        filename=filename,
         bill_of_work=bill,
         goal=flow.goal.text,
         guidance=state.guidance,
@@ -223,18 +249,6 @@ def _skipped(applied: EditResult) -> list[str]:
         f"the edit for {edit.issue} was not applied ({why}): {one_line(edit.find, LONGEST_FIND)}"
         for edit, why in applied.unmatched
     ]
-
-
-def _revised_text(reply: Reply, before: str) -> str:
-    """Returns the edited working copy, or the reply itself if a human answered for the agent."""
-    if reply.contents is None:
-        return checked_artifact(reply.text)
-    left = reply.contents.get(FILE, "")
-    if not left.strip():
-        return before
-    # Only checked: an edited file keeps its own ending, or every edit would be a change there.
-    checked_artifact(left)
-    return left
 
 
 def _lines(text: str) -> list[tuple[str, list[str]]]:

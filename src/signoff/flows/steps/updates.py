@@ -117,7 +117,7 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     critiques = [each for stored in view.critiques_by_step.values() for each in stored]
     skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
-        "artifact": view.current,
+        **({"files": dict(view.files)} if view.has_files else {"artifact": view.artifact}),
         "iteration": iteration,
         "score": [severities.count(severity) for severity in Severity],
         "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),

@@ -1,0 +1,145 @@
+"""`signoff review --fix`: fixes on copies, a diff, and files that change only when told to."""
+
+from __future__ import annotations
+
+import pytest
+
+from signoff.flows.files import prepared
+from tests.acceptance.review_project import ReviewProject, finds, issue
+
+EDIT = {"kind": "replace", "find": "It always works.", "text": "It usually works."}
+FIXED = "It usually works.\n"
+
+
+@pytest.fixture
+def fixable(review_project: ReviewProject) -> ReviewProject:
+    """A project with two findings whose exact edits are known."""
+    review_project.script(
+        finds(issue("docs/a.md", edit=EDIT), issue("docs/b.md", edit=EDIT), times=1)
+    )
+    return review_project
+
+
+def test_a_fix_is_printed_as_a_diff_and_changes_no_file(fixable: ReviewProject) -> None:
+    result = fixable.review("docs", "--fix")
+
+    assert result.code == 0
+    assert "--- a/docs/b.md\n+++ b/docs/b.md\n@@ -1 +1 @@\n-It always works.\n" in result.out
+    assert "no file was changed" in result.out
+    assert fixable.git("status", "--porcelain") == ""
+    final = ".signoff/runs/one/final/docs"
+    assert fixable.read(f"{final}/b.md") == FIXED
+    assert fixable.read(f"{final}/a.md").endswith(FIXED)
+
+
+def test_a_patch_applies(fixable: ReviewProject) -> None:
+    fixable.review("docs", "--fix", "--patch", "fix.patch")
+    fixable.git("apply", "fix.patch")
+
+    assert fixable.read("docs/b.md") == FIXED
+
+
+def test_fixes_are_written_on_approval(fixable: ReviewProject) -> None:
+    (fixable.folder / "docs/b.md").chmod(0o755)
+
+    result = fixable.review("docs", "--fix", "--write")
+
+    assert result.code == 0
+    assert "wrote docs/a.md, docs/b.md" in result.out
+    assert fixable.read("docs/b.md") == FIXED
+    assert (fixable.folder / "docs/b.md").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_file_that_changed_during_the_review_is_not_overwritten(
+    fixable: ReviewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other files stay as they are, too: half a fix is worse than none."""
+    whole = prepared.prepared
+
+    def change_after_reading(*arguments: object) -> object:
+        params = whole(*arguments)  # type: ignore[arg-type]
+        fixable.write("docs/b.md", "Somebody else was here.\n")
+        return params
+
+    monkeypatch.setattr(prepared, "prepared", change_after_reading)
+
+    result = fixable.review("docs", "--fix", "--write")
+
+    assert result.code == 1
+    assert "docs/b.md was changed during the review; no file was written" in result.err
+    assert fixable.read("docs/b.md") == "Somebody else was here.\n"
+    assert fixable.read("docs/a.md").endswith("It always works.\n")
+
+
+def test_an_agent_fixes_what_has_no_exact_edit(review_project: ReviewProject) -> None:
+    """It gets one file at a time, with the findings about it."""
+    review_project.script(
+        finds(issue("docs/a.md"), issue("docs/b.md"), times=1),
+        {"step": "fix", "contains": "`a.md`", "text": "ok", "files": {"a.md": "Port 80.\n"}},
+        {"step": "fix", "contains": "`b.md`", "text": "ok", "files": {"b.md": FIXED}},
+    )
+
+    result = review_project.review("docs", "--fix", "--write")
+
+    assert result.code == 0
+    assert review_project.read("docs/a.md") == "Port 80.\n"
+    assert review_project.read("docs/b.md") == FIXED
+
+
+def test_fixes_that_do_not_help_leave_findings_open(review_project: ReviewProject) -> None:
+    review_project.script(
+        finds(issue("docs/b.md", "It", finding="Still too sure.")),
+        {"step": "fix", "text": "ok", "files": {"b.md": "It may work.\n"}},
+    )
+
+    result = review_project.review("docs/b.md", "--fix", "--write")
+
+    assert result.code == 17
+    assert review_project.read("docs/b.md") == "It may work.\n"
+
+
+@pytest.mark.parametrize("option", [("--write",), ("--patch", "x")])
+def test_options_about_fixes_need_fixes(
+    review_project: ReviewProject, option: tuple[str, ...]
+) -> None:
+    assert review_project.review("docs", *option).code == 2
+
+
+def test_a_flow_file_starts_from_files_and_writes_them_back(fixable: ReviewProject) -> None:
+    fixable.write(
+        "flow.yaml",
+        """
+artifact: {globs: ["docs/*.md"]}
+rereview: changed
+output: {write_back: on_approval}
+workflow:
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, mode: apply, loop_to: review}
+""",
+    )
+
+    assert fixable.call("validate", "flow.yaml").code == 0
+    assert fixable.call("run", "flow.yaml", "--name", "one").code == 0
+    assert fixable.read("docs/b.md") == FIXED
+
+
+@pytest.mark.parametrize(
+    ("flow", "problem"),
+    [
+        ("artifact: {}\nworkflow: [{step: critique}]\n", "artifact names no files"),
+        ("artifact: {path: x}\nworkflow: [{step: generate}]\n", "has no generate step"),
+        ("artifact: {path: x}\nworkflow: [{step: critique, name: files}]\n", "choose another name"),
+        ("output: {write_back: on_approval}\nworkflow: [{step: generate}]\n", "comes from no file"),
+        ("workflow: [{step: critique}]\n", "add artifact:"),
+    ],
+)
+def test_a_wrong_flow_about_files_is_refused(
+    review_project: ReviewProject, flow: str, problem: str
+) -> None:
+    review_project.write("flow.yaml", flow)
+
+    result = review_project.call("validate", "flow.yaml")
+
+    assert result.code == 2
+    assert problem in result.out + result.err
