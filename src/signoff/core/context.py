@@ -261,24 +261,6 @@ class StepContext:
         payload = {"path": path, **({"missing_ok": True} if missing_ok else {})}
         return self._perform(Effect(EffectKind.READ, key or _file_key("read", path), payload))
 
-    def replace_files(
-        self,
-        root: str,
-        files: Mapping[str, str],
-        expected: Mapping[str, str],
-        *,
-        key: str = "replace",
-    ) -> Awaitable[dict[str, list[str]]]:
-        """Replaces files below a folder of the user's, each atomically; returns what became of it.
-
-        `expected` are the digests of what they were. If any file is neither that nor the new text
-        already, nothing is written: the reply has `conflicts` instead of `written`.
-        """
-        # Where the project is does not identify the request: it may be moved between two resumes.
-        material = {"files": dict(files), "expected": dict(expected)}
-        payload = {"root": root, **material}
-        return self._perform(Effect(EffectKind.REPLACE, key, payload, material=material))
-
     def wait(self, request: Request, *, key: str = "wait") -> Awaitable[Answer]:
         """Asks a human; the run may wait here for days, and the process may exit."""
         form = {**request.to_json(), "prompt": str(request.prompt)}

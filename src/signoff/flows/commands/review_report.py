@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli import exits
-from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.errors import WriteFailed
+from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
 from signoff.review.artifact import locate_finding
 from signoff.runtime.amounts import count
@@ -92,9 +92,7 @@ def _write(
     """Returns what became of the files; those of a run without approval are written here."""
     if "written" in state:
         return dict(state["written"])
-    changed = {path: text for path, text in after.items() if text != before[path]}
-    expected = {path: text_digest(before[path]) for path in changed}
-    return replace_files(project.home.root, changed, expected)
+    return replace_files(project.home.root, *changed_files(before, after))
 
 
 def _write_patch(path: Path, diff: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.core.digest import text_digest
+from signoff.flows.files.write_back import write_back
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
 from signoff.flows.steps.updates import shortened
@@ -33,16 +33,6 @@ async def save_approved(
         await ctx.write(f"{output.dir}/{output.filename}", view.artifact)
     elif output.write_back == "on_approval":
         # The end of a run shows the files in `final/`; here they go back to where they are from.
-        update = await write_back(ctx, flow, view)
+        update = {"written": await write_back(ctx, flow, view.files)}
         found += [f"not written back, it was changed: {p}" for p in update["written"]["conflicts"]]
     return update | ({"approval_warnings": [shortened(each) for each in found]} if found else {})
-
-
-async def write_back(ctx: StepContext, flow: Flow, view: FlowState) -> dict[str, Any]:
-    """Puts the files that were changed back into the project; returns the update."""
-    before = ctx.workflow_params["files"]
-    changed = {path: text for path, text in view.files.items() if text != before[path]}
-    expected = {path: text_digest(before[path]) for path in changed}
-    if not changed:
-        return {"written": {"written": [], "conflicts": []}}
-    return {"written": await ctx.replace_files(str(flow.root), changed, expected)}
