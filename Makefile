@@ -12,6 +12,8 @@ DEV_EXTRAS := anthropic,ollama,openai,otel,postgres
 AGENTS := .agents-env
 AGENT_PINS := $(shell grep -E '^(claude-agent-sdk|openai-codex-cli-bin)==' constraints/dev.txt)
 GEMINI_PIN := @google/gemini-cli@0.61.0
+# Checks what `signoff export sarif` writes.
+SARIF_PIN := @microsoft/sarif-multitool@5.7.0
 
 # The library that runs local models, also for tests/real: 100 MB, in its own folder.
 MODEL_ENV := .model-env
@@ -40,6 +42,7 @@ STAMP := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 AGENTS_STAMP := $(AGENTS)/.ready-$(shell echo '$(AGENT_PINS)' | cksum | cut -d ' ' -f 1)
 GEMINI_STAMP := $(AGENTS)/gemini/.ready-$(notdir $(GEMINI_PIN))
+SARIF_STAMP := $(AGENTS)/sarif/.ready-$(notdir $(SARIF_PIN))
 MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
@@ -80,7 +83,7 @@ format: setup ## format the code and fix what the linter can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-agents: $(AGENTS_STAMP) $(GEMINI_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
+agents: $(AGENTS_STAMP) $(GEMINI_STAMP) $(SARIF_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
 
 # The weights (98 MB) are stored where users have theirs, and are checked each time.
 model: $(MODEL_STAMP) | $(STAMP)
@@ -139,6 +142,13 @@ $(GEMINI_STAMP): | $(AGENTS_STAMP)
 	@echo "fetching the real gemini program into $(AGENTS) (about 100 MB)"
 	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
 		--prefix $(AGENTS)/gemini $(GEMINI_PIN)
+	@touch $@
+
+$(SARIF_STAMP): | $(AGENTS_STAMP)
+	@command -v npm >/dev/null || { echo "the validator of SARIF needs npm, which is not installed" >&2; exit 1; }
+	@echo "fetching the validator of SARIF into $(AGENTS) (about 100 MB)"
+	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
+		--prefix $(AGENTS)/sarif $(SARIF_PIN)
 	@touch $@
 
 $(MODEL_STAMP): | $(STAMP) $(LOCAL_UV)

@@ -41,8 +41,11 @@ AGENT_KINDS: Mapping[str, str] = BUILT_IN
 """Agents that can be named under `agents:` in the settings, by kind."""
 
 EXPORTS: Mapping[str, str] = {
+    "github": "signoff.exports.github:EXPORT",
     "html": "signoff.pages.report:EXPORT",
     "json": "signoff.exports.run_json:EXPORT",
+    "markdown": "signoff.exports.markdown:EXPORT",
+    "sarif": "signoff.exports.sarif:EXPORT",
 }
 """The built-in formats of `signoff export`, by name."""
 

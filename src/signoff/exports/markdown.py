@@ -1,0 +1,96 @@
+"""A review as Markdown, for a comment on a pull request or the summary of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from signoff.core.outcome import Status
+from signoff.core.run_state import RunState
+from signoff.core.severity import Severity
+from signoff.documents.control_characters import escape_controls
+from signoff.exports.review_record import need_history, rule_id
+from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.review.finding import Finding, FindingStatus
+from signoff.review.history import ReviewHistory, Round, fate
+from signoff.runtime.amounts import count, duration, format_spend
+from signoff.runtime.narration import describe_stop
+
+MOST_FINDINGS = 50
+"""Open findings that are listed; a comment on GitHub may have 65,536 characters."""
+LONGEST = 500
+"""Characters of a finding or a quote."""
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+\-.!|>~$])")
+
+
+def markdown(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
+    """Yields the verdict, the rounds, the open and the dismissed findings, and the cost."""
+    history = need_history(record, "markdown")
+    timeline = record.timeline(whole=False)
+    state = timeline.state
+    if state.status is not Status.RUNNING:
+        timeline.close_bill()
+    yield f"## {_verdict(state, history)}\n\n"
+    opened = history.open_findings()
+    yield from _findings("Open findings", opened, history)
+    dismissed = [each for each in history.findings if each.status is FindingStatus.DISMISSED]
+    yield from _findings("Dismissed", dismissed, history)
+    yield from _rounds([each for each in history.rounds if each.counts])
+    spend = f"{format_spend(timeline.spend)} · {duration(timeline.spend.seconds)} at work"
+    yield f"Run {_text(record.name)} of {_text(state.workflow)}: {spend}\n"
+
+
+EXPORT = Export("markdown", "A summary for a comment on a pull request.", markdown)
+
+
+def _verdict(state: RunState, history: ReviewHistory) -> str:
+    if state.status is Status.COMPLETED and history.approved:
+        return "Approved"
+    how, why = describe_stop(state.status.value.replace("_", " "), state.stop_reason)
+    return f"Not approved: {_text(how)}{why and f', {_text(why)}'}"
+
+
+def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -> Iterator[str]:
+    if not findings:
+        return
+    yield f"### {title}: {len(findings)}\n\n"
+    for finding in findings[:MOST_FINDINGS]:
+        place = f"{_code(history.place(finding))} " if finding.path or not finding.omission else ""
+        yield f"- **{finding.severity.value}** {place}{_text(rule_id(finding))}: "
+        yield f"{_text(finding.finding)}\n"
+        if not finding.omission:
+            yield f"  > {_text(finding.quote)}\n"
+        if finding.suggested_fix:
+            yield f"  Suggested fix: {_text(finding.suggested_fix)}\n"
+        if finding.status is FindingStatus.DISMISSED:
+            yield f"  {_text(fate(finding))}: {_text(finding.reason or 'no reason given')}\n"
+    if len(findings) > MOST_FINDINGS:
+        yield f"- and {len(findings) - MOST_FINDINGS} more\n"
+    yield "\n"
+
+
+def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
+    if not rounds:
+        return
+    names = [severity.value for severity in Severity]
+    yield f"| Round | Open | {' | '.join(names)} | New | Fixed |\n"
+    yield f"| ---: | ---: |{' ---: |' * len(names)} ---: | ---: |\n"
+    for each in rounds:
+        numbers = [int(each.counts["open"].get(name, 0)) for name in names]
+        new = sum(int(each.counts.get(key) or 0) for key in ("new", "introduced", "regressed"))
+        cells = [each.number, sum(numbers), *numbers, new, each.counts.get("fixed") or 0]
+        yield f"| {' | '.join(map(str, cells))} |\n"
+    yield f"\n{count(len(rounds), 'round')}. "
+
+
+def _text(text: str) -> str:
+    """Returns a text that Markdown shows as it is, on one line, and that notifies no user."""
+    flat = " ".join(escape_controls(text).split())
+    cut = flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}…"
+    # A zero-width space keeps `@name` from being a mention.
+    marked = _SPECIAL.sub(r"\\\1", cut.replace("&", "&amp;").replace("<", "&lt;"))
+    return marked.replace("@", "@\u200b")
+
+
+def _code(text: str) -> str:
+    return f"`{' '.join(escape_controls(text).split()).replace('`', chr(39))}`"
