@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -16,10 +16,11 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from signoff import plugins
 from signoff.app.setting_layers import Layer, Rate, Value
-from signoff.documents.mistakes import Path, mistakes_of
+from signoff.documents.mistakes import ADVICE, Path, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
 from signoff.documents.yaml_text import newer_version, read_yaml
 from signoff.errors import Problem
@@ -77,6 +78,33 @@ class ObserverSection(BaseModel):
     )
 
 
+class NotifySection(Section):
+    """One program or webhook that is notified when a run stops."""
+
+    on: list[Literal["waiting", "ended", "parked"]] = Field(
+        min_length=1, description="a list of: waiting, ended, parked"
+    )
+    command: list[str] | None = Field(
+        None, min_length=1, description="a list: the program, then its arguments"
+    )
+    webhook: str | None = Field(
+        None,
+        pattern=r"^https?://[^/@?#\s]+([/?#]\S*)?$",
+        description="an address that begins with https:// or http://, without a user",
+    )
+    secret_env: str | None = Field(
+        None, min_length=1, description="the name of an environment variable, for a webhook"
+    )
+
+    @model_validator(mode="after")
+    def _has_one_target(self) -> Self:
+        if (self.command is None) == (self.webhook is None):
+            raise PydanticCustomError(ADVICE, "give it either a command or a webhook")
+        if self.secret_env is not None and self.webhook is None:
+            raise PydanticCustomError(ADVICE, "secret_env is for a webhook")
+        return self
+
+
 class ConfigFile(Section):
     """A whole settings file."""
 
@@ -100,6 +128,9 @@ class ConfigFile(Section):
     log_format: Literal["text", "json"] = Field("text", description="text or json")
     log_file: str = Field("", min_length=1, description="the path of a file")
     log_content: bool = Field(False, description="true or false")
+    notify: list[NotifySection] = Field(
+        default_factory=list, description="a list of commands and webhooks, each with `on`"
+    )
     observe: dict[str, ObserverSection] = Field(
         default_factory=dict, description="observers by name, each with its options"
     )

@@ -29,6 +29,7 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     setup = ObserverSetup(
         open_store=project.store.reopen,
         folder=project.home.path,
+        clock=project.clock,
         log_content=project.settings.log_content,
         secrets=project.secrets,
         answer_commands=lambda item, form: answer_commands(item, form, project.clock.now()),
@@ -37,6 +38,9 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     if project.settings.has_log:
         log_output = _build("log_file", _log_output, setup, _log_options(project.settings))
         built += [QueuedObserver("log", log_output)] if log_output is not None else []
+    if project.settings.notify:
+        notifier = _build("notify", _notifier, setup, _notify_options(project.settings))
+        built += [QueuedObserver("notify", notifier)] if notifier is not None else []
     for name, settings in project.settings.observe.items():
         factory = observer_factory(name, settings.kind)
         observer = _build(f"observe.{name}", factory, setup, settings.options)
@@ -58,6 +62,17 @@ def _log_options(settings: Settings) -> dict[str, Any]:
         "json": settings.log_format == "json",
         "level": settings.run_log_level,
     }
+
+
+def _notifier(setup: ObserverSetup, **options: Any) -> Observer:
+    # Imported here because it loads clients for programs and for HTTP.
+    from signoff.observers.notifications.notifier import Notifier
+
+    return Notifier(setup, **options)
+
+
+def _notify_options(settings: Settings) -> dict[str, Any]:
+    return {"targets": settings.notify, "pass_env": settings.pass_env}
 
 
 def _build(

@@ -69,7 +69,8 @@ class Project:
         """The values of environment variables that are never stored."""
         options = [each.options for each in self.settings.agents.values()]
         keys = [each[name] for each in options for name in each if name.endswith("key_env")]
-        return Secrets.of(os.environ, map(str, keys))
+        signing = [each["secret_env"] for each in self.settings.notify if each.get("secret_env")]
+        return Secrets.of(os.environ, map(str, [*keys, *signing]))
 
     @property
     def default_roles(self) -> Mapping[str, str]:

@@ -100,6 +100,8 @@ class Settings:
     """A file path relative to the project home; empty means stderr."""
     log_content: bool = False
     """Whether prompts, replies and inputs may appear in logs and traces."""
+    notify: Sequence[Mapping[str, Any]] = ()
+    """Programs and webhooks that are notified when a run stops."""
     observe: Mapping[str, ObserverSettings] = field(default_factory=dict)
     """Observers of every run, by name."""
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -109,7 +111,7 @@ class Settings:
     @property
     def is_observed(self) -> bool:
         """Whether runs have observers of the settings; most have none, and load nothing for it."""
-        return bool(self.observe) or self.has_log
+        return bool(self.observe or self.notify) or self.has_log
 
     @property
     def has_log(self) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import UTC, datetime
 from typing import Any
 
 from signoff.documents.control_characters import escape_controls, json_text
 from signoff.runtime.environment import Secrets
+from signoff.store.rundir.documents import timestamp
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 """The attributes that every record has; all others are fields."""
@@ -28,9 +28,8 @@ class FieldFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line of a record."""
-        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         head = {
-            "time": time.replace("+00:00", "Z"),
+            "time": timestamp(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

@@ -9,9 +9,11 @@ up, notices are dropped and counted. Errors and dropped notices are reported onc
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 
 from signoff.runtime.ports import ClosableObserver, Notice, Observer, Progress
@@ -97,9 +99,25 @@ def close_observers(observers: Iterable[QueuedObserver], seconds: float = CLOSE_
     for observer in listed:
         observer.finish()
     until = time.monotonic() + seconds
-    for observer in listed:
-        try:
-            observer.join(max(0.0, until - time.monotonic()))
-        except KeyboardInterrupt:
-            # The run has ended, and the user does not want to wait for the rest.
-            until = 0.0
+    with _terminated_by_exception():
+        for observer in listed:
+            try:
+                observer.join(max(0.0, until - time.monotonic()))
+            except KeyboardInterrupt:
+                # The run has ended, and the user does not want to wait for the rest.
+                until = 0.0
+
+
+@contextmanager
+def _terminated_by_exception() -> Iterator[None]:
+    """Lets SIGTERM end the wait instead of the process, which would leave programs behind."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        # The program that calls signoff has a handler of its own.
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

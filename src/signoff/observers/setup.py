@@ -8,6 +8,7 @@ from typing import Any
 
 from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.environment import Secrets
+from signoff.runtime.ports import Clock, SystemClock
 from signoff.runtime.store_port import InboxItem, Store
 
 
@@ -21,6 +22,7 @@ class ObserverSetup:
     """The project home: relative paths in the options are relative to it."""
     log_content: bool = False
     """Whether prompts, replies and inputs may leave the database."""
+    clock: Clock = SystemClock()  # it has no state of its own
     secrets: Secrets = Secrets()  # it is frozen
     """Values that must never be written or sent."""
     answer_commands: Callable[[InboxItem, Mapping[str, Any]], Sequence[str]] = lambda _, __: ()

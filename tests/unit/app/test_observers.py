@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import signoff
-from signoff import Outcome, StepContext, StepDef, Workflow
+from signoff import Approval, Outcome, StepContext, StepDef, Workflow
 from signoff.app.home import init_home
+from signoff.app.inbox import request_to_json
 from signoff.app.observers import build_observers
 from signoff.app.project import Project, open_project
 from signoff.app.settings import ObserverSettings, Settings
@@ -205,3 +206,76 @@ def test_a_log_file_in_a_missing_folder_is_reported(
     assert result.ok
     assert "log_file is off, because it could not be started" in caplog.messages
     assert not (home / "logz").exists()
+
+
+async def wait(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+    await ctx.wait(Approval("Ship it?"))
+    return Outcome.OK, {}
+
+
+WAITS = Workflow("waits", StepDef("only", handler=wait, next={Outcome.OK: None}))
+
+
+def test_a_notification_has_the_commands_that_answer(home: Path) -> None:
+    """An approver copies one of them; they are those that `signoff inbox` shows."""
+    copy = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
+    got = home / "got.json"
+    argv = json.dumps([sys.executable, "-c", copy, str(got)])
+    environment = configure(home, f"notify:\n  - on: [waiting]\n    command: {argv}\n")
+
+    signoff.run(WAITS, home=home, name="one")
+
+    with open_project(home, environment) as project:
+        (item,) = project.store.items("one")
+        expected = request_to_json(project, item)
+    (request,) = json.loads(got.read_text())["requests"]
+    assert request["text"] == "Ship it?"
+    assert request["commands"] == expected["commands"]
+    assert request["commands"][0].startswith(f"signoff approve {item.id} ")
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        (
+            "on: [waiting]",
+            "notify[0] is {'on': ['waiting']} (give it either a command or a webhook)",
+        ),
+        ("on: [waiting], command: [a], webhook: http://x", "give it either a command or a webhook"),
+        ("on: [], command: [a]", "notify[0].on is [] (a list of: waiting, ended, parked)"),
+        ("on: [done], command: [a]", "notify[0].on[0] is 'done'"),
+        ("command: [a]", "notify[0].on is missing (a list of: waiting, ended, parked)"),
+        ("on: [ended], command: mail", "notify[0].command is 'mail' (a list: the program"),
+        ("on: [ended], command: []", "notify[0].command is []"),
+        ("on: [ended], webhook: file:///etc/passwd", "begins with https:// or http://"),
+        ("on: [ended], webhook: ftp://x/", "begins with https:// or http://"),
+        ("on: [ended], webhook: 'http://a:b@x/'", "without a user"),
+        ("on: [ended], webhook: 'http://x/ y'", "notify[0].webhook is"),
+        ('on: [ended], webhook: "http://x/\\ny"', "notify[0].webhook is"),
+        ('on: [ended], webhook: "http://x/\\n"', "notify[0].webhook is"),
+        ("on: [ended], command: [a], secret_env: B", "secret_env is for a webhook"),
+        ("on: [ended], hook: http://x", "unknown key 'hook'"),
+    ],
+)
+def test_a_mistake_in_notify_is_found_before_a_run_starts(
+    home: Path, entry: str, problem: str
+) -> None:
+    """A notification that is missing is noticed too late."""
+    environment = configure(home, f"notify:\n  - {{{entry}}}\n")
+
+    (checked,) = validate([], home, environment)
+
+    assert problem in "\n".join(map(str, checked.problems))
+
+
+def test_the_secret_of_a_webhook_is_hidden_everywhere(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name need not look like that of a secret."""
+    monkeypatch.setenv("HOOK_SALT", "salt-and-pepper")
+    environment = configure(
+        home, "notify: [{on: [ended], webhook: 'http://127.0.0.1:9/', secret_env: HOOK_SALT}]\n"
+    )
+
+    with open_project(home, environment) as project:
+        assert project.secrets.hide("salt-and-pepper") == "[hidden: HOOK_SALT]"

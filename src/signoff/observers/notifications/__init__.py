@@ -1,0 +1,1 @@
+"""Tells programs and webhooks that a run waits, is parked or has ended."""
