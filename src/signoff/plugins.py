@@ -45,12 +45,15 @@ EXPORTS: Mapping[str, str] = {
     "html": "signoff.pages.report:EXPORT",
     "json": "signoff.exports.run_json:EXPORT",
     "markdown": "signoff.exports.markdown:EXPORT",
+    "otel": "signoff.exports.otel:EXPORT",
     "sarif": "signoff.exports.sarif:EXPORT",
 }
 """The built-in formats of `signoff export`, by name."""
 
 
-OBSERVERS: Mapping[str, str] = {}
+OBSERVERS: Mapping[str, str] = {
+    "otel": "signoff.observers.otel:otel_observer",
+}
 """Observers that can be named under `observe:` in the settings, by name."""
 
 

@@ -80,6 +80,7 @@ class StreamedAnswer:
         self.tokens_out: int | None = None
         self.tokens_cached: int | None = None
         self.tokens_cache_write: int | None = None
+        self.tokens_reasoning: int | None = None
         self._emit = emit
         self._pieces: list[str] = []
         self._room = MAX_CHARACTERS
@@ -102,8 +103,8 @@ class StreamedAnswer:
         if self.finish is None:
             raise AgentTransient("the answer broke off before its end")
         text = replace_lone_surrogates("".join(self._pieces))
-        cache = self.tokens_cached, self.tokens_cache_write
-        usage = Usage(self.tokens_in, self.tokens_out, usd, self.model, *cache)
+        parts = self.tokens_cached, self.tokens_cache_write, self.tokens_reasoning
+        usage = Usage(self.tokens_in, self.tokens_out, usd, self.model, *parts)
         cut_off = self.finish in _CUT_OFF
         return ModelAnswer(text, self.finish, cut_off, self.declined, usage, self.session)
 

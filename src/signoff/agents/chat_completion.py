@@ -24,6 +24,8 @@ class ChatCompletion(StreamedAnswer):
             # Unlike Anthropic's, this count is a part of `prompt_tokens`.
             details = as_dict(usage.get("prompt_tokens_details"))
             self.tokens_cached = cached_count(details.get("cached_tokens"))
+            reasoning = as_dict(usage.get("completion_tokens_details")).get("reasoning_tokens")
+            self.tokens_reasoning = cached_count(reasoning)
             self.cost = usage.get("cost")
         for choice in (chunk.get("choices") or [])[:1]:
             message = choice.get("delta") or choice.get("message") or {}

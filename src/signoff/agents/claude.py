@@ -20,7 +20,7 @@ from signoff.agents.kinds import BUNDLED
 from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
 from signoff.agents.structured import with_schema
-from signoff.agents.vendor_json import as_dict, as_list, as_text
+from signoff.agents.vendor_json import as_dict, as_list, as_text, token_count
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentError, ConfigError
@@ -243,6 +243,7 @@ def _usage(result: Mapping[str, Any]) -> Usage | None:
         main,
         tokens_cached=_sum_counts(counts, _READ_COUNTS),
         tokens_cache_write=_sum_counts(counts, _WRITE_COUNTS),
+        model_calls=token_count(result.get("num_turns")),
     )
 
 

@@ -124,6 +124,7 @@ class CodexReader(OutputReader):
                     counts.get("input_tokens"),
                     counts.get("output_tokens"),
                     tokens_cached=cached_count(counts.get("cached_input_tokens")),
+                    tokens_reasoning=cached_count(counts.get("reasoning_output_tokens")),
                 )
                 self.update(complete=True, finish="completed", usage=usage if counts else None)
             case "turn.failed":

@@ -215,12 +215,18 @@ def _usage(stats: Any) -> Usage | None:
         # Every prompt has tokens, so a count of 0 means that the cost is unknown.
         return None
     answer = sum(_counts(models, "candidates", "output_tokens"))
-    thoughts = sum(_counts(models, "thoughts", "thoughts_tokens"))
+    thoughts = _counts(models, "thoughts", "thoughts_tokens")
     # A part of the prompt; both forms call it the same.
     cached = _counts(models, "cached", "cached")
     tokens_cached = sum(cached) if cached else None
     model = next(iter(models))
-    return Usage(tokens_in, answer + thoughts, model=model, tokens_cached=tokens_cached)
+    return Usage(
+        tokens_in,
+        answer + sum(thoughts),
+        model=model,
+        tokens_cached=tokens_cached,
+        tokens_reasoning=sum(thoughts) if thoughts else None,
+    )
 
 
 def _counts(models: Mapping[str, Any], in_document: str, in_stream: str) -> list[int]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from signoff import plugins
 from signoff.app.project import Project
+from signoff.app.run_records import stored_record
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.run_state import RunState
@@ -25,17 +26,7 @@ if TYPE_CHECKING:
 
 def record_of(project: Project, row: RunRow) -> RunRecord:
     """Returns everything that is stored about a run, for an export."""
-    notation = project.notation_of(row)
-    return RunRecord(
-        name=row.name,
-        workflow=row.workflow,
-        target=row.target,
-        definition=json.loads(project.store.description(row.id)),
-        journal=project.store.journal(row.id),
-        blob=project.store.blob,
-        report=plugins.load(notation.report) if notation and notation.report else None,
-        history=plugins.load(notation.history) if notation and notation.history else None,
-    )
+    return stored_record(project.store, row)
 
 
 def events_of(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.app.next_commands import answer_commands
 from signoff.app.observer_settings import ObserverFactory, observer_factory
+from signoff.app.run_records import stored_record
 from signoff.app.settings import Settings
 from signoff.errors import ConfigError
 from signoff.observers.queued import QueuedObserver
@@ -28,6 +29,7 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     """
     setup = ObserverSetup(
         open_store=project.store.reopen,
+        record_of=lambda store, run: stored_record(store, store.row(run)),
         folder=project.home.path,
         clock=project.clock,
         log_content=project.settings.log_content,

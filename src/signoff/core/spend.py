@@ -73,6 +73,10 @@ class Usage:
     """The part of `tokens_in` that was read from the provider's prompt cache."""
     tokens_cache_write: int | None = None
     """The part of `tokens_in` that was written to the cache, if that has a price of its own."""
+    tokens_reasoning: int | None = None
+    """The part of `tokens_out` that the model used to think."""
+    model_calls: int | None = None
+    """How often an agent program called a model."""
 
     def impossible(self) -> dict[str, Any]:
         """Returns the amounts that no call can have: negative, not finite, or not numbers."""

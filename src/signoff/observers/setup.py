@@ -6,10 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from signoff.errors import UnknownName
+from signoff.exports.run_record import RunRecord
 from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock, SystemClock
 from signoff.runtime.store_port import InboxItem, Store
+
+
+def _no_record(_store: Store, run: str) -> RunRecord:
+    raise UnknownName("run", run, [])
 
 
 @frozen_dataclass(kw_only=True)
@@ -25,5 +31,7 @@ class ObserverSetup:
     clock: Clock = SystemClock()  # it has no state of its own
     secrets: Secrets = Secrets()  # it is frozen
     """Values that must never be written or sent."""
+    record_of: Callable[[Store, str], RunRecord] = _no_record
+    """Returns what a store has about the run of a name, such as its journal so far."""
     answer_commands: Callable[[InboxItem, Mapping[str, Any]], Sequence[str]] = lambda _, __: ()
     """Returns the exact commands that answer a request, given with its form."""

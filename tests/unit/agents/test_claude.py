@@ -30,6 +30,7 @@ RESULT = {
     "total_cost_usd": 0.25,
     "usage": {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 3},
     "permission_denials": [],
+    "num_turns": 4,
 }
 
 
@@ -47,7 +48,7 @@ async def test_an_answer_comes_with_its_cost_tokens_and_session(tmp_path: Path) 
     reply = await printing(tmp_path).ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.text == "Hello"
-    assert reply.usage == Usage(15, 3, 0.25, tokens_cached=5, tokens_cache_write=0)
+    assert reply.usage == Usage(15, 3, 0.25, tokens_cached=5, tokens_cache_write=0, model_calls=4)
     assert (reply.session, reply.finish) == ("s-1", "end_turn")
 
 
@@ -230,7 +231,9 @@ def test_tokens_are_summed_over_all_models() -> None:
     reader.read_event({**RESULT, "modelUsage": models})
 
     reply = reader.reply
-    assert reply.usage == Usage(15, 6, 0.25, "large", tokens_cached=4, tokens_cache_write=0)
+    assert reply.usage == Usage(
+        15, 6, 0.25, "large", tokens_cached=4, tokens_cache_write=0, model_calls=4
+    )
 
 
 async def test_the_vendors_key_is_not_sent_to_another_server(

@@ -207,10 +207,11 @@ async def test_a_key_is_never_an_argument(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_the_cached_part_of_the_input_is_reported(tmp_path: Path) -> None:
     """It costs a tenth of the rest."""
     counts = {"input_tokens": 100, "cached_input_tokens": 90, "output_tokens": 7}
+    counts["reasoning_output_tokens"] = 4
     ended = f"say(type='turn.completed', usage={counts!r})\n"
 
     reply = await codex(tmp_path, STARTED + message("Good.") + ended).ask(
         AgentRequest("Hi"), Watcher().call
     )
 
-    assert reply.usage == Usage(100, 7, tokens_cached=90)
+    assert reply.usage == Usage(100, 7, tokens_cached=90, tokens_reasoning=4)

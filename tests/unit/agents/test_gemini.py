@@ -76,7 +76,7 @@ async def test_a_single_result_document_is_understood(tmp_path: Path) -> None:
     reply = await gemini(tmp_path, f"print({text!r})").ask(AgentRequest("Hi"), Watcher().call)
 
     assert reply.text == "Hello"
-    assert reply.usage == Usage(12, 7, model="m", tokens_cached=8)
+    assert reply.usage == Usage(12, 7, model="m", tokens_cached=8, tokens_reasoning=2)
 
 
 async def test_a_model_is_always_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from signoff import plugins
-from signoff.app.export import export
+from signoff.app.export import export, send_trace
 from signoff.cli.options import CliCommand, complete_run, debug_option, open_here, output
 from signoff.cli.text import clean
 from signoff.documents.regular_files import replace_private
@@ -31,6 +31,7 @@ def _help() -> str:
             "",
             "Examples:",
             "  signoff export json first-try -o run.json",
+            "  signoff export otel first-try --send    to the collector on this machine",
         ]
     )
 
@@ -40,9 +41,16 @@ def _help() -> str:
 @click.argument("run", required=False, shell_complete=complete_run)
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE", help="Write to FILE instead of stdout.")  # fmt: skip
+@click.option("--send", is_flag=True,
+              help="Send a trace to the collector at OTEL_EXPORTER_OTLP_ENDPOINT.")  # fmt: skip
 @debug_option
-def command(format_name: str, run: str | None, file: Path | None) -> None:
+def command(format_name: str, run: str | None, file: Path | None, send: bool) -> None:
+    if send and (format_name != "otel" or file is not None):
+        raise click.UsageError("--send is for `export otel`, without -o")
     with open_here() as project:
+        if send:
+            output().note(f"sent {send_trace(project, run)} spans")
+            return
         parts = export(project, format_name, run)
         if file is not None:
             replace_private(file, parts)

@@ -1,0 +1,211 @@
+"""Passes spans, findings and measurements to OpenTelemetry's SDK, which sends them in batches.
+
+Batches are sent by threads of the SDK. A collector that is slow or down delays no run; what it
+cannot take is lost, and `signoff export otel` sends it later, under the same ids.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from signoff._extras import install_command
+from signoff.errors import ConfigError
+from signoff.exports.otel import SERVICE, nanoseconds, unit_of
+from signoff.light_dataclass import light_dataclass
+from signoff.telemetry.otel_signals import OtelEvent, OtelMeasurement, OtelSpan, Signal
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk._logs.export import LogRecordExporter
+    from opentelemetry.sdk.metrics.export import MetricReader
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+log = logging.getLogger("signoff")
+
+BATCH_SECONDS = 1.0
+"""How long a span waits for others at most: what is not sent when a process is killed is lost."""
+
+BATCH_SPANS = 500
+"""Spans of one request."""
+
+CLOSE_SECONDS = 3.0
+"""How long the end of a command waits for what is still to be sent."""
+
+
+@light_dataclass(frozen=True)
+class OtelExporters:
+    """Where the three kinds of signal go; tests keep them in memory."""
+
+    spans: SpanExporter
+    logs: LogRecordExporter
+    metrics: MetricReader | None = None
+
+
+def otlp_exporters(endpoint: str | None) -> OtelExporters:
+    """Returns exporters that send by OTLP over HTTP, configured by the usual `OTEL_` variables.
+
+    `endpoint` is the collector's address without a path, such as `http://localhost:4318`.
+    """
+    try:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    except ImportError as error:
+        raise ConfigError(
+            f"tracing needs the extra 'otel'; install it: {install_command('otel')}"
+        ) from error
+
+    # It would print a line for each retry of each batch; `reporting` says it once.
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+
+    def address(signal: str) -> str | None:
+        return None if endpoint is None else f"{endpoint.rstrip('/')}/v1/{signal}"
+
+    return OtelExporters(
+        OTLPSpanExporter(endpoint=address("traces")),
+        OTLPLogExporter(endpoint=address("logs")),
+        PeriodicExportingMetricReader(OTLPMetricExporter(endpoint=address("metrics"))),
+    )
+
+
+def reporting(exporters: OtelExporters) -> OtelExporters:
+    """Returns exporters that report the first time that no collector takes a trace."""
+    return replace(exporters, spans=cast("SpanExporter", _ReportOnce(exporters.spans)))
+
+
+class _ReportOnce:
+    """Passes spans on to an exporter, and reports its first failure."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._failed = False
+        self.shutdown = exporter.shutdown
+        self.force_flush = exporter.force_flush
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Sends spans."""
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        result = self._exporter.export(spans)
+        if result is not SpanExportResult.SUCCESS and not self._failed:
+            self._failed = True
+            log.warning(
+                "the trace is incomplete, because no collector takes it; check "
+                "OTEL_EXPORTER_OTLP_ENDPOINT. The whole trace can be exported later"
+            )
+        return result
+
+
+class OtelExport:
+    """Sends signals as they come."""
+
+    def __init__(self, exporters: OtelExporters) -> None:
+        from opentelemetry.sdk._logs import LoggerProvider
+        from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        self._exporters = exporters
+        # The environment may name the service and add attributes, and goes before our name.
+        named = Resource.create({"service.name": SERVICE})
+        self._resource = named.merge(OTELResourceDetector().detect())
+        delay = BATCH_SECONDS * 1000
+        self._spans = BatchSpanProcessor(exporters.spans, schedule_delay_millis=delay)
+        self._logs = LoggerProvider(resource=self._resource, shutdown_on_exit=False)
+        self._logs.add_log_record_processor(
+            BatchLogRecordProcessor(exporters.logs, schedule_delay_millis=delay)
+        )
+        readers = [exporters.metrics] if exporters.metrics is not None else []
+        self._metrics = MeterProvider(readers, self._resource, shutdown_on_exit=False)
+        self._meter = self._metrics.get_meter(SERVICE)
+        self._histograms: dict[str, Any] = {}
+
+    def send(self, signals: Iterable[Signal]) -> None:
+        """Queues signals; returns at once."""
+        for signal in signals:
+            match signal:
+                case OtelSpan():
+                    self._spans.on_end(self._sdk_span(signal))
+                case OtelEvent():
+                    self._emit(signal)
+                case OtelMeasurement():
+                    self._record(signal)
+
+    def deliver(self, signals: Iterable[Signal]) -> bool:
+        """Sends signals and waits for the collector; tells whether it took the spans."""
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        listed = list(signals)
+        self.send(each for each in listed if isinstance(each, OtelEvent))
+        spans = [self._sdk_span(each) for each in listed if isinstance(each, OtelSpan)]
+        batches = (spans[at : at + BATCH_SPANS] for at in range(0, len(spans), BATCH_SPANS))
+        results = (self._exporters.spans.export(batch) for batch in batches)
+        return all(result is SpanExportResult.SUCCESS for result in results)
+
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Sends what is queued, for at most that many seconds."""
+        closing: list[Callable[[], object]] = [
+            self._spans.shutdown,
+            self._logs.shutdown,
+            self._metrics.shutdown,
+        ]
+        # A collector that does not answer blocks each of them for as long as its timeout.
+        threads = [threading.Thread(target=each, daemon=True) for each in closing]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(seconds)
+
+    def _sdk_span(self, span: OtelSpan) -> Any:
+        from opentelemetry.sdk.trace import ReadableSpan
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.status import Status, StatusCode
+
+        return ReadableSpan(
+            name=span.name,
+            context=_context(span.trace_id, span.span_id),
+            parent=_context(span.trace_id, span.parent_id) if span.parent_id else None,
+            resource=self._resource,
+            attributes=dict(span.attributes),
+            kind=SpanKind.CLIENT if span.client else SpanKind.INTERNAL,
+            status=Status(StatusCode.ERROR if span.failed else StatusCode.UNSET),
+            start_time=nanoseconds(span.started_at),
+            end_time=nanoseconds(span.ended_at),
+            instrumentation_scope=InstrumentationScope(SERVICE),
+        )
+
+    def _emit(self, event: OtelEvent) -> None:
+        from opentelemetry._logs import LogRecord, SeverityNumber
+        from opentelemetry.trace import NonRecordingSpan, set_span_in_context
+
+        span = NonRecordingSpan(_context(event.trace_id, event.span_id))
+        at = nanoseconds(event.at)
+        record = LogRecord(
+            timestamp=at,
+            observed_timestamp=at,
+            context=set_span_in_context(span),
+            severity_number=SeverityNumber.INFO,
+            attributes=dict(event.attributes),
+            event_name=event.name,
+        )
+        self._logs.get_logger(SERVICE).emit(record)
+
+    def _record(self, measurement: OtelMeasurement) -> None:
+        name = measurement.metric
+        if name not in self._histograms:
+            self._histograms[name] = self._meter.create_histogram(name, unit=unit_of(name))
+        self._histograms[name].record(measurement.value, dict(measurement.attributes))
+
+
+def _context(trace_id: str, span_id: str) -> Any:
+    from opentelemetry.trace import SpanContext, TraceFlags
+
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)

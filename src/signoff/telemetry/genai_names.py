@@ -1,0 +1,89 @@
+"""The names of the GenAI semantic conventions that traces use, pinned in a table of our own.
+
+The conventions are in development and have moved to a repository of their own; the constants of
+the OpenTelemetry package are marked as deprecated. A test checks this table against a copy of the
+registry's names. Names that begin with `signoff.` are ours: there is no standard for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+VERSION = "semantic-conventions-genai 002c8a6e"
+"""The commit of open-telemetry/semantic-conventions-genai that the names are from."""
+
+OPT_IN_VARIABLE = "OTEL_SEMCONV_STABILITY_OPT_IN"
+OPT_IN = "gen_ai_latest_experimental"
+"""In that variable, a comma-separated list: use the newest names where they have changed."""
+
+OPERATION = "gen_ai.operation.name"
+WORKFLOW = "gen_ai.workflow.name"
+AGENT = "gen_ai.agent.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+CONVERSATION = "gen_ai.conversation.id"
+TOKEN_TYPE = "gen_ai.token.type"  # noqa: S105  # a name, not a secret
+SYSTEM_INSTRUCTIONS = "gen_ai.system_instructions"
+INPUT_MESSAGES = "gen_ai.input.messages"
+OUTPUT_MESSAGES = "gen_ai.output.messages"
+EVALUATION = "gen_ai.evaluation.name"
+SCORE_LABEL = "gen_ai.evaluation.score.label"
+SCORE_VALUE = "gen_ai.evaluation.score.value"
+EXPLANATION = "gen_ai.evaluation.explanation"
+ERROR_TYPE = "error.type"
+
+USAGE: Mapping[str, str] = {
+    "tokens_in": "gen_ai.usage.input_tokens",
+    "tokens_out": "gen_ai.usage.output_tokens",
+    "tokens_cached": "gen_ai.usage.cache_read.input_tokens",
+    "tokens_cache_write": "gen_ai.usage.cache_creation.input_tokens",
+    "tokens_reasoning": "gen_ai.usage.reasoning.output_tokens",
+}
+"""By the fields of `Usage`."""
+
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+
+CHAT = "chat"
+INVOKE_AGENT = "invoke_agent"
+INVOKE_WORKFLOW = "invoke_workflow"
+
+TOKEN_USAGE = "gen_ai.client.token.usage"  # noqa: S105  # as above
+OPERATION_DURATION = "gen_ai.client.operation.duration"
+WORKFLOW_DURATION = "gen_ai.workflow.duration"
+AGENT_DURATION = "gen_ai.invoke_agent.duration"
+INFERENCE_CALLS = "gen_ai.invoke_agent.inference_calls"
+
+METRIC_UNITS: Mapping[str, str] = {
+    TOKEN_USAGE: "{token}",
+    OPERATION_DURATION: "s",
+    WORKFLOW_DURATION: "s",
+    AGENT_DURATION: "s",
+    INFERENCE_CALLS: "{inference_call}",
+}
+
+LATEST: Mapping[str, str] = {WORKFLOW_DURATION: "gen_ai.invoke_workflow.duration"}
+"""Names that have changed since; they are used instead with `gen_ai_latest_experimental`."""
+
+COST = "signoff.cost.usd"
+"""The known cost; there is no standard."""
+UNKNOWN_COST = "signoff.cost.unknown_calls"
+RUN = "signoff.run"
+STATUS = "signoff.status"
+ITERATION = "signoff.iteration"
+STEP = "signoff.step"
+VISIT = "signoff.visit"
+OUTCOME = "signoff.outcome"
+ATTEMPTS = "signoff.attempts"
+EFFECT = "signoff.effect.id"
+KIND = "signoff.effect.kind"
+RESULT = "signoff.effect.result"
+TRY = "signoff.effect.try"
+PROGRAM = "signoff.program"
+REVIEWER = "signoff.reviewer"
+
+
+def wants_latest(opt_in: str) -> bool:
+    """Tells whether the value of `OTEL_SEMCONV_STABILITY_OPT_IN` asks for the newest names."""
+    return OPT_IN in (each.strip() for each in opt_in.split(","))

@@ -1,0 +1,339 @@
+"""A run as OpenTelemetry sees it: spans, log records and measurements, as plain values.
+
+This is the one function from the journal to traces. `signoff export otel` writes its values as
+OTLP, and the live observer passes them to OpenTelemetry's SDK, so both give the same trace. All ids
+are derived from the run's key, its step visits and its effects, so a run is one trace over waits,
+kills and resumes, whichever processes drove it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from signoff.core import events as ev
+from signoff.core.digest import text_digest
+from signoff.core.effects import EffectKind
+from signoff.core.spend import Usage
+from signoff.light_dataclass import light_dataclass
+from signoff.notation import HistoryFold
+from signoff.review.news import IssuesReported
+from signoff.telemetry import genai_names as names
+from signoff.telemetry.run_trace import (
+    EffectResult,
+    EffectSpan,
+    RunPart,
+    RunSpan,
+    RunTrace,
+    StepSpan,
+)
+
+LONGEST_ATTRIBUTE = 256
+"""Characters of an attribute that is not content: agents report some of them themselves."""
+
+Attribute = str | int | float | Sequence[str]
+
+_FAILED = {EffectResult.ERROR, EffectResult.RETRIED, EffectResult.LOST}
+
+
+@light_dataclass(frozen=True, slots=True)
+class OtelSpan:
+    """A span that has ended, or is shown up to now."""
+
+    trace_id: str
+    """32 hexadecimal digits."""
+    span_id: str
+    """16 hexadecimal digits."""
+    parent_id: str
+    """Empty for the run itself."""
+    name: str
+    client: bool
+    """Whether its kind is CLIENT: it waited for another process. Otherwise it is INTERNAL."""
+    started_at: float
+    ended_at: float
+    attributes: Mapping[str, Attribute]
+    failed: bool = False
+
+
+@light_dataclass(frozen=True, slots=True)
+class OtelEvent:
+    """A log record with a name, in the context of a span."""
+
+    trace_id: str
+    span_id: str
+    """The span it is about."""
+    name: str
+    at: float
+    attributes: Mapping[str, Attribute]
+
+
+@light_dataclass(frozen=True, slots=True)
+class OtelMeasurement:
+    """One value of a histogram."""
+
+    metric: str
+    value: float
+    attributes: Mapping[str, Attribute]
+
+
+Signal = OtelSpan | OtelEvent | OtelMeasurement
+
+
+@light_dataclass(slots=True)
+class OtelSignals:
+    """Follows one run, and returns what ends with each of its events."""
+
+    run: str
+    """Its name."""
+    history: HistoryFold | None = None
+    """Follows its review, if it has one."""
+    content: bool = False
+    """Whether prompts, replies and explanations are included."""
+    latest: bool = False
+    """Whether the newest names are used where they have changed."""
+    trace: RunTrace = field(default_factory=RunTrace)
+    _author: str = ""
+    """The span that wrote the current text."""
+    _last_ask: str = ""
+    """The span of the last answer in the current visit."""
+
+    def apply(self, event: ev.Event) -> list[Signal]:
+        """Applies one event."""
+        news = self.history.apply(event) if self.history is not None else ()
+        signals: list[Signal] = []
+        for part in self.trace.apply(event):
+            signals += [self._span(part), *self._measurements(part)]
+            self._note_author(part)
+        for each in news:
+            if isinstance(each, IssuesReported):
+                signals += self._evaluations(each, event.at)
+        return signals
+
+    def unfinished(self) -> list[Signal]:
+        """Returns spans for what has not ended, up to the last event."""
+        return [self._span(part) for part in self.trace.unfinished()]
+
+    @property
+    def _trace_id(self) -> str:
+        return text_digest(f"signoff trace/{self.trace.key}")[:32]
+
+    def _span_id(self, *parts: object) -> str:
+        return text_digest(json.dumps([self.trace.key, *parts]))[:16]
+
+    def _id_of(self, part: RunPart) -> str:
+        match part:
+            case RunSpan():
+                return self._span_id("run")
+            case StepSpan():
+                return self._span_id("step", part.step, part.visit)
+            case EffectSpan():
+                place = (part.step, part.visit, part.step_attempt)
+                return self._span_id("effect", *place, part.id, part.number)
+
+    def _span(self, part: RunPart) -> OtelSpan:
+        name, attributes = self._describe(part)
+        return OtelSpan(
+            trace_id=self._trace_id,
+            span_id=self._id_of(part),
+            parent_id=self._parent_of(part),
+            name=clean(name),
+            client=isinstance(part, EffectSpan) and part.chat,
+            started_at=part.started_at,
+            ended_at=max(part.started_at, part.ended_at),
+            attributes={key: clean_attribute(key, value) for key, value in attributes.items()},
+            failed=names.ERROR_TYPE in attributes,
+        )
+
+    def _parent_of(self, part: RunPart) -> str:
+        match part:
+            case RunSpan():
+                return ""
+            case StepSpan():
+                return self._span_id("run")
+            case EffectSpan():
+                return self._span_id("step", part.step, part.visit)
+
+    def _describe(self, part: RunPart) -> tuple[str, dict[str, Attribute]]:
+        """Returns the name of a span and its attributes."""
+        match part:
+            case RunSpan():
+                return self._run(part)
+            case StepSpan():
+                return part.step, _step(part)
+            case EffectSpan():
+                return self._effect(part)
+
+    def _run(self, part: RunSpan) -> tuple[str, dict[str, Attribute]]:
+        spend = self.trace.timeline.spend
+        attributes: dict[str, Attribute] = {
+            names.OPERATION: names.INVOKE_WORKFLOW,
+            names.WORKFLOW: part.workflow,
+            names.RUN: self.run,
+            names.STATUS: part.status.value,
+            names.ITERATION: part.iteration,
+            names.UNKNOWN_COST: spend.unknown_usd,
+        }
+        # A sum of nothing known would claim that the run was free.
+        if spend.known_usd or spend.calls > spend.unknown_usd:
+            attributes[names.COST] = spend.known_usd
+        if part.error:
+            attributes[names.ERROR_TYPE] = part.error
+        return f"{names.INVOKE_WORKFLOW} {part.workflow}", attributes
+
+    def _effect(self, part: EffectSpan) -> tuple[str, dict[str, Attribute]]:
+        attributes: dict[str, Attribute] = {
+            names.EFFECT: part.id,
+            names.KIND: part.kind.value,
+            names.RESULT: part.result.value,
+            names.TRY: part.number,
+        }
+        if part.result in _FAILED:
+            attributes[names.ERROR_TYPE] = str(part.error.get("type") or part.result.value)
+        name = part.kind.value
+        if part.kind is EffectKind.ASK:
+            attributes |= genai_attributes(part)
+            subject = attributes.get(names.REQUEST_MODEL, "") if part.chat else part.agent
+            name = f"{attributes[names.OPERATION]} {subject}".strip()
+            if self.content:
+                attributes |= _content(part)
+        elif part.kind is EffectKind.COMMAND:
+            argv = part.payload.get("argv") or [""]
+            attributes[names.PROGRAM] = str(argv[0])
+        return name, attributes
+
+    def _note_author(self, part: RunPart) -> None:
+        """Notes which span wrote the text that critics will read next."""
+        match part:
+            case EffectSpan(kind=EffectKind.ASK, result=EffectResult.OK):
+                self._last_ask = self._id_of(part)
+            case StepSpan():
+                if "artifact" in part.delta.get("set", {}):
+                    self._author = self._last_ask or self._id_of(part)
+                self._last_ask = ""
+
+    def _evaluations(self, report: IssuesReported, at: float) -> Iterator[OtelEvent]:
+        """Yields an event for each finding of one critique."""
+        for issue in report.issues:
+            attributes: dict[str, Attribute] = {
+                names.EVALUATION: report.constraint,
+                names.SCORE_LABEL: str(issue.get("severity", "")),
+                names.REVIEWER: report.reviewer,
+            }
+            confidence = issue.get("confidence")
+            if isinstance(confidence, int | float) and not isinstance(confidence, bool):
+                attributes[names.SCORE_VALUE] = float(confidence)
+            if self.content:
+                attributes[names.EXPLANATION] = str(issue.get("finding", ""))
+            yield OtelEvent(
+                self._trace_id,
+                self._author or self._span_id("run"),
+                names.EVALUATION_EVENT,
+                at,
+                {key: clean_attribute(key, value) for key, value in attributes.items()},
+            )
+
+    def _measurements(self, part: RunPart) -> Iterator[OtelMeasurement]:
+        match part:
+            case RunSpan():
+                attributes: dict[str, Attribute] = {names.WORKFLOW: part.workflow}
+                if part.error:
+                    attributes[names.ERROR_TYPE] = part.error
+                seconds = max(0.0, part.ended_at - part.started_at)
+                yield self._measurement(names.WORKFLOW_DURATION, seconds, attributes)
+            case EffectSpan(kind=EffectKind.ASK):
+                yield from self._call_measurements(part)
+
+    def _call_measurements(self, part: EffectSpan) -> Iterator[OtelMeasurement]:
+        _name, every = self._effect(part)
+        if not part.chat:
+            agent = {name: every[name] for name in (names.AGENT, names.ERROR_TYPE) if name in every}
+            yield self._measurement(names.AGENT_DURATION, part.seconds, agent)
+            if part.usage is not None and part.usage.get("model_calls") is not None:
+                calls = part.usage["model_calls"]
+                yield self._measurement(names.INFERENCE_CALLS, calls, agent)
+        kept = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
+        labels = {name: every[name] for name in kept if name in every}
+        for token_type, key in (("input", "tokens_in"), ("output", "tokens_out")):
+            if (tokens := every.get(names.USAGE[key])) is not None:
+                typed = {**labels, names.TOKEN_TYPE: token_type}
+                yield self._measurement(names.TOKEN_USAGE, tokens, typed)
+        if part.chat:
+            if names.ERROR_TYPE in every:
+                labels[names.ERROR_TYPE] = every[names.ERROR_TYPE]
+            yield self._measurement(names.OPERATION_DURATION, part.seconds, labels)
+
+    def _measurement(
+        self, metric: str, value: Any, attributes: Mapping[str, Attribute]
+    ) -> OtelMeasurement:
+        name = names.LATEST.get(metric, metric) if self.latest else metric
+        cleaned = {key: clean_attribute(key, each) for key, each in attributes.items()}
+        return OtelMeasurement(name, float(value), cleaned)
+
+
+def genai_attributes(part: EffectSpan) -> dict[str, Attribute]:
+    """Returns what the conventions record about a call, without content."""
+    reply = part.reply if isinstance(part.reply, Mapping) else {}
+    usage = Usage(**part.usage).cleaned() if part.usage is not None else Usage()
+    attributes: dict[str, Any] = {
+        names.OPERATION: names.CHAT if part.chat else names.INVOKE_AGENT,
+        # Required by the conventions; an agent that declares none is a provider of its own.
+        names.PROVIDER: part.provider or part.agent,
+        names.AGENT: part.agent,
+        names.REQUEST_MODEL: part.payload.get("model") or (usage.model if part.chat else None),
+        names.RESPONSE_MODEL: usage.model,
+        names.CONVERSATION: reply.get("session"),
+        names.FINISH_REASONS: [str(reply["finish"])] if reply.get("finish") else None,
+        names.COST: usage.usd,
+        **{name: getattr(usage, key, None) for key, name in names.USAGE.items()},
+    }
+    return {key: value for key, value in attributes.items() if value is not None}
+
+
+def _step(part: StepSpan) -> dict[str, Attribute]:
+    return {
+        names.STEP: part.step,
+        names.VISIT: part.visit,
+        names.ITERATION: part.iteration,
+        names.ATTEMPTS: part.attempts,
+        names.OUTCOME: part.outcome.value if part.outcome is not None else "unfinished",
+    }
+
+
+def _content(part: EffectSpan) -> dict[str, Attribute]:
+    """Returns prompts and replies, in the form that the conventions prescribe for spans."""
+    reply = part.reply if isinstance(part.reply, Mapping) else {}
+    content = {names.INPUT_MESSAGES: _messages("user", part.payload.get("prompt"))}
+    if part.payload.get("system"):
+        text = {"type": "text", "content": str(part.payload["system"])}
+        content[names.SYSTEM_INSTRUCTIONS] = json.dumps([text])
+    if reply.get("text") is not None:
+        content[names.OUTPUT_MESSAGES] = _messages("assistant", reply["text"])
+    return dict(content)
+
+
+def _messages(role: str, text: object) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": str(text or "")}]}])
+
+
+_CONTENT = {
+    names.INPUT_MESSAGES,
+    names.OUTPUT_MESSAGES,
+    names.SYSTEM_INSTRUCTIONS,
+    names.EXPLANATION,
+}
+
+
+def clean_attribute(key: str, value: Attribute) -> Attribute:
+    """Returns a value that every collector takes; one that is not content is also kept short."""
+    if isinstance(value, str):
+        return clean(value, None if key in _CONTENT else LONGEST_ATTRIBUTE)
+    if isinstance(value, Sequence):
+        return [clean(each) for each in value]
+    return value
+
+
+def clean(text: str, longest: int | None = LONGEST_ATTRIBUTE) -> str:
+    """Returns a text without half surrogate pairs, which cannot be sent as UTF-8."""
+    return text[:longest].encode(errors="replace").decode()

@@ -1,0 +1,174 @@
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+from signoff.core import events as ev
+from signoff.core.outcome import Outcome
+from signoff.exports.otel import all_signals, nanoseconds
+from signoff.exports.run_record import ExportOptions
+from signoff.observers.otel import OtelObserver
+from signoff.observers.otel_export import OtelExporters
+from signoff.observers.setup import ObserverSetup
+from signoff.runtime.ports import Progress, Recorded
+from signoff.store.memory import MemoryStore
+from signoff.telemetry.otel_signals import OtelSpan
+from tests.unit.exports.records import record_of_events
+from tests.unit.telemetry.events import answers, asks, at, journal
+from tests.unit.telemetry.test_otel_signals import History
+
+Span = tuple[str, int, int, int | None, int, int, str, dict[str, Any]]
+
+
+class Process:
+    """A process that traces what it records, with its own memory of nothing."""
+
+    def __init__(self, stored: Sequence[ev.Event]) -> None:
+        self.spans = InMemorySpanExporter()
+        self.logs = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # it brings no types
+        self.metrics = InMemoryMetricReader()
+        self._stored = [*stored]
+        setup = ObserverSetup(
+            open_store=MemoryStore,
+            record_of=lambda _store, _run: replace(
+                record_of_events(self._stored), history=lambda _definition: History()
+            ),
+            folder=Path(),
+        )
+        exporters = OtelExporters(self.spans, self.logs, self.metrics)
+        self.observer = OtelObserver(setup, exporters, latest=False)
+
+    def record(self, events: Sequence[ev.Event], *, heard: bool = True) -> None:
+        """Commits each event; notices of those not `heard` are lost on the way."""
+        for event in events:
+            self._stored.append(event)
+            if heard:
+                self.observer.notice(Recorded("first", [event], len(self._stored)))
+
+    def sent(self) -> Iterator[Span]:
+        """Closes the process, and yields the spans it sent."""
+        self.observer.close()
+        for span in self.spans.get_finished_spans():
+            assert span.context is not None
+            assert span.start_time is not None
+            assert span.end_time is not None
+            parent = span.parent.span_id if span.parent is not None else None
+            ids = (span.context.trace_id, span.context.span_id, parent)
+            times = (span.start_time, span.end_time)
+            yield span.name, *ids, *times, span.status.status_code.name, dict(span.attributes or {})
+
+
+def exported(events: Sequence[ev.Event]) -> list[Span]:
+    """Returns what `signoff export otel` has about the run, in the same form."""
+    signals = all_signals(record_of_events(events), ExportOptions())
+    return [
+        (
+            each.name,
+            int(each.trace_id, 16),
+            int(each.span_id, 16),
+            int(each.parent_id, 16) if each.parent_id else None,
+            nanoseconds(each.started_at),
+            nanoseconds(each.ended_at),
+            (StatusCode.ERROR if each.failed else StatusCode.UNSET).name,
+            dict(each.attributes),
+        )
+        for each in signals
+        if isinstance(each, OtelSpan)
+    ]
+
+
+def by_id(spans: Sequence[Span]) -> dict[int, Span]:
+    return {each[2]: each for each in spans}
+
+
+def test_three_processes_send_one_trace_which_is_that_of_the_export() -> None:
+    """The first is killed, the second waits for a human, the third ends the run."""
+    events = journal()
+    spans: list[Span] = []
+    for begin, end in ((0, 5), (5, 12), (12, len(events))):
+        process = Process(events[:begin])
+        process.record(events[begin:end])
+        spans += process.sent()
+
+    assert by_id(spans) == by_id(exported(events))
+    assert len({span[1] for span in spans}) == 1
+    # The span that ended just before the kill is sent again: it may have been lost.
+    assert len(spans) == len(exported(events)) + 1
+
+
+def test_notices_that_were_lost_are_read_from_the_journal() -> None:
+    """A full queue must not leave holes in the trace."""
+    events = journal()
+    process = Process([])
+    process.record(events[:3])
+    process.record(events[3:8], heard=False)
+    process.record(events[8:])
+
+    assert list(process.sent()) == exported(events)
+
+
+def test_a_finding_and_the_measurements_go_to_the_logs_and_the_meters() -> None:
+    """Findings are log records, because span events are being retired."""
+    item = at(72, ev.ItemFinished("critics[0]", {}))
+    process = Process([])
+    process.record([*journal()[:9], item, *journal()[9:]])
+    process.observer.notice(Progress("first", "draft", "", "streamed"))
+    data: Any = process.metrics.get_metrics_data()
+    spans = {each[7].get("signoff.effect.try"): each for each in process.sent()}
+
+    (log,) = process.logs.get_finished_logs()
+    assert log.log_record.event_name == "gen_ai.evaluation.result"
+    assert (log.log_record.trace_id, log.log_record.span_id) == spans[3][1:3]
+    assert dict(log.log_record.attributes or {}) == {
+        "gen_ai.evaluation.name": "tone",
+        "gen_ai.evaluation.score.label": "HIGH",
+        "gen_ai.evaluation.score.value": 0.9,
+        "signoff.reviewer": "codex",
+    }
+    found = {
+        metric.name: sum(point.count for point in metric.data.data_points)
+        for scope in data.resource_metrics[0].scope_metrics
+        for metric in scope.metrics
+    }
+    assert found == {
+        "gen_ai.client.operation.duration": 3,
+        "gen_ai.client.token.usage": 2,
+        "gen_ai.invoke_agent.duration": 1,
+        "gen_ai.workflow.duration": 1,
+    }
+
+
+def test_a_run_that_stops_is_forgotten_and_read_again_when_it_goes_on() -> None:
+    """A process that drives thousands of runs must not remember them all."""
+    events = journal()
+    process = Process([])
+    process.record(events[:12])
+    assert process.observer._runs == {}
+
+    process.record(events[12:])
+
+    assert by_id(list(process.sent())) == by_id(exported(events))
+
+
+def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators tell their projects apart by it."""
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "reviews")
+    process = Process([])
+    process.record(
+        [
+            *journal()[:2],
+            at(1, asks("draft#1")),
+            at(2, answers("draft#1")),
+            at(3, ev.StepFinished(Outcome.OK, "w", None, {})),
+        ]
+    )
+    process.observer.close()
+
+    spans = process.spans.get_finished_spans()
+    assert {span.resource.attributes["service.name"] for span in spans} == {"reviews"}
