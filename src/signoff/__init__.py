@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from signoff.api import answer as answer
     from signoff.api import resume as resume
     from signoff.api import resume_async as resume_async
+    from signoff.api import resume_context as resume_context
     from signoff.api import run as run
     from signoff.api import run_async as run_async
     from signoff.core.args import Arg as Arg
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     # running
-    "signoff.api": ("answer", "resume", "resume_async", "run", "run_async"),
+    "signoff.api": ("answer", "resume", "resume_async", "resume_context", "run", "run_async"),
     "signoff.runtime.result": ("RunResult",),
     # the graph
     "signoff.core.step_output": ("StepOutput",),

@@ -140,6 +140,21 @@ def answer(
         return done
 
 
+def resume_context(
+    run: str | None = None, *, store: Store | None = None, home: str | Path | None = None
+) -> Any:
+    """Returns where a run continues: its step, its last output, what is retried and what failed.
+
+    `run` is the name of a run, by default the latest one. The type belongs to the notation of the
+    run's workflow (`signoff.contracts.ResumeContext`); None if the run has ended, or if its
+    notation has no such summary. `store` and `home` are as in `run`.
+    """
+    from signoff.app.history import resume_report
+
+    with _store_only(store) if store is not None else _project(home, None, create=False) as project:
+        return resume_report(project, project.run(run))
+
+
 def target_of(workflow: Workflow, root: Path) -> str:
     """Returns a target by which the command line finds a workflow again; empty if unknown.
 

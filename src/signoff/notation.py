@@ -19,6 +19,7 @@ from signoff.light_dataclass import light_dataclass
 if TYPE_CHECKING:
     from signoff.agents.base import KnownAgent
     from signoff.core.events import Event
+    from signoff.core.run_state import RunState
     from signoff.review.history import ReviewHistory
     from signoff.review.news import ReviewNews
 
@@ -121,6 +122,32 @@ class HistoryFold(Protocol):
         """The review so far."""
 
 
+@light_dataclass(frozen=True)
+class RunSnapshot:
+    """A run as it is stored."""
+
+    name: str
+    state: RunState
+    description: Mapping[str, Any]
+    """The definition that it was started with."""
+
+
+class ResumeReport(Protocol):
+    """Where a run that has not ended continues, for the human or the program that resumes it."""
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """What a human should know before; empty if there is nothing special."""
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether it continues with another attempt at a step whose last attempt failed."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """All of it for programs, as JSON values."""
+
+
 class DryRunPlan(Protocol):
     """What a notation reports about a dry run, built from the workflow."""
 
@@ -221,6 +248,8 @@ class Notation:
     """A class of run directory layouts; empty for the plain one."""
     report: str = ""
     """`(state) -> RunReport`."""
+    resume: str = ""
+    """`(RunSnapshot) -> ResumeReport`: where a run continues, if its notation can say more."""
     history: str = ""
     """`(description) -> HistoryFold`, if its runs review something; `description` is the definition
     that a run was started with."""

@@ -62,7 +62,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("runs", NEVER | ENGINE | COMPILER | {"signoff.flows"}),
         ("show first", NEVER | ENGINE | COMPILER),
         ("validate slogan.yaml", NEVER | ENGINE | {"signoff.review.sources", "sqlite3"}),
-        ("run slogan.yaml --pull", NEVER),
+        ("run slogan.yaml --pull --quiet", NEVER),
     ],
 )
 def test_a_command_imports_nothing_that_it_does_not_need(

@@ -264,3 +264,44 @@ def test_on_a_narrow_terminal_the_reason_is_shown_before_other_columns(signs: Cl
 
     (line,) = [line for line in screen.text.splitlines() if "failed" in line]
     assert "the handler of step" in line
+
+
+RETRIED = """
+import os, signal
+from pathlib import Path
+from signoff.contracts import define_workflow
+
+def work(ctx):
+    with Path("attempts").open("a") as file:
+        file.write(f"{ctx.attempt} ")
+    if ctx.attempt == 2 and not Path("fixed").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"n": ctx.attempt}
+
+check = {"name": "later", "check": "result.n > 1", "error": "Not good yet"}
+WORKFLOW = define_workflow(
+    {"type": "t", "steps": [{"name": "work", "command": work, "postconditions": [check]}]}
+)
+"""
+
+
+def test_a_run_that_was_killed_during_a_retry_asks_how_to_proceed(project: CliProject) -> None:
+    """The human sees the error first; the number of the attempt survives the kill."""
+    project.write("retried.py", RETRIED)
+    killed = project.start("run", "retried.py", "--name", "one")
+    killed.wait(PATIENCE_SECONDS)
+    project.write("fixed", "")
+
+    with terminal(project, "resume", "one", width=120) as first:
+        first.read_until("attempt 2; the last one failed: Not good yet")
+        first.read_until("How to proceed?")
+        first.type("stop\n")
+        stopped = first.exit_code()
+    with terminal(project, "resume", "one") as second:
+        second.read_until("How to proceed?")
+        second.type("\n")
+        continued = second.exit_code()
+
+    assert killed.returncode != 0
+    assert (stopped, continued) == (130, 0)
+    assert (project.folder / "attempts").read_text() == "1 2 2 "

@@ -10,7 +10,7 @@ AgentRequest AgentRole Answer Append Approval Arg BoundedInt Checked Choice Choi
 CommandResult Condition Constant Dispatch Edge End Failure Gate GateOption Limits OnCrash
 Option Otherwise Outcome Param Question Questions Reply Response RunResult SignoffError Spend
 Status StepContext StepDef StepFailed StepOutput Usage UserQuestion Workflow __version__ answer
-resume resume_async run run_async
+resume resume_async resume_context run run_async
 """.split()
 
 

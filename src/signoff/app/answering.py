@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, assert_never
 
 from signoff.app.project import Project
+from signoff.app.worker_token import refuse_worker
 from signoff.core.codec import decode
 from signoff.core.digest import SHORT
 from signoff.core.requests import AnswerForm, Edits, ItemState, check_answer, describe_default
@@ -60,8 +61,15 @@ class AnswerInput:
     what a surface adds to a decision."""
 
 
-def record_answer(project: Project, number: int, answer: AnswerInput) -> InboxItem:
-    """Stores the answer to a request; raises `InvalidAnswer` or `StaleApproval` to refuse it."""
+def record_answer(
+    project: Project, number: int, answer: AnswerInput, *, work: bool = False
+) -> InboxItem:
+    """Stores the answer to a request; raises `InvalidAnswer` or `StaleApproval` to refuse it.
+
+    `work` says that it is the work of an external worker, who may submit nothing else.
+    """
+    if not work:
+        refuse_worker(project, "answer requests")
     item = project.store.item(number)
     form = form_of(project, item)
     _check_open(item)
@@ -82,6 +90,9 @@ def record_file_answers(project: Project, run: str) -> list[str]:
 
     A used file is archived, so that it is used once.
     """
+    if project.worker_token:
+        # A worker could have written them; they are used when a human resumes the run.
+        return []
     directory = project.directory()
     found = directory.read_answers(run)
     warnings = list(found.warnings)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from signoff.app.answering import AnswerInput, form_of, record_answer
-from signoff.app.history import events_of, load_state
+from signoff.app.history import events_of, load_state, resume_report
 from signoff.app.inbox import request_to_json
 from signoff.app.project import Project
 from signoff.app.resume import FROM_OUTSIDE, resume
@@ -21,11 +21,13 @@ from signoff.app.run_files import Warn
 from signoff.app.runs import current_row
 from signoff.app.start import start
 from signoff.app.targets import Target
+from signoff.app.worker_token import check_token, token_of
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
 from signoff.light_dataclass import light_dataclass
+from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork
 from signoff.runtime.ports import Observer
 from signoff.runtime.run_inbox import BY_HUMAN
@@ -94,6 +96,10 @@ class RunStatus:
     people: tuple[Mapping[str, Any], ...] = ()
     """Requests that humans have to answer before the run continues."""
     verdict: SubmitResult | None = None
+    progress: ResumeReport | None = None
+    """Where the run continues, if its notation can say."""
+    token: str = ""
+    """What keeps its workers from decisions; only known when the run was just started."""
 
 
 async def start_pulled(
@@ -104,7 +110,8 @@ async def start_pulled(
     The options are those of `start`.
     """
     result = await start(project, target, params, switch=FROM_OUTSIDE, **options)
-    return run_status(project, result.run)
+    token = token_of(project, project.store.row(result.run))
+    return replace(run_status(project, result.run), token=token)
 
 
 async def next_work(
@@ -116,6 +123,7 @@ async def next_work(
 ) -> RunStatus:
     """Returns the open work; a stopped run is resumed until there is some."""
     row = current_row(project, project.run(name))
+    check_token(project, row)
     if _can_resume(project, row):
         _check_pulled(project, row)
         await _resume(project, row.name, observers, warn)
@@ -133,6 +141,7 @@ async def submit(
 ) -> RunStatus:
     """Records a submission, lets the engine check it, and returns the run's new status."""
     row = project.run(name)
+    check_token(project, row)
     try:
         item = _find_item(project, row, number)
         _record(project, item, answer)
@@ -153,6 +162,7 @@ def run_status(project: Project, name: str) -> RunStatus:
         row=row,
         work=tuple(_work_item(project, item) for item in items if _is_work(item)),
         people=tuple(request_to_json(project, item) for item in items if not _is_work(item)),
+        progress=resume_report(project, row),
     )
 
 
@@ -210,7 +220,7 @@ def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
     for name in answer.extras:
         if words.get(name, name) not in takes:
             raise InvalidAnswer(f"this work does not accept {name}; leave it out")
-    record_answer(project, item.id, answer)
+    record_answer(project, item.id, answer, work=True)
 
 
 def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:
@@ -229,7 +239,7 @@ def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:
 
 def _refuse_malformed(text: str, schema: Any) -> None:
     """Refuses a result that is meant as JSON and is not: a slip of the command, not of the work."""
-    from signoff.documents.lenient_json import NotJson, load, strip_code_fence
+    from signoff.documents.lenient_json import load, load_strict, strip_code_fence
 
     if text.strip() in (TEXT_PLACEHOLDER, JSON_PLACEHOLDER):
         return
@@ -237,8 +247,8 @@ def _refuse_malformed(text: str, schema: Any) -> None:
         if schema is not None:
             load(strip_code_fence(text))
         elif _LIKE_JSON.match(text):
-            json.loads(text)
-    except (NotJson, ValueError, RecursionError) as error:
+            load_strict(text)
+    except ValueError as error:
         remedy = "" if schema is not None else "; to submit a plain text, write it as a JSON string"
         raise UsageError(f"the result is not valid JSON: {error}{remedy}") from error
 

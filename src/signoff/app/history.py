@@ -11,16 +11,18 @@ from signoff.app.project import Project
 from signoff.app.run_records import stored_record
 from signoff.core import events as ev
 from signoff.core.codec import decode
+from signoff.core.outcome import FINAL
 from signoff.core.run_state import RunState
 from signoff.errors import UsageError
 from signoff.exports.run_record import RunRecord, short_digest
+from signoff.notation import RunSnapshot
 from signoff.remedies import ShowRun
 from signoff.runtime.journal import folded_state
 from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
 
 if TYPE_CHECKING:
-    from signoff.notation import HistoryFold
+    from signoff.notation import HistoryFold, ResumeReport
     from signoff.review.history import ReviewHistory
 
 
@@ -57,6 +59,21 @@ def history_fold(project: Project, row: RunRow) -> HistoryFold | None:
         json.loads(project.store.description(row.id))
     )
     return fold
+
+
+def resume_report(
+    project: Project, row: RunRow, state: RunState | None = None
+) -> ResumeReport | None:
+    """Returns where a run continues; None if it has ended, or if its notation says nothing."""
+    if row.status in FINAL:
+        return None
+    description = json.loads(project.store.description(row.id))
+    notation = plugins.notation(description.get("notation", ""))
+    if notation is None or not notation.resume:
+        return None
+    run = RunSnapshot(row.name, state or load_state(project, row), description)
+    report: ResumeReport = plugins.load(notation.resume)(run)
+    return report
 
 
 def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHistory]:

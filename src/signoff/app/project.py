@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from signoff.store.rundir.layout import EndView, Layout
 
 
+WORKER_VARIABLE = "SIGNOFF_WORKER_TOKEN"
+"""The environment variable that an external worker gets its token in."""
+
+
 @light_dataclass()
 class Project:
     """Everything a use case needs."""
@@ -44,6 +48,8 @@ class Project:
     clock: Clock = field(default_factory=SystemClock)
     agents: Mapping[str, Agent] = field(default_factory=dict)
     """Agents that a program provides; they override those of the settings."""
+    worker_token: str = ""
+    """The token of an external worker, which may not decide anything; empty for a human."""
     observers: list[QueuedObserver] | None = None
     """Those of the settings, once an engine was opened; they watch until the project is closed."""
 
@@ -237,7 +243,8 @@ def open_project(
         init_home(cwd, environment)
     home = need_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
-    return Project(home, settings, open_store(home, settings), cwd, agents=agents or {})
+    store, token = open_store(home, settings), environment.get(WORKER_VARIABLE, "")
+    return Project(home, settings, store, cwd, agents=agents or {}, worker_token=token)
 
 
 def database_path(home: Home, settings: Settings) -> Path:

@@ -11,6 +11,7 @@ from signoff.app.answering import record_file_answers
 from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
+from signoff.app.worker_token import refuse_worker
 from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
 from signoff.core.spend import Limits
@@ -54,6 +55,8 @@ async def resume(
 
     `switch` maps agents to their replacements from now on; `params` corrects parameters.
     """
+    if adopt or target is not None or switch or params:
+        refuse_worker(project, "change how a run continues")
     row = project.run(name)
     if row.status in FINAL:
         # The engine will not run again, so missing files of the run directory are written here.

@@ -42,8 +42,10 @@ ENVIRONMENT: Mapping[str, str] = {
 }
 """Environment variables and their settings, except those of notations."""
 
-OTHER_VARIABLES = frozenset({"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS"})
-"""Environment variables that name folders and are not settings."""
+OTHER_VARIABLES = frozenset(
+    {"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS", "SIGNOFF_WORKER_TOKEN"}
+)
+"""Environment variables that are not settings."""
 
 _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
 """Keys whose values are masked; not `tokens`, which is a number that users need to see."""

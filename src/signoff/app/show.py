@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.app.history import events_of, history_fold
+from signoff.app.history import events_of, history_fold, resume_report
 from signoff.app.inbox import request_to_json
 from signoff.app.next_commands import with_file
 from signoff.app.project import Project
@@ -20,7 +20,7 @@ from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import RunReport
+from signoff.notation import ResumeReport, RunReport
 from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import StepVisit, Timeline
@@ -46,6 +46,8 @@ class RunDetails:
     """What the run leaves to its user, if it has ended and its notation shows that."""
     answered: tuple[dict[str, Any], ...] = ()
     """Requests whose answers the run has not used yet, as plain values."""
+    progress: ResumeReport | None = None
+    """Where the run continues, if it has not ended and its notation can say."""
     review: ReviewHistory | None = None
     """The history of its review, if its notation has reviews."""
 
@@ -118,6 +120,7 @@ class RunDetails:
             "updated_at": row.updated_at,
             "due_at": row.due_at,
             "owner": row.owner,
+            **({"progress": self.progress.facts} if self.progress is not None else {}),
             **(self.notation_report.facts if self.notation_report else {}),
         }
 
@@ -142,6 +145,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         answered=tuple(request_to_json(project, item) for item in answered),
         folder=project.folder(row.name),
         notation_report=_report(project, row, timeline.state),
+        progress=resume_report(project, row, timeline.state),
         end=project.end_view(row, timeline.state),
         review=fold.history if fold is not None else None,
     )

@@ -17,7 +17,7 @@ from signoff.app.agents import (
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
-from signoff.app.project import Project, database_path, open_store
+from signoff.app.project import WORKER_VARIABLE, Project, database_path, open_store
 from signoff.app.settings import Settings, command_line_limits, load_settings
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
@@ -49,7 +49,8 @@ class StartPlan:
         """Opens the project of the run; creates its home if there is none."""
         if not self.home.path.is_dir():
             init_home(cwd, environment)
-        return Project(self.home, self.settings, open_store(self.home, self.settings), cwd)
+        store, token = open_store(self.home, self.settings), environment.get(WORKER_VARIABLE, "")
+        return Project(self.home, self.settings, store, cwd, worker_token=token)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the plan as plain values."""

@@ -57,6 +57,18 @@ class PromptResult:
     """Whether the user left the prompt with ctrl-c or ctrl-d."""
 
 
+def ask_retry() -> bool:
+    """Asks whether a step is tried again now; a user who leaves the prompt wants the shell back."""
+    discard_typed()
+    choices = click.Choice(["retry", "stop"])
+    try:
+        return bool(
+            click.prompt("How to proceed?", type=choices, default="retry", err=True) == "retry"
+        )
+    except click.Abort:
+        return False
+
+
 def ask_all(project: Project, items: Sequence[InboxItem]) -> PromptResult:
     """Asks for every request until the user leaves; each answer is stored at once."""
     answered = 0

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from signoff.app.history import timeline_of
+from signoff.app.history import resume_report, timeline_of
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
@@ -19,6 +19,7 @@ from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.output import DisplayOptions, Output, is_terminal
 from signoff.cli.summary import print_summary, report_to_json
 from signoff.cli.terminal import in_foreground
+from signoff.cli.text import one_line
 from signoff.cli.views import PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -48,7 +49,8 @@ def drive(
 
     with events_file(display.events, display.open_events) as watchers:
         name, timelines = _drive_once(display.out, work, watchers, workflow, history or {})
-        while name is not None and display.may_ask and _ask_pending(project, name, display.out):
+        may_ask = display.may_ask and not project.worker_token
+        while name is not None and may_ask and _ask_pending(project, name, display.out):
             name, timelines = _drive_once(display.out, resume_work, watchers, workflow, timelines)
     if name is None:
         return exits.INTERRUPTED
@@ -66,6 +68,8 @@ def drive_resume(
     **options: Any,
 ) -> int:
     """Resumes a run on the terminal; `options` are those of the use case."""
+    if not _may_continue(project, display, row):
+        return finish(show(project, row.name), display.out)
     return drive(
         project,
         display,
@@ -81,6 +85,20 @@ def drive_resume(
         workflow=None if target else project.find_again(row).workflow,
         history={row.name: timeline_of(project, row)},
     )
+
+
+def _may_continue(project: Project, display: DisplayOptions, row: RunRow) -> bool:
+    """Shows what failed before the run stopped; on a terminal, the user decides about a retry."""
+    report = resume_report(project, row)
+    if report is None:
+        return True
+    for line in report.lines:
+        display.out.note(one_line(line, 500))
+    if not report.is_retry or row.status is Status.WAITING or not display.may_ask:
+        return True
+    from signoff.cli.asking import ask_retry
+
+    return ask_retry()
 
 
 def choose_view(

@@ -93,9 +93,16 @@ def print_status(status: RunStatus, out: Output, number: int | None = None) -> N
         )
         out.line()
     if items:
+        for line in status.progress.lines if status.progress is not None and not verdict else ():
+            out.line(one_line(line, 500))
         for item in items[:SHOWN]:
             _print_item(item, out)
         _print_others(items[SHOWN:], out)
+        if status.token and not out.quiet:
+            out.note(
+                "to keep the worker from answering for a human, set in its environment: "
+                f"SIGNOFF_WORKER_TOKEN={status.token}"
+            )
         return
     _print_rest(status, out)
 
@@ -113,6 +120,8 @@ def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
         "work": [{**asdict(item), "submit": _commands(item)} for item in items],
         "for_people": [{name: request[name] for name in _FOR_PEOPLE} for request in status.people],
         "exit_code": status_exit_code(status),
+        "progress": status.progress.facts if status.progress is not None else None,
+        **({"worker_token": status.token} if status.token else {}),
     }
 
 

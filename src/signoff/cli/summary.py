@@ -87,6 +87,10 @@ def print_indented(text: str, out: Output) -> None:
 
 def print_details(report: RunDetails, out: Output) -> None:
     """Prints the details that a run's notation reports beyond the summary."""
+    if report.progress is not None and report.progress.lines:
+        out.line()
+        for line in report.progress.lines:
+            out.prose(f"  {one_line(line, 500)}", hang="    ")
     if report.notation_report is not None and report.notation_report.details:
         out.line()
         print_indented(report.notation_report.details, out)

@@ -8,6 +8,7 @@ from signoff._lazy import loader, names_in
 
 if TYPE_CHECKING:
     from signoff.contracts.checkpoint import Checkpoint as Checkpoint
+    from signoff.contracts.checkpoint import GateDecision as GateDecision
     from signoff.contracts.context import StepContext as StepContext
     from signoff.contracts.definition import define_workflow as define_workflow
     from signoff.contracts.model import Condition as Condition
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from signoff.contracts.model import GateOption as GateOption
     from signoff.contracts.model import HumanGate as HumanGate
     from signoff.contracts.model import ParallelItemResult as ParallelItemResult
+    from signoff.contracts.model import PendingRetry as PendingRetry
     from signoff.contracts.model import StepInput as StepInput
     from signoff.contracts.model import StepOutput as StepOutput
     from signoff.contracts.model import StepResult as StepResult
     from signoff.contracts.model import WorkflowDefinition as WorkflowDefinition
     from signoff.contracts.model import WorkflowStep as WorkflowStep
     from signoff.contracts.resuming import ResumeContext as ResumeContext
+    from signoff.contracts.resuming import resume_context as resume_context
     from signoff.guarded_db.client import SafeDatabaseClient as SafeDatabaseClient
 
 _HOMES = {
@@ -33,15 +36,16 @@ _HOMES = {
         "GateOption",
         "HumanGate",
         "ParallelItemResult",
+        "PendingRetry",
         "StepInput",
         "StepOutput",
         "StepResult",
         "WorkflowDefinition",
         "WorkflowStep",
     ),
-    "signoff.contracts.checkpoint": ("Checkpoint",),
+    "signoff.contracts.checkpoint": ("Checkpoint", "GateDecision"),
     "signoff.contracts.context": ("StepContext",),
-    "signoff.contracts.resuming": ("ResumeContext",),
+    "signoff.contracts.resuming": ("ResumeContext", "resume_context"),
     "signoff.guarded_db.client": ("SafeDatabaseClient",),
 }
 __all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above

@@ -46,6 +46,7 @@ NOTATION = Notation(
         {"SIGNOFF_DATA_URL": "url"},
     ),
     plan="signoff.contracts.plan:plan",
+    resume="signoff.contracts.resuming:resume_context",
     schemas="signoff.contracts:schemas",
     commands={
         "db": Command(

@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from signoff.contracts.checkpoint import checkpoint_of
+from signoff.contracts.checkpoint import (
+    Checkpoint,
+    checkpoint_of,
+    is_result_name,
+    lookup,
+    lookup_result,
+)
+from signoff.contracts.items import has_items, item_names, item_states
+from signoff.contracts.model import ParallelItemResult, PendingRetry
+from signoff.core.run_state import RunState, Stage
+
+if TYPE_CHECKING:
+    from signoff.notation import RunSnapshot
+
+SHOWN = 5
+"""How many failed items a human is shown."""
+
+_AT_WORK = (Stage.ENTER, Stage.WORK, Stage.CHECK)
+"""The stages of an attempt; after them a human is asked, or the step is done."""
 
 
 @dataclass(frozen=True)
@@ -18,33 +36,90 @@ class ResumeContext:
     current_step: str
     completed_steps: tuple[str, ...]
     last_step_output: Any = None
-    pending_retry: Mapping[str, Any] | None = None
-    """The step that will be retried, its error, and the number of the attempt."""
+    pending_retry: PendingRetry | None = None
+    """The attempt that the run continues with, if the one before it failed."""
     parallel_status: Mapping[str, Any] | None = None
-    """The number of items, the number of completed ones, and the failed ones."""
+    """The number of items, the number of completed ones, and the names of the failed ones."""
+    parallel_results: Mapping[str, ParallelItemResult] | None = None
+    """The items one by one, each with its error."""
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether it continues with another attempt at a step whose last attempt failed."""
+        return self.pending_retry is not None
+
+    @property
+    def lines(self) -> list[str]:
+        """What a human should know before the run continues."""
+        lines: list[str] = []
+        if retry := self.pending_retry:
+            what = f"step {retry.step!r} continues with attempt {retry.attempt}"
+            lines.append(f"{what}; the last one failed: {retry.error}")
+        status = self.parallel_status
+        if status and status["completed"] < status["total"]:
+            lines.append(f"items: {status['completed']} of {status['total']} completed")
+        failed = {n: e for n, e in (self.parallel_results or {}).items() if e.error}
+        lines += [
+            f"item {name} ({each.status}, {each.retry_count} retries): {each.error}"
+            for name, each in list(failed.items())[:SHOWN]
+        ]
+        if len(failed) > SHOWN:
+            lines.append(f"and {len(failed) - SHOWN} more with errors")
+        return lines
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        return asdict(self)
 
 
-def resume_context(
-    run: str,
-    workflow: str,
-    step: str,
-    state: Mapping[str, Any],
-    feedback: str = "",
-    attempt: int = 1,
-) -> ResumeContext:
-    """Returns the summary of a run with this state."""
-    checkpoint = checkpoint_of(run, workflow, step, state)
-    done = checkpoint.completed_steps
-    items = checkpoint.parallel_results
+def resume_context(run: RunSnapshot) -> ResumeContext:
+    """Returns the summary of a run."""
+    point = current_checkpoint(run)
+    done, items = point.completed_steps, point.parallel_results
     failed = [name for name, each in items.items() if each.status == "failed"]
-    status = {"total": len(items), "completed": len(items) - len(failed), "failed": failed}
-    retry = {"step": step, "error": feedback, "attempt": attempt}
+    completed = sum(each.status == "completed" for each in items.values())
+    status = {"total": len(items), "completed": completed, "failed": failed}
     return ResumeContext(
-        workflow_type=workflow,
-        run_id=run,
-        current_step=step,
+        workflow_type=point.workflow_type,
+        run_id=point.workflow_run_id,
+        current_step=point.current_step,
         completed_steps=tuple(each.step for each in done),
         last_step_output=done[-1].result if done else None,
-        pending_retry=retry if attempt > 1 else None,
+        pending_retry=point.pending_retry,
         parallel_status=status if items else None,
+        parallel_results=items or None,
     )
+
+
+def current_checkpoint(run: RunSnapshot) -> Checkpoint:
+    """Returns the checkpoint of a run with the state of the step that is under way."""
+    state, step = run.state, run.state.step or ""
+    attempt = state.attempt - state.replaced
+    retry = None
+    if attempt > 1 and state.stage in _AT_WORK and state.pending is None:
+        retry = PendingRetry(step, state.feedback or "", attempt)
+    point = checkpoint_of(run.name, state.workflow, step, state.state_with_pending, retry)
+    items = _items(run, point)
+    return replace(point, parallel_results=items) if items else point
+
+
+def _items(run: RunSnapshot, point: Checkpoint) -> dict[str, ParallelItemResult]:
+    """Returns the items of the current step; empty if it has none."""
+    if run.state.pending is not None or not has_items(run.state):
+        # Before its items begin, those of an earlier visit are the last ones.
+        return {}
+    names = point.current_step.split("+")
+    if len(names) > 1:
+        return item_states(names, run.state)
+    steps = run.description.get("source", {}).get("contract", {}).get("steps", ())
+    keys = [each["items"] for each in steps if each["name"] == point.current_step]
+    found = _value(point, run.state, keys[0]) if keys and keys[0] else None
+    return item_states(list(item_names(found)), run.state) if isinstance(found, list) else {}
+
+
+def _value(point: Checkpoint, state: RunState, dotted: str) -> Any:
+    if is_result_name(dotted):
+        return lookup_result(point.results, dotted)[1]
+    in_params = dotted.partition(".")[0] in state.params
+    return lookup(state.params if in_params else point.data, dotted)

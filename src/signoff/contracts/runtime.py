@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +27,7 @@ from signoff.contracts.model import (
     Check,
     Condition,
     ConditionalNext,
+    ParallelItemResult,
     PendingRetry,
     Rules,
     WorkflowDefinition,
@@ -82,12 +83,15 @@ class ContractRuntime:
             engine=ctx,
         )
 
-    def checkpoint(self, ctx: EngineContext, step: WorkflowStep) -> Checkpoint:
+    def checkpoint(
+        self, ctx: EngineContext, step: WorkflowStep, items: Iterable[str] = ()
+    ) -> Checkpoint:
         """Returns the progress of the run, which is the same for all items of a step."""
-        retry = None
-        if ctx.attempt > 1:
-            retry = PendingRetry(step.name, ctx.feedback or "", ctx.attempt)
-        return checkpoint_of(ctx.run, self.definition.type, step.name, ctx.step_state, retry)
+        states = dict.fromkeys(items, ParallelItemResult("pending"))
+        retry = _pending_retry(ctx, step)
+        return checkpoint_of(
+            ctx.run, self.definition.type, step.name, ctx.step_state, retry, states
+        )
 
     @cached_property
     def shared_database(self) -> WorkflowDatabase | None:
@@ -186,6 +190,8 @@ class ContractRuntime:
         note = database.committed(marker) if database is not None else None
         if note is not None:
             return dict(json.loads(note))
+        if checkpoint is not None and ctx.attempt > 1:
+            checkpoint = _for_retry(checkpoint, ctx, step, key)
         inner = self.context(ctx, step, database, item, checkpoint)
         returned = await work(step, inner)
         if database is None and returned.statements:
@@ -266,3 +272,18 @@ class ContractRuntime:
                 await self.check_postconditions(self.context(ctx, step), step, output, problem)
             raise StepFailed(problem) from error
         return Outcome.OK if held else Outcome.ITERATE
+
+
+def _pending_retry(ctx: EngineContext, step: WorkflowStep) -> PendingRetry | None:
+    if ctx.attempt == 1:
+        return None
+    return PendingRetry(step.name, ctx.feedback or "", ctx.attempt)
+
+
+def _for_retry(
+    checkpoint: Checkpoint, ctx: EngineContext, step: WorkflowStep, item: str
+) -> Checkpoint:
+    """Returns the checkpoint of a step for one of its items that is tried again."""
+    failed = ParallelItemResult("pending", error=ctx.feedback, retry_count=ctx.attempt - 1)
+    items = {**checkpoint.parallel_results, item: failed}
+    return replace(checkpoint, pending_retry=_pending_retry(ctx, step), parallel_results=items)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from signoff.contracts.checkpoint import ITEMS
+from signoff.contracts.items import ITEM_KEY, item_names
 from signoff.contracts.model import MAX_RETRIES, Rules, WorkflowStep
 from signoff.contracts.runtime import ContractRuntime
 from signoff.core.checked import Checked, Otherwise
@@ -18,9 +19,6 @@ from signoff.core.requests import RETRY, Choice, Request
 from signoff.errors import StepFailed
 
 Work = tuple[Outcome, dict[str, Any]]
-
-ITEM_KEY = "items"
-"""The key of the fan-out of a step."""
 
 LEAVE_OUT = "leave out"
 """What a human can choose for items that failed, besides a retry."""
@@ -38,8 +36,8 @@ class _Handler:
 
     async def _perform_all(
         self, ctx: EngineContext, names: Sequence[str], one: ItemHandler
-    ) -> dict[str, dict[str, Any]]:
-        """Returns the outputs of the items by name, without those that a human left out."""
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """Returns the outputs of the items by name, and the errors of those that were left out."""
 
         def ask_human(last: Checked[list[Any]]) -> Request:
             problems = [
@@ -58,8 +56,9 @@ class _Handler:
         explained = self.contract.rules >= Rules.OWNED
         otherwise = Otherwise(ask_human, key="failed", explained=explained)
         ends = await ctx.map(names, one, key=ITEM_KEY, retries=MAX_RETRIES, otherwise=otherwise)
-        by_name = zip(names, ends, strict=True)
-        return {name: end for name, end in by_name if not isinstance(end, Failure)}
+        by_name = dict(zip(names, ends, strict=True))
+        errors = {name: end.error for name, end in by_name.items() if isinstance(end, Failure)}
+        return {name: end for name, end in by_name.items() if name not in errors}, errors
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Together(_Handler):
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
             return await self.contract.perform(inner, by_name[name])
 
-        outputs = await self._perform_all(ctx, list(by_name), one)
+        outputs, _ = await self._perform_all(ctx, list(by_name), one)
         results = {name: output["result"] for name, output in outputs.items()}
         output = outputs.get(last.name, {"result": None, "hint": None})
         update |= self.contract.completed(ctx, results, output["hint"])
@@ -115,13 +114,13 @@ class ForEach(_Handler):
     async def __call__(self, ctx: EngineContext) -> Work:
         """Performs all items; failed ones are retried alone, then a human is asked."""
         update = await self.contract.begin(ctx)
-        items = {_item_name(item, index): item for index, item in enumerate(self._items(ctx))}
-        checkpoint = self.contract.checkpoint(ctx, self.step)
+        items = item_names(self._items(ctx))
+        checkpoint = self.contract.checkpoint(ctx, self.step, items)
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
             return await self.contract.perform(inner, self.step, items[name], name, checkpoint)
 
-        outputs = await self._perform_all(ctx, list(items), one)
+        outputs, errors = await self._perform_all(ctx, list(items), one)
         results = {name: output["result"] for name, output in outputs.items()}
         result = {"items": results, "failed": [name for name in items if name not in results]}
         update |= self.contract.completed(ctx, {self.step.name: result}, None)
@@ -130,7 +129,7 @@ class ForEach(_Handler):
         update[ITEMS] = {
             name: {"status": "completed", "result": results[name]}
             if name in results
-            else {"status": "failed", "error": "left out by a human"}
+            else {"status": "failed", "error": errors[name], "retry_count": MAX_RETRIES}
             for name in items
         }
         output = {"result": result, "hint": None}
@@ -146,14 +145,3 @@ class ForEach(_Handler):
                 "step must return it, or pass it as a parameter"
             )
         return items
-
-
-def _item_name(item: Any, index: int) -> str:
-    """Returns the name of an item: its position, and its own id, name or text if it has one."""
-    if isinstance(item, str) and item and len(item) <= 60:
-        return f"{index}:{item}"
-    if isinstance(item, Mapping):
-        for key in ("id", "name", "key"):
-            if isinstance(item.get(key), str | int):
-                return f"{index}:{item[key]}"
-    return str(index)

@@ -7,6 +7,7 @@ turn half a critique into a pass.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -81,13 +82,36 @@ def strip_code_fence(text: str) -> str:
 def load(body: str) -> Any:
     """Returns the value of a JSON text, with its syntax repaired; raises `NotJson`."""
     try:
-        return json.loads(body, object_pairs_hook=_unique_keys, parse_int=_parse_int, strict=False)
+        return load_strict(body, strict=False)
     except NotJson:
         raise
-    except RecursionError as error:
-        raise NotJson("its brackets are nested too deeply") from error
     except ValueError as error:
         return _repair(body, error)
+
+
+def load_strict(body: str, *, strict: bool = True) -> Any:
+    """Returns the value of a JSON text as it is; raises `ValueError`, or `NotJson` for a value.
+
+    What no journal can store is refused: endless and missing numbers, and duplicate keys.
+    """
+    try:
+        return json.loads(
+            body,
+            object_pairs_hook=_unique_keys,
+            parse_int=_parse_int,
+            parse_float=_parse_float,
+            parse_constant=_parse_float,
+            strict=strict,
+        )
+    except RecursionError as error:
+        raise NotJson("its brackets are nested too deeply") from error
+
+
+def _parse_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise NotJson(f"{text[:20]} in it is not a finite number")
+    return number
 
 
 def _parse_int(digits: str) -> int:

@@ -1,7 +1,6 @@
 from typing import Any
 
 from signoff.contracts.checkpoint import checkpoint_of, lookup
-from signoff.contracts.resuming import resume_context
 
 STATE: dict[str, Any] = {
     "goal": "shorter",
@@ -58,22 +57,3 @@ def test_a_dotted_name_finds_a_value_or_nothing() -> None:
     assert lookup(STATE, "metrics.delta") == 3
     assert lookup(STATE, "metrics.delta.more") is None
     assert lookup(STATE, "nothing.at.all") is None
-
-
-def test_a_resume_context_lists_what_failed() -> None:
-    """The program that resumes a run must not have to find that out itself."""
-    context = resume_context("run", "book", "write", STATE, "too short", attempt=2)
-
-    assert context.completed_steps == ("plan", "write", "plan")
-    assert context.last_step_output == {"goal": "shorter"}
-    assert context.pending_retry == {"step": "write", "error": "too short", "attempt": 2}
-    assert context.parallel_status == {"total": 2, "completed": 1, "failed": ["1:b"]}
-
-
-def test_a_resume_context_of_a_healthy_run_has_no_failures() -> None:
-    """There is nothing to act on."""
-    context = resume_context("run", "book", "plan", {})
-
-    assert context.pending_retry is None
-    assert context.parallel_status is None
-    assert context.last_step_output is None

@@ -11,9 +11,11 @@ NAMES = [
     "Condition",
     "ConditionalNext",
     "Database",
+    "GateDecision",
     "GateOption",
     "HumanGate",
     "ParallelItemResult",
+    "PendingRetry",
     "ResumeContext",
     "SafeDatabaseClient",
     "StepContext",
@@ -23,6 +25,7 @@ NAMES = [
     "WorkflowDefinition",
     "WorkflowStep",
     "define_workflow",
+    "resume_context",
 ]
 
 

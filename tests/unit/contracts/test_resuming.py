@@ -1,0 +1,127 @@
+"""What was failing when a run stopped is known to the human or program that resumes it."""
+
+from typing import Any
+
+import signoff
+from signoff.contracts import ParallelItemResult, PendingRetry, StepContext, define_workflow
+from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
+from signoff.runtime.engine import Engine
+from signoff.runtime.result import RunResult
+from signoff.store.memory import MemoryStore
+
+
+def flow(*steps: dict[str, Any]) -> Workflow:
+    return define_workflow({"type": "t", "steps": list(steps)})
+
+
+async def play(workflow: Workflow, store: MemoryStore) -> RunResult:
+    async with Engine(store) as engine:
+        return await engine.start(workflow, name="run")
+
+
+def stop_at(attempt: int, engine_box: list[Engine]) -> Any:
+    """Returns a command that stops the run in an attempt."""
+
+    async def command(ctx: StepContext) -> dict[str, Any]:
+        if ctx.attempt == attempt:
+            engine_box[0].interrupt("stopped")
+            await ctx.run(["sleep", "60"])
+        return {"n": ctx.attempt}
+
+    return command
+
+
+async def test_a_run_that_stopped_during_a_retry_reports_the_real_error() -> None:
+    """The human who resumes it sees what is going on before it continues."""
+    store = MemoryStore()
+    box: list[Engine] = []
+    checks = [{"name": "third", "check": "result.n > 2", "error": "too early"}]
+    workflow = flow(
+        {"name": "first", "command": lambda _ctx: {"a": 1}, "next": "second"},
+        {"name": "second", "command": stop_at(2, box), "postconditions": checks},
+    )
+
+    async with Engine(store) as engine:
+        box.append(engine)
+        result = await engine.start(workflow, name="run")
+    context = signoff.resume_context("run", store=store)
+
+    assert result.status is Status.INTERRUPTED
+    assert context.pending_retry == PendingRetry("second", "too early", 2)
+    assert (context.current_step, context.completed_steps) == ("second", ("first",))
+    assert context.last_step_output == {"a": 1}
+    assert context.is_retry
+    assert "attempt 2; the last one failed: too early" in context.lines[0]
+    assert context.facts["pending_retry"]["error"] == "too early"
+
+
+async def test_items_are_pending_completed_or_failed_while_their_step_is_under_way() -> None:
+    """A thousand items run for hours."""
+    store = MemoryStore()
+
+    def one(ctx: StepContext) -> dict[str, Any]:
+        return {"n": 1 if ctx.item == "good" else 0}
+
+    checks = [{"name": "some", "check": "result.n > 0", "error": "there are none"}]
+    workflow = flow(
+        {"name": "list", "command": lambda _ctx: {"all": ["good", "bad"]}, "next": "each"},
+        {
+            "name": "each",
+            "command": one,
+            "parallel": True,
+            "parallel_key": "all",
+            "postconditions": checks,
+        },
+    )
+
+    waiting = await play(workflow, store)
+    context = signoff.resume_context("run", store=store)
+    signoff.answer(waiting.inbox[0], "leave out", by="ann", store=store)
+    async with Engine(store) as engine:
+        done = await engine.resume("run", workflow)
+
+    assert context.parallel_status == {"total": 2, "completed": 1, "failed": ["1:bad"]}
+    assert context.parallel_results == {
+        "0:good": ParallelItemResult("completed", {"n": 1}),
+        "1:bad": ParallelItemResult("failed", error="there are none", retry_count=2),
+    }
+    assert "item 1:bad (failed, 2 retries): there are none" in context.lines
+    assert done.state["_items"]["1:bad"]["error"] == "there are none"
+    assert signoff.resume_context("run", store=store) is None
+
+
+async def test_an_item_that_is_tried_again_sees_its_own_state() -> None:
+    """Commands and conditions have the same checkpoint as the human."""
+    seen: list[ParallelItemResult] = []
+
+    def one(ctx: StepContext) -> dict[str, Any]:
+        seen.append(ctx.checkpoint.parallel_results["0:a"])
+        return {"n": ctx.attempt}
+
+    checks = [{"name": "later", "check": "result.n > 1", "error": "too early"}]
+    await play(
+        flow(
+            {"name": "list", "command": lambda _ctx: {"all": ["a"]}, "next": "each"},
+            {"name": "each", "command": one, "parallel": True, "parallel_key": "all",
+             "postconditions": checks},
+        ),
+        MemoryStore(),
+    )  # fmt: skip
+
+    assert seen == [
+        ParallelItemResult("pending"),
+        ParallelItemResult("pending", error="too early", retry_count=1),
+    ]
+
+
+async def test_a_run_without_failures_has_nothing_to_report() -> None:
+    """There is nothing to act on."""
+    store = MemoryStore()
+    gate = {"prompt": "Well?", "options": [{"label": "a", "ends": "completed"}]}
+
+    await play(flow({"name": "gate", "human_gate": gate}), store)
+    context = signoff.resume_context("run", store=store)
+
+    assert (context.pending_retry, context.parallel_status) == (None, None)
+    assert (context.lines, context.last_step_output, context.is_retry) == ([], None, False)
