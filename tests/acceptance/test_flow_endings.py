@@ -136,7 +136,7 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     result = result_of(flow_project)
     assert (result["path"], result["approved"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
-    version = f"best reviewed version (iteration {result['iteration']}; open: 1 HIGH)"
+    version = f"best reviewed version (round {result['iteration']}; open: 1 HIGH)"
     shown = flow_project.call("show", "one").out
     assert f"not approved: {version}" in shown
     assert "  details: .signoff/runs/one/final/status.md\n" in shown
@@ -168,7 +168,7 @@ def test_remaining_work_is_that_of_the_version_in_the_file(flow_project: FlowPro
     shown = flow_project.call("show", "one").out
     for out in (done.out, shown):
         assert f"latest version, {worse}: .signoff/runs/one/final/artifact_latest.md" in out
-    assert "open findings of the best version (iteration 1): 1\n" in shown
+    assert "open findings of the best version (round 1): 1\n" in shown
     assert "open findings of the latest review: 3\n" in shown
     result = result_of(flow_project)
     assert (result["open"], result["latest_open"]) == ({"HIGH": 1}, {"HIGH": 3})

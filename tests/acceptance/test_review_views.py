@@ -158,6 +158,7 @@ def test_cat_prints_the_artifact_byte_for_byte(project: FlowProject) -> None:
     assert project.call("cat").out == FIXED
     assert project.call("cat", "one", "--round", "1").out == DRAFT
     assert project.call("cat", "one", "artifact.md").out == FIXED
+    assert project.json("cat", "one")["files"] == {"artifact.md": FIXED}
 
 
 def test_show_lists_the_findings_of_each_round_with_their_fate(project: FlowProject) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from signoff.app.history import resume_report, timeline_of
+from signoff.app.history import events_of, history_fold, resume_report, timeline_of
 from signoff.app.project import Project
 from signoff.app.resume import resume
 from signoff.app.run_files import catch_up
@@ -20,7 +21,7 @@ from signoff.cli.output import DisplayOptions, Output, is_terminal
 from signoff.cli.summary import print_summary, report_to_json
 from signoff.cli.terminal import in_foreground
 from signoff.cli.text import one_line
-from signoff.cli.views import PlainView, View
+from signoff.cli.views import OpenReview, PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError
@@ -29,6 +30,9 @@ from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
 from signoff.runtime.timeline import Timeline
+
+if TYPE_CHECKING:
+    from signoff.notation import HistoryFold
 
 Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunResult]]
 """A use case that drives a run while observers watch."""
@@ -47,11 +51,12 @@ def drive(
     def resume_work(observers: Sequence[Observer]) -> Coroutine[Any, Any, RunResult]:
         return resume(project, name, observers=observers, warn=display.out.warn)
 
+    drive_once = partial(_drive_once, project, display.out, workflow=workflow)
     with events_file(display.events, display.open_events) as watchers:
-        name, timelines = _drive_once(display.out, work, watchers, workflow, history or {})
+        name, timelines = drive_once(work, watchers, history=history or {})
         may_ask = display.may_ask and not project.worker_token
         while name is not None and may_ask and _ask_pending(project, name, display.out):
-            name, timelines = _drive_once(display.out, resume_work, watchers, workflow, timelines)
+            name, timelines = drive_once(resume_work, watchers, history=timelines)
     if name is None:
         return exits.INTERRUPTED
     if display.report is not None:
@@ -107,6 +112,7 @@ def choose_view(
     workflow: Workflow | None = None,
     history: dict[str, Timeline] | None = None,
     several: bool = False,
+    open_review: OpenReview = lambda _run: None,
 ) -> View:
     """Returns a live view on a terminal and plain lines elsewhere.
 
@@ -117,8 +123,8 @@ def choose_view(
     if is_terminal(sys.stderr) and in_foreground(sys.stderr) and not several:
         from signoff.cli.live import LiveView
 
-        return LiveView(workflow, history, verbose=out.verbose)
-    return PlainView(history, verbose=out.verbose, several=several)
+        return LiveView(workflow, history, verbose=out.verbose, open_review=open_review)
+    return PlainView(history, verbose=out.verbose, several=several, open_review=open_review)
 
 
 @contextmanager
@@ -151,20 +157,33 @@ def finish(report: RunDetails, out: Output) -> int:
 
 
 def _drive_once(
+    project: Project,
     out: Output,
     work: Work,
     watchers: Sequence[Observer],
+    *,
     workflow: Workflow | None,
     history: dict[str, Timeline],
 ) -> tuple[str | None, dict[str, Timeline]]:
     """Drives a run until it stops; returns its name, or None if it was interrupted before that."""
-    view = choose_view(out, workflow=workflow, history=history)
+    review = partial(open_review, project, resumed=frozenset(history))
+    view = choose_view(out, workflow=workflow, history=history, open_review=review)
     with view:
         try:
             name = run_interruptibly(work([view, *watchers]), view).run
         except Interrupted:
             return next(reversed(view.timelines), None), view.timelines
     return name, view.timelines
+
+
+def open_review(project: Project, run: str, *, resumed: Collection[str]) -> HistoryFold | None:
+    """Returns what follows the review of a run that starts, or of a resumed one up to now."""
+    row = project.store.row(run)
+    fold = history_fold(project, row)
+    if fold is not None and run in resumed:
+        for _, event in events_of(project, row):
+            fold.apply(event)
+    return fold
 
 
 def _ask_pending(project: Project, name: str, out: Output) -> bool:

@@ -29,9 +29,10 @@ from signoff.cli.picture import (
     running_line,
     spent,
 )
+from signoff.cli.streams import StreamTail
 from signoff.cli.terminal import Keyboard
-from signoff.cli.text import one_line
-from signoff.cli.views import View
+from signoff.cli.text import NARROWEST, one_line
+from signoff.cli.views import OpenReview, View
 from signoff.core import events as ev
 from signoff.core.edges import ResolvedEdge, gate_name
 from signoff.core.effects import EffectKind
@@ -69,8 +70,9 @@ class LiveView(View):
         verbose: bool = False,
         console: Console | None = None,
         clock: Clock | None = None,
+        open_review: OpenReview = lambda _run: None,
     ) -> None:
-        super().__init__(history)
+        super().__init__(history, open_review)
         self._workflow = workflow
         self._verbose = verbose
         self._console = console or Console(file=sys.stderr, highlight=False)
@@ -82,7 +84,8 @@ class LiveView(View):
         self._printed_visits = sum(visit.outcome is not None for visit in self._timeline.visits)
         self._round = self._timeline.state.iteration
         self._retries: dict[str, _Pause] = {}
-        self._progress: dict[str, str] = {}
+        self._progress: dict[str, StreamTail] = {}
+        """The latest message of a step or an item, and the streamed answers of calls."""
         self._pending: list[RenderableType] = []
         self._flushed = float("-inf")
         self._stopping = False
@@ -134,11 +137,18 @@ class LiveView(View):
                     attempt = running.attempt if running is not None else 1
                     self._retries[effect] = _Pause(error, self._clock.now() + seconds, attempt)
                 case Progress(scope=scope, text=text):
-                    lines = text.strip().splitlines()
-                    if lines:
-                        self._progress[scope] = lines[-1]
+                    self._hear(scope, text)
         if self._clock.monotonic() - self._flushed >= FLUSH_SECONDS:
             self.flush()
+
+    def _hear(self, scope: str, text: str) -> None:
+        """Keeps the last line of a message; the pieces of a streamed answer are joined."""
+        lines = text.strip().splitlines()
+        if scope in self._timeline.running:
+            self._progress.setdefault(scope, StreamTail()).add(text)
+        elif lines:
+            self._progress[scope] = StreamTail()
+            self._progress[scope].add(lines[-1])
 
     def flush(self) -> None:
         """Prints all permanent lines that have collected, in one go."""
@@ -179,8 +189,17 @@ class LiveView(View):
         self._pending += [
             *self._new_run(run),
             *(log_line(line) for line in lines if self._is_printed(event, line)),
+            *self._review_lines(run, event),
             *self._newly_finished(),
         ]
+
+    def _review_lines(self, run: str, event: ev.Event) -> list[RenderableType]:
+        """Returns findings and changes as they arrive."""
+        if not (news := self.news(run, event)):
+            return []
+        from signoff.cli.review_lines import news_lines
+
+        return [cut(Text(text, style=style)) for each in news for text, style in news_lines(each)]
 
     def _is_printed(self, event: ev.Event, line: LogLine) -> bool:
         """Tells whether a log line is printed in addition to those of finished steps."""
@@ -219,7 +238,7 @@ class LiveView(View):
         if iteration == self._round:
             return []
         self._round = iteration
-        return [Text(f"── iteration {iteration} ──", style="dim")]
+        return [Text(f"── round {iteration} ──", style="dim")]
 
     def _heading(self, now: float) -> RenderableType:
         line, visit = self._timeline, self._timeline.current
@@ -257,9 +276,10 @@ class LiveView(View):
         if waits:
             # Other calls finish first; then the questions are asked, or the run waits.
             yield Text(f"    {count(waits, 'question')} for you, asked in a moment", style="yellow")
-        text = next(reversed(self._progress.values()), "")
-        if text:
-            yield cut(Text(f"    {one_line(text, 300)}", style="dim italic"))
+        heard = next(reversed(self._progress.values()), None)
+        if heard is not None and heard.size:
+            shown = heard.shown(max(NARROWEST, self._console.width - 6))
+            yield cut(Text(f"    {one_line(shown)}", style="dim italic"))
 
     def _pauses(self, now: float) -> Iterator[RenderableType]:
         pauses = sorted(self._retries.items(), key=lambda pair: pair[1].until)
@@ -286,7 +306,7 @@ class LiveView(View):
         line = self._timeline
         if self._stopping:
             return Text("  stopping; ctrl-c again quits at once", style="yellow")
-        parts = [f"iteration {line.state.iteration}", duration(line.seconds(now)), *spent(line)]
+        parts = [f"round {line.state.iteration}", duration(line.seconds(now)), *spent(line)]
         return cut(Text(f"  {' · '.join(parts)}", style="dim"))
 
 

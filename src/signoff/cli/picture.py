@@ -86,7 +86,8 @@ def fan_line(fan: FanOutProgress, running: list[Running], now: float) -> Rendera
         return row(text, Text(""))
     slowest = min(at_work, key=lambda r: r.started_at)
     text.append(f"  {len(at_work)} running, slowest ", style="dim")
-    text.append(f"[{slowest.item}] {one_line(slowest.label, 30)}", style="cyan")
+    what = one_line(slowest.name, 30) or f"[{slowest.item}]"
+    text.append(f"{what} {one_line(slowest.label, 30)}", style="cyan")
     return row(text, Text(duration(now - slowest.started_at)))
 
 

@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 
 from signoff.cli.text import clean, one_line
 from signoff.core.severity import IssueBehavior, Severity
-from signoff.review.diff import DiffHunk
+from signoff.review.diff import DiffHunk, diff_files
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.history import OPEN_LABELS, ReviewHistory, fate, fates_by_round
+from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
 from signoff.runtime.amounts import count
 
 MOST_PER_ROUND = 12
 """Findings that `show` lists for each round; the others are counted."""
+LONGEST_NEWS = 200
+"""Characters of a finding while a run is in progress."""
 LONGEST_QUOTE = 300
 """Characters of a quote below its finding."""
 
@@ -93,3 +96,32 @@ def hunk_lines(history: ReviewHistory, hunk: DiffHunk) -> Iterator[tuple[str, st
     yield f"{hunk.header} {label}", DIFF_STYLES["@"]
     for line in hunk.lines:
         yield clean(line), DIFF_STYLES.get(line[:1], "")
+
+
+def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
+    """Yields what has just happened in a review, each line with its color."""
+    match news:
+        case IssuesReported(issues=()):
+            yield f"    {news.constraint}: nothing found by {news.reviewer}", "dim"
+        case IssuesReported():
+            for issue, place in zip(news.issues, news.places, strict=True):
+                severity = Severity.read(issue.get("severity"))
+                text = one_line(issue.get("finding", ""), LONGEST_NEWS)
+                yield f"    {severity} {news.constraint} {place}: {text}", severity_style(severity)
+        case ArtifactChanged():
+            yield f"    {_change(news)}", "cyan"
+        case Judged(judgment=judgment):
+            decided = {"to fix": judgment.pursued, "dismissed": judgment.dismissed}
+            parts = [f"{len(found)} {what}" for what, found in decided.items() if found]
+            words = ", ".join([judgment.verdict.lower(), *parts])
+            yield f"    {judgment.by}: {words}", "dim"
+
+
+def _change(news: ArtifactChanged) -> str:
+    changes = diff_files(news.before.files, news.after.files, labels=news.after.labels)
+    hunks = [hunk for found in changes.values() for hunk in found]
+    added, removed = sum(h.added for h in hunks), sum(h.removed for h in hunks)
+    answered = {finding for hunk in hunks for finding in hunk.findings}
+    how = news.after.agent or "exact edits"
+    answers = f", answers {count(len(answered), 'finding')}" if answered else ""
+    return f"changed by {how}: +{added} -{removed}{answers}"

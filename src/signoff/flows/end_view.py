@@ -77,7 +77,7 @@ def _asks_for_rounds(state: RunState) -> bool:
 def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, guide = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     warnings = view.approval_warnings
-    lines = ["# Approved", "", f"`{output.filename}` was approved in iteration {state.iteration}."]
+    lines = ["# Approved", "", f"`{output.filename}` was approved in round {state.iteration}."]
     if warnings:
         lines += ["", "## Before you use it", "", *(f"- {each}" for each in warnings)]
     status = _status_text(lines, view) if warnings or not view.reviewed else None
@@ -119,7 +119,7 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
     why = _why(state).rstrip(".")
     lines = ["# Not approved", "", f"{why[:1].upper()}{why[1:]}.", ""]
     if best:
-        version = f"(iteration {best['iteration']}; open: {_format_score(best['score'])})"
+        version = f"(round {best['iteration']}; open: {_format_score(best['score'])})"
         note = f"not approved: best reviewed version {version}"
         lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
     else:
@@ -198,7 +198,7 @@ def _why(state: RunState) -> str:
 def _status_text(lines: Sequence[str], view: FlowState) -> str:
     own = set(view.approval_warnings)
     warnings = [
-        f"- Iteration {w['iteration']}, {w['step']}: {w['text']}"
+        f"- Round {w['iteration']}, {w['step']}: {w['text']}"
         for w in view.warnings
         if w["text"] not in own
     ]

@@ -14,7 +14,7 @@ from signoff.core.delta import Delta
 from signoff.flows.state import critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
-from signoff.review.artifact import UNNAMED
+from signoff.review.artifact import UNNAMED, locate
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
 from signoff.review.history import Judgment, ReviewHistory, Round, Version
@@ -56,7 +56,7 @@ class FlowHistory:
             case ev.RunStarted(entry=entry):
                 self._step = entry
             case ev.ItemFinished(result=result):
-                return [_reported(each) for each in critiques_in(result)]
+                return [self._reported(each) for each in critiques_in(result)]
             case ev.StepWorked(delta=delta) | ev.Escalated(delta=delta) if delta:
                 self._held_back = True
                 return self._step_done(delta, event.at)
@@ -100,6 +100,19 @@ class FlowHistory:
         record = changed.get("step") or {}
         follow = _FOLLOW.get(str(record.get("kind")))
         return [*follow(self, record, changed, at)] if follow is not None else []
+
+    def _reported(self, critique: Mapping[str, Any]) -> IssuesReported:
+        issues = tuple(critique.get("issues", ()))
+        places = tuple(map(self._place, issues))
+        return IssuesReported(
+            str(critique["constraint_id"]), str(critique["reviewer"]), issues, places
+        )
+
+    def _place(self, issue: Mapping[str, Any]) -> str:
+        path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
+        version = self._versions[-1] if self._versions else None
+        found = locate(version.content, quote, path) if version and quote else None
+        return f"{path or self._file_name}{f':{found.line}' if found else ''}"
 
     def _keep_issues(self, critiques: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for critique in (each for found in critiques.values() for each in found):
@@ -209,9 +222,3 @@ def _files(values: Mapping[str, Any]) -> Mapping[str, str]:
 
 def _finding_of(decision: Mapping[str, Any]) -> str:
     return str(decision.get("finding_id") or decision.get("issue_id") or "")
-
-
-def _reported(critique: Mapping[str, Any]) -> IssuesReported:
-    return IssuesReported(
-        str(critique["constraint_id"]), str(critique["reviewer"]), tuple(critique.get("issues", ()))
-    )

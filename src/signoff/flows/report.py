@@ -68,7 +68,7 @@ def _open_lines(view: FlowState) -> list[str]:
         or [each.id for each in latest] == [each.id for each in best]
     ):
         return _finding_lines("open findings", latest)
-    where = f"open findings of the best version (iteration {view.best['iteration']})"
+    where = f"open findings of the best version (round {view.best['iteration']})"
     return [
         *_finding_lines(where, best),
         *_finding_lines("open findings of the latest review", latest),

@@ -17,6 +17,8 @@ class IssuesReported:
     reviewer: str
     issues: tuple[Mapping[str, Any], ...]
     """What it reports, as its critique has it; empty if it found nothing."""
+    places: tuple[str, ...] = ()
+    """The file and the line of each issue."""
 
 
 @light_dataclass(frozen=True)

@@ -196,8 +196,10 @@ class Narrator:
         yield f"{self._step}{scope and f' {scope}'}: {event.text}", NEWS
 
     def _where(self, effect: str) -> str:
-        """Returns the step, and inside a fan-out also the item."""
-        scope = readable(scope_of(effect))
+        """Returns the step, and inside a fan-out also the item, by its name if it has one."""
+        running = self._ended or self.timeline.running.get(effect)
+        name = running.name if running is not None and running.id == effect else ""
+        scope = name or readable(scope_of(effect))
         return f"{self._step} {scope}" if scope else self._step
 
     def _describe_item(self, what: str, reason: str) -> tuple[str, Weight]:
@@ -274,7 +276,7 @@ def _answerer(reply: Mapping[str, Any], asked: str) -> str:
 
 
 def _entered(visit: StepVisit) -> str:
-    counts = {"visit": visit.visit, "iteration": visit.iteration}
+    counts = {"visit": visit.visit, "round": visit.iteration}
     marks = ", ".join(f"{name} {number}" for name, number in counts.items() if number > 1)
     return f"{visit.step}: begins{marks and f' ({marks})'}"
 

@@ -95,6 +95,11 @@ class Running:
     payload: Mapping[str, Any]
     """What was requested; only the first of several attempts repeats it in the journal."""
 
+    @property
+    def name(self) -> str:
+        """What the request is about, if its author has named that, such as a constraint."""
+        return str((self.payload.get("about") or {}).get("name") or "")
+
 
 @light_dataclass(slots=True)
 class FanOutProgress:

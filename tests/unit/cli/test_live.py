@@ -9,6 +9,8 @@ from signoff import Edge, Gate, GateOption, Outcome, StepDef, Workflow
 from signoff.cli.live import LiveView
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
+from signoff.review.history import Judgment, ReviewHistory, Version
+from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
 from signoff.runtime.ports import Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 from signoff.testing import FrozenClock
@@ -74,7 +76,7 @@ def test_the_picture_shows_what_works_for_how_long_where_it_may_lead_and_the_cos
     assert picture[0].split() == ["⠋", "draft", "Write", "it", "12.3s"]
     assert picture[1].split() == ["asking", "claude", "(large)", "·", "draft", "12.3s"]
     assert picture[2].strip() == "then ok → judge"
-    assert picture[3].strip() == "iteration 1 · 12.3s · 1 call · $0.00 of $5.00"
+    assert picture[3].strip() == "round 1 · 12.3s · 1 call · $0.00 of $5.00"
 
 
 def test_what_a_gate_offers_is_named_as_people_will_choose_it() -> None:
@@ -127,7 +129,7 @@ def test_a_finished_step_stays_as_a_line() -> None:
         ["one", "review"],
         ["✓", "draft", "ok", "1", "call", "2.0s"],
         ["↺", "judge", "iterate", "0.0s"],
-        ["──", "iteration", "2", "──"],
+        ["──", "round", "2", "──"],
     ]
     assert stage.picture()[0].split()[1:4] == ["draft", "visit", "2"]
 
@@ -323,3 +325,66 @@ def test_lines_that_stay_are_never_mixed_with_the_picture() -> None:
     shown = [line.split()[:4] for line in screen.lines() if line]
     assert shown[:2] == [["one", "review"], ["✓", "draft", "ok", "0.0s"]]
     assert shown[2:] == [["✓", "draft", "visit", str(n)] for n in visits[:-1]]
+
+
+class Review:
+    """Follows a review of which each event reports one thing."""
+
+    history = ReviewHistory()
+
+    def __init__(self, *news: ReviewNews) -> None:
+        self._news = list(news)
+
+    def apply(self, _event: ev.Event) -> list[ReviewNews]:
+        return [self._news.pop(0)] if self._news else []
+
+
+def test_findings_and_changes_are_shown_as_they_arrive() -> None:
+    """People watch what critics find, not only that they work."""
+    before, after = (
+        Version(n, 1, "fix", "refine", {"": text}, labels={"\n@@ -1 +1 @@": ("a",)})
+        for n, text in ((1, "The see\n"), (2, "The sea\n"))
+    )
+    issues = ({"severity": "HIGH", "finding": "Misspelt\x1b[31m."},)
+    stage = Stage()
+    stage.view = LiveView(
+        FLOW,
+        console=Console(file=stage.file, width=80, force_terminal=False),
+        clock=stage.clock,
+        open_review=lambda _run: Review(
+            IssuesReported("clear", "claude", issues, ("sea.md:3",)),
+            IssuesReported("calm", "claude", ()),
+            Judged(Judgment(1, "judge", "policy", "REWRITE", pursued=("a",))),
+            ArtifactChanged("fix", 1, before, after),
+        ),
+    )
+
+    stage.record(started(), *(ask(f"draft#{n}") for n in range(3)))
+
+    assert [line.strip() for line in stage.stayed()][-4:] == [
+        "HIGH clear sea.md:3: Misspelt.",
+        "calm: nothing found by claude",
+        "policy: rewrite, 1 to fix",
+        "changed by exact edits: +1 -1, answers 1 finding",
+    ]
+
+
+def test_a_critic_is_named_after_its_constraint() -> None:
+    """`critics[0]` is the engine's name for it."""
+    stage = Stage()
+    about = {"about": {"name": "accuracy"}}
+    fan = ev.EffectStarted(EffectId("critics#1"), EffectKind.MAP, "d", {"items": 2})
+    stage.record(started(), fan, ask("critics#1[0]/accuracy#1", **about))
+
+    assert "slowest accuracy claude" in stage.picture()[1]
+
+
+def test_streamed_words_are_shown_as_the_tail_of_a_sentence() -> None:
+    """Models send single words."""
+    stage = Stage()
+    stage.record(started(), ask("draft#1"))
+
+    for word in ("The ", "sea ", "is ", "wide"):
+        stage.view.notice(Progress("one", "draft", "draft#1", word))
+
+    assert "The sea is wide" in [line.strip() for line in stage.picture()]

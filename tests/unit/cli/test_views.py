@@ -35,9 +35,24 @@ def test_more_is_told_when_more_was_asked_for() -> None:
     view = PlainView(verbose=True, stream=stream)
 
     view.notice(Recorded("one", [STARTED, ASKED]))
-    view.notice(Progress("one", "draft", "ask#1", "thinking\x1b[31m\nhard"))
+    view.notice(Progress("one", "draft", "ask#1", "think"))
+    view.notice(Progress("one", "draft", "ask#1", "ing\x1b[31m\nhard"))
+    before = lines_of(stream)[2:]
+    view.notice(Recorded("one", [ev.EffectFinished(ASKED.id, {"text": "done"})]))
 
-    assert lines_of(stream)[2:] == ["draft: asks claude", "draft| thinking", "draft| hard"]
+    assert before == ["draft: asks claude", "draft| thinking"]
+    assert lines_of(stream)[4] == "draft| hard"
+
+
+def test_an_answer_for_programs_is_not_streamed() -> None:
+    """Half a JSON document tells no one anything."""
+    stream = io.StringIO()
+    view = PlainView(verbose=True, stream=stream)
+
+    view.notice(Recorded("one", [STARTED, ASKED]))
+    view.notice(Progress("one", "draft", "ask#1", '{"overall":\n"PASS",\n'))
+
+    assert lines_of(stream)[2:] == ["draft: asks claude"]
 
 
 def test_a_pause_names_who_is_waited_for() -> None:

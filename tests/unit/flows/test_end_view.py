@@ -151,9 +151,9 @@ async def test_an_approval_with_warnings_shows_them_with_the_result() -> None:
         "final/artifact_latest.md": None,
         "final/artifact_unreviewed.md": None,
         "final/status.md": (
-            "# Approved\n\n`artifact.md` was approved in iteration 3.\n\n"
+            "# Approved\n\n`artifact.md` was approved in round 3.\n\n"
             "## Before you use it\n\n- clear-001: changed, not read again\n\n"
-            "## Warnings\n\n- Iteration 1, review: sent back\n"
+            "## Warnings\n\n- Round 1, review: sent back\n"
         ),
     }
 

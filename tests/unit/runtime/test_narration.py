@@ -44,7 +44,7 @@ def test_a_short_run_is_described_from_start_to_end() -> None:
         "draft: asks claude (large)",
         "draft: claude (large) answered in 2.0s (1,204 tokens, $0.0123)",
         "draft: ok in 4.0s",
-        "draft: begins (visit 2, iteration 2)",
+        "draft: begins (visit 2, round 2)",
         "draft: ok in 1.0s",
         "completed",
     ]

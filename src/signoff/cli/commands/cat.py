@@ -7,8 +7,8 @@ import sys
 import click
 
 from signoff.app.history import need_review
-from signoff.cli.options import CliCommand, complete_run, debug_option, open_here
-from signoff.cli.output import is_terminal
+from signoff.cli.options import CliCommand, complete_run, open_here, output_options
+from signoff.cli.output import Output, is_terminal
 from signoff.cli.text import clean
 from signoff.errors import UnknownName, UsageError
 from signoff.review.history import ReviewHistory, Version
@@ -19,8 +19,8 @@ from signoff.review.history import ReviewHistory, Version
 @click.argument("path", required=False)
 @click.option("--round", "number", type=int, metavar="N",
               help="The version that round N reviewed.")  # fmt: skip
-@debug_option
-def command(run: str | None, path: str | None, number: int | None) -> None:
+@output_options
+def command(run: str | None, path: str | None, number: int | None, out: Output) -> None:
     """Print the artifact of RUN (default: the latest run).
 
     It is the approved version, else the best one that was reviewed, else the latest. Of
@@ -38,6 +38,9 @@ def command(run: str | None, path: str | None, number: int | None) -> None:
     if path is not None and path not in files:
         raise UnknownName("file", path, files)
     chosen = {path: files[path]} if path is not None else files
+    if out.as_json:
+        out.json({"run": row.name, "version": version.number, "files": chosen})
+        return
     terminal = is_terminal(sys.stdout)
     for name, text in chosen.items():
         title = f"==> {name} <==\n" if len(chosen) > 1 else ""

@@ -16,7 +16,7 @@ from signoff.runtime.store_port import RunRow
 ALL = -1
 """The limit that lists all runs."""
 
-COLUMNS = ("RUN", "STATUS", "WORKFLOW", "STEP", "ITER", "CHANGED", "REASON")
+COLUMNS = ("RUN", "STATUS", "WORKFLOW", "STEP", "ROUND", "CHANGED", "REASON")
 
 
 def _check_limit(_context: click.Context, _option: click.Parameter, limit: int) -> int:
@@ -48,7 +48,7 @@ def command(status: tuple[str, ...], limit: int, out: Output) -> None:
     elif rows:
         now = time.time()
         cells = [_cells(row, now) for row in rows]
-        out.table(COLUMNS, cells, {"STATUS": STYLES}, spare=("WORKFLOW", "ITER", "CHANGED"))
+        out.table(COLUMNS, cells, {"STATUS": STYLES}, spare=("WORKFLOW", "ROUND", "CHANGED"))
     else:
         out.line("no runs" if not status else f"no runs with status {', '.join(status)}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from signoff.app.run_files import catch_up
@@ -15,6 +17,7 @@ from signoff.documents.control_characters import json_text
 from signoff.runtime.amounts import duration, money
 from signoff.runtime.narration import describe_answer
 from signoff.runtime.timeline import Timeline
+from signoff.store.rundir.layout import EndView
 
 
 @click.command(cls=CliCommand)
@@ -38,7 +41,7 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
         name = project.run(run).name
         catch_up(project, name, out.warn, repair=False)
         report = show(project, name)
-        if report.end is not None and not (report.folder / report.end.path).exists():
+        if report.end is not None and not _shows(report.folder, report.end):
             catch_up(project, name, out.warn)
         if out.as_json:
             state = {"state": report.state} if with_state else {}
@@ -52,6 +55,17 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
             out.line()
             out.line("  state")
             print_indented(json_text(report.state, indent=2), out)
+
+
+def _shows(folder: Path, end: EndView) -> bool:
+    """Tells whether a run's folder has what its end left, in the words of this version."""
+    if not (folder / end.path).exists():
+        return False
+    guide = end.files.get(end.guide)
+    try:
+        return guide is None or (folder / end.guide).read_text("utf-8").startswith(guide)
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def _print_rounds(report: RunDetails, out: Output) -> None:
@@ -70,7 +84,7 @@ def _describe(report: RunDetails, out: Output) -> None:
     row, line = report.row, report.timeline
     out.line()
     out.line(f"  workflow {row.workflow}  {row.target}")
-    out.line(f"  started  {moment(row.created_at)}, iteration {row.iteration}")
+    out.line(f"  started  {moment(row.created_at)}, round {row.iteration}")
     limits = ", ".join(f"{name} {value:g}" for name, value in line.state.limits.to_json().items())
     if limits:
         out.line(f"  limits   {limits}")
@@ -87,7 +101,7 @@ def _describe(report: RunDetails, out: Output) -> None:
         )
         for v in line.visits
     ]
-    out.table(("STEP", "VISIT", "ITER", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS"), rows)
+    out.table(("STEP", "VISIT", "ROUND", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS"), rows)
     _print_errors(line, out)
     _print_decisions(line, out)
     if report.ledger:

@@ -226,14 +226,14 @@ def _print_replay(replayed: Replay, out: Output) -> None:
             (e.iteration, e.step, e.issue.id, e.issue.severity.value, e.issue.behavior, e.now.value)
             for e in changed
         ]
-        out.table(("ITER", "STEP", "ISSUE", "SEVERITY", "WAS", "WOULD BE"), rows)
+        out.table(("ROUND", "STEP", "ISSUE", "SEVERITY", "WAS", "WOULD BE"), rows)
         out.line()
     if replayed.verdicts:
         verdicts = [
             (v.iteration, v.step, v.was.value, v.now.value, ", ".join(v.blocking))
             for v in replayed.verdicts
         ]
-        out.table(("ITER", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)
+        out.table(("ROUND", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)
         out.line()
     out.line(f"{len(changed)} of {len(replayed.issues)} issues would have another behavior")
     if replayed.parts_at:

@@ -162,9 +162,12 @@ class CriticHandler(FlowHandler):
 
     def _about(self, scope: ReviewScope) -> dict[str, Any]:
         title = f"Review against {scope.names}"
+        name = "+".join(each.id for each in scope.constraints)
         if not self.paths:
-            return {"title": title}
-        return {"title": f"{title}: {', '.join(self.paths)}", "subject": files_label(self.paths)}
+            return {"title": title, "name": name}
+        label = files_label(self.paths)
+        title = f"{title}: {', '.join(self.paths)}"
+        return {"title": title, "subject": label, "name": f"{name} {label}"}
 
     def _check_options(self, scope: ReviewScope) -> dict[str, Any]:
         """Returns what a check gets: the bare text, because its findings quote its own output."""

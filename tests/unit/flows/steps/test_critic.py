@@ -159,7 +159,10 @@ async def test_a_human_critic_sees_what_each_request_is_about(tmp_path: Path) ->
     await answer_and_resume(the_flow, agents, tmp_path, store, "Looks fine to me.")
 
     (again,) = store.items("run")
-    assert decode_form(first, store.blob)["about"] == {"title": "Review against 'clear'"}
+    assert decode_form(first, store.blob)["about"] == {
+        "title": "Review against 'clear'",
+        "name": "clear",
+    }
     assert decode_form(again, store.blob)["about"]["title"].startswith(
         "Review against 'clear'; sent back: "
     )

@@ -88,7 +88,7 @@ async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> 
     assert flow_report.facts["remarks"] == list(result.state["remarks"])
     status = (tmp_path / "run/final/status.md").read_text()
     assert "(clear, unverified): too long\n  - quote: words that are not there\n" in status
-    assert "\n\n## Warnings\n\n- Iteration 1, review: clear" in status
+    assert "\n\n## Warnings\n\n- Round 1, review: clear" in status
 
 
 async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
