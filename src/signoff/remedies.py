@@ -153,5 +153,9 @@ class ChooseModel(Remedy):
     available: tuple[str, ...] = ()
 
 
+class SetUpDatabase(Remedy):
+    """Let the owner of the database create signoff's tables and grant rights on them."""
+
+
 class ListBackups(Remedy):
     """List the backups of the user's database."""

@@ -136,11 +136,11 @@ def test_a_restore_needs_a_confirmation(project: DatabaseProject) -> None:
     assert len(project.json_of("backups")) == 1
 
 
-def test_old_backups_are_removed(project: DatabaseProject) -> None:
-    """Disks fill up."""
+def test_backups_by_hand_stay(project: DatabaseProject) -> None:
+    """Only their owner knows what they are for."""
     taken = [project.json_of("backup")["id"] for _ in range(5)]
 
-    assert [each["id"] for each in project.json_of("backups")] == taken[:1:-1]
+    assert [each["id"] for each in project.json_of("backups")] == taken[::-1]
 
 
 def test_a_backup_that_was_changed_is_not_restored(project: DatabaseProject) -> None:

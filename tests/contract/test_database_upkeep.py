@@ -3,6 +3,7 @@ import os
 import stat
 import threading
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,13 @@ from signoff.errors import (
     UsageError,
     WriteFailed,
 )
-from signoff.guarded_db.backups import Backup
+from signoff.guarded_db.backups import Backup, Origin
+from signoff.guarded_db.staging import Marker
 from signoff.guarded_db.upkeep import Upkeep
 from signoff.testing import FrozenClock
 from tests.contract.library import Library, postgres_library, sqlite_library
 from tests.patience import PATIENCE_SECONDS
+from tests.stubs.postgres import PostgresServer
 
 BEFORE = ["Dune", "Emma"]
 
@@ -112,12 +115,117 @@ def test_backups_are_listed_newest_first_and_the_oldest_are_removed(
     """Disks are limited, and users mostly want the latest one."""
     taken = []
     for number in range(5):
-        taken.append(upkeep.backup(f"number {number}"))
+        taken.append(upkeep.backup(f"number {number}", origin=Origin.RUN))
         clock.advance(60)
 
     assert [backup.reason for backup in upkeep.backups()] == ["number 4", "number 3", "number 2"]
     assert not file_of(taken[0]).exists()
     assert upkeep.status().newest_backup == taken[-1]
+
+
+def test_each_origin_keeps_its_own_backups_and_those_by_hand_stay(
+    upkeep: Upkeep, clock: FrozenClock
+) -> None:
+    """A night of runs must not push out the backup that someone took on purpose."""
+    for origin in (Origin.HAND, Origin.MIGRATION, Origin.RUN):
+        for number in range(5):
+            upkeep.backup(f"{origin} {number}", origin=origin)
+            clock.advance(60)
+
+    found = [backup.reason for backup in reversed(upkeep.backups())]
+
+    assert found == [
+        *(f"hand {number}" for number in range(5)),
+        *(f"migration {number}" for number in (2, 3, 4)),
+        *(f"run {number}" for number in (2, 3, 4)),
+    ]
+
+
+def test_a_record_without_an_origin_has_that_of_its_reason(
+    upkeep: Upkeep, clock: FrozenClock
+) -> None:
+    """Earlier versions did not record it."""
+    for reason in ("before run one", "by hand"):
+        backup = upkeep.backup(reason)
+        record = file_of(backup).with_suffix(".json")
+        values = json.loads(record.read_text())
+        del values["origin"], values["tables"]
+        record.write_text(json.dumps(values))
+        clock.advance(1)
+
+    assert [backup.origin for backup in upkeep.backups()] == ["hand", "run"]
+
+
+def test_a_restore_names_the_runs_whose_work_it_undoes(
+    upkeep: Upkeep, library: Library, clock: FrozenClock
+) -> None:
+    """Their journals say that the work is done."""
+    do_work(library, "early", "1999-01-01T00:00:00")
+    backup = upkeep.backup()
+    later = datetime.fromtimestamp(clock.now() + 60, UTC).isoformat()
+    do_work(library, "late", later)
+    do_work(library, "latest", later)
+
+    announced = upkeep.affected_runs(backup.id)
+    restored = upkeep.restore(backup.id)
+
+    assert announced == restored.runs == ("late", "latest")
+    assert library.rows("SELECT run FROM signoff_steps") == [("early/key",)]
+
+
+def do_work(library: Library, run: str, moment: str) -> None:
+    with library.open() as db:
+        db.staged().apply([], marker=Marker(f"{run}/key", "add", 1))
+    write(library, f"UPDATE signoff_steps SET applied_at = '{moment}' WHERE run = '{run}/key'")
+
+
+def test_some_tables_of_a_server_can_be_backed_up_alone(
+    postgres: PostgresServer, tmp_path: Path, clock: FrozenClock
+) -> None:
+    """A production database is too large for a full dump before each run."""
+    library = postgres_library(postgres, tmp_path)
+    tables = ["books", "public.chapters"]
+    upkeep = Upkeep(library.address, backups=tmp_path / "b", now=clock.now, tables=tables)
+    do_work(library, "early", "1999-01-01T00:00:00")
+    backup = upkeep.backup()
+    do_work(library, "late", datetime.fromtimestamp(clock.now() + 60, UTC).isoformat())
+    write(library, "DELETE FROM books")
+    write(library, "CREATE TABLE newer (a int)")
+    write(library, 'DELETE FROM "Odd Name"')
+
+    restored = upkeep.restore(backup.id)
+
+    assert backup.tables == tuple(tables)
+    assert "Odd Name" not in file_of(backup).read_text()
+    assert library.titles() == BEFORE
+    assert len(library.rows("SELECT 1 FROM chapters")) == 3
+    assert library.rows('SELECT count(*) FROM "Odd Name"') == [(0,)]
+    assert library.rows("SELECT count(*) FROM newer") == [(0,)]
+    # The run must not take its work for done.
+    assert restored.runs == ("late",)
+    assert library.rows("SELECT run FROM signoff_steps") == [("early/key",)]
+
+
+def test_a_backup_of_a_table_without_those_that_refer_to_it_is_not_restored(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """Their rows would refer to nothing."""
+    library = postgres_library(postgres, tmp_path)
+    upkeep = Upkeep(library.address, backups=tmp_path / "b", tables=["books"])
+    backup = upkeep.backup()
+
+    with pytest.raises(StoreError, match=r"chapters|foreign key"):
+        upkeep.restore(backup.id)
+
+    assert library.titles() == BEFORE
+
+
+def test_a_missing_table_is_reported(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A backup without it would not help."""
+    library = postgres_library(postgres, tmp_path)
+
+    with pytest.raises(StoreError, match="no_such_table"):
+        Upkeep(library.address, backups=tmp_path / "b", tables=["no_such_table"]).backup()
 
 
 def test_the_backup_that_is_being_restored_is_not_removed(
@@ -126,7 +234,7 @@ def test_the_backup_that_is_being_restored_is_not_removed(
     """The backup of the current content must not displace the wanted one."""
     taken = []
     for _ in range(3):
-        taken.append(upkeep.backup())
+        taken.append(upkeep.backup(origin=Origin.RESTORE))
         clock.advance(60)
     write(library, "UPDATE books SET title = 'ruined'")
 

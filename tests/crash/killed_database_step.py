@@ -6,9 +6,10 @@ import sys
 from typing import Any
 
 from signoff.guarded_db.address import read_address
-from signoff.guarded_db.client import SafeDatabaseClient, connect
+from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.ports import Connection
 from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.sources import connect
 from signoff.guarded_db.staging import Applied, Marker
 from signoff.guarded_db.verdict import Allowed, Params
 from signoff.guarded_db.view import ReadOnlyView

@@ -119,6 +119,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.Install: lambda it, _: f"install it: {install_command(it.extra)}",
     fix.PullModel: lambda it, _: f"download it: signoff models pull {it.model}",
     fix.ChooseModel: _models,
+    fix.SetUpDatabase: lambda _, __: "show the owner what to grant: signoff db setup --print",
     fix.ListBackups: lambda _, __: "list them: signoff db backups",
 }
 

@@ -128,7 +128,11 @@ class DatabaseSection(Section):
     """The database that the steps read and change."""
 
     url: Text = Field(title="Its address", description=FILE_OR_SERVER)
-    backup: bool = _flag("Whether to back it up before a run changes it", default=True)
+    backup: bool | list[Text] = Field(
+        True,
+        title="Whether to back it up before a run changes it, or which tables of a server",
+        description="true, false, or a list of tables",
+    )
     keep: int = Field(
         10, ge=1, title="How many backups are kept", description="a whole number from 1"
     )
@@ -229,8 +233,25 @@ class PythonStep(StepSection):
     name: str = Field(pattern=r"^[^+/]+$", description="a name without + and /")
 
 
+class PythonDatabase(DatabaseSection):
+    """The database of a workflow in Python, which may bring its own connections."""
+
+    url: str = Field("", description=FILE_OR_SERVER)
+    connect: Any = Field(None, description="a function that returns a connection")
+
+
+PythonDatabaseField = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[PythonDatabase, Tag("mapping")],
+    Discriminator(_form),
+]
+
+
 class PythonDefinition(ContractFile):
     """A workflow that is defined in Python."""
+
+    database: PythonDatabaseField | None = _optional(
+        "The database that the steps read and change", f"{FILE_OR_SERVER}, or a mapping"
+    )
 
     commands: dict[str, Any] = Field({}, description="functions by name")
     folder: Text | None = _optional("The folder in which programs run", "the path of a folder")

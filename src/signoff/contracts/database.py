@@ -90,7 +90,14 @@ def open_database(database: Database) -> WorkflowDatabase:
     """Returns the database that a definition names; connects when it is first used."""
     from signoff.guarded_db.session import GuardedDatabase
 
-    return GuardedDatabase(database.url, backups=database.backups, keep=database.keep)
+    tables = () if isinstance(database.backup, bool) else database.backup
+    return GuardedDatabase(
+        database.connect or database.url,
+        address=database.url,
+        backups=database.backups,
+        keep=database.keep,
+        tables=tables,
+    )
 
 
 def check_address(url: str) -> Path | None:
@@ -104,7 +111,7 @@ def with_absolute_paths(
     database: Database, folder: Path, server_backups: str | None = None
 ) -> Database:
     """Returns the database with absolute paths; a server has no folder of its own for backups."""
-    path = check_address(database.url)
+    path = check_address(database.url) if database.url else None
     backups = str(folder / database.backups) if database.backups else None
     if path is not None:
         return replace(database, url=str(folder / path.expanduser()), backups=backups)

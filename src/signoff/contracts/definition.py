@@ -106,11 +106,22 @@ def find_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Pr
 
 
 def _database_problems(database: Database | None, locate: Locate) -> Iterator[Problem]:
+    if database is None:
+        return
+    where = locate(("database",))
+    if database.connect is not None and not database.url:
+        if database.backup:
+            what = "a database with a function for connections is not backed up without a url"
+            yield Problem(where, what, "add its url, or choose backup: False")
+        return
     try:
-        if database is not None:
-            check_address(database.url)
+        path = check_address(database.url)
     except ConfigError as error:
-        yield Problem(locate(("database",)), str(error))
+        yield Problem(where, str(error))
+        return
+    if path is not None and not isinstance(database.backup, bool):
+        what = "only the backup of a PostgreSQL database can be limited to some tables"
+        yield Problem(where, what, "a file is copied as a whole: backup: true")
 
 
 def _group_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Problem]:

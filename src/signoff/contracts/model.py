@@ -140,14 +140,16 @@ class WorkflowStep:
 class Database:
     """The user's own database, which the steps of a workflow read and change."""
 
-    url: str
+    url: str = ""
     """A SQLite file, or a `postgresql://` address."""
-    backup: bool = True
-    """Whether a backup is taken before a run first changes it."""
+    backup: bool | Sequence[str] = True
+    """Whether a backup is taken before a run first changes it; or the tables to back up."""
     keep: int = 10
     """How many backups are kept."""
     backups: str | None = None
     """The folder of the backups; None means next to a SQLite file."""
+    connect: Callable[[], Any] | None = None
+    """Returns a connection of sqlite3 or psycopg, instead of connecting to the address."""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ _TYPES: Mapping[type[BaseModel], type[Any]] = {
     contract_file.GateOptionSection: model.GateOption,
     contract_file.GateSection: model.HumanGate,
     contract_file.NextSection: model.ConditionalNext,
+    contract_file.PythonDatabase: model.Database,
     contract_file.PythonDefinition: model.WorkflowDefinition,
     contract_file.PythonStep: model.WorkflowStep,
     contract_file.StepSection: model.WorkflowStep,

@@ -10,10 +10,11 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -26,9 +27,27 @@ from signoff.errors import StoreDamaged, StoreError, UnknownName
 from signoff.remedies import ListBackups
 
 KEEP = 10
-"""How many backups are kept by default; the oldest are removed first."""
+"""How many backups of each origin are kept by default; the oldest are removed first."""
 
 _RECORD = ".json"
+
+
+class Origin(StrEnum):
+    """Who took a backup. Those of one origin never push out those of another."""
+
+    HAND = "hand"
+    """Taken by a human; never removed."""
+    RUN = "run"
+    MIGRATION = "migration"
+    RESTORE = "restore"
+
+
+_ORIGINS = {
+    "before run ": Origin.RUN,
+    "before a migration": Origin.MIGRATION,
+    "before restoring ": Origin.RESTORE,
+}
+"""How the reasons of backups begin that were taken before origins were recorded."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +66,9 @@ class Backup:
     """The path or server of that database, as shown to users; a key of stored records."""
     reason: str
     """Why it was taken: by hand, or before a run, a migration or a restore."""
+    origin: str = ""
+    tables: Sequence[str] = ()
+    """The tables it contains; empty for the whole database."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +78,8 @@ class Restored:
     backup: Backup
     saved: Backup | None
     """A backup of the previous content; None if there was nothing readable."""
+    runs: tuple[str, ...] = ()
+    """The runs whose work was undone."""
 
 
 class Copies(Protocol):
@@ -69,14 +93,24 @@ class Copies(Protocol):
     def database_id(self) -> str | None:
         """Returns the id of the database; None if there is nothing to read."""
 
+    tables: Sequence[str]
+    """The tables that are copied; empty for the whole database."""
+
     def copy_out(self, target: Path) -> str:
         """Writes a consistent copy into a new file; returns the id of the database."""
 
-    def verify(self, source: Path, database: str) -> None:
+    def verify(self, source: Path, database: str, tables: Sequence[str]) -> None:
         """Raises if a file is not an intact copy of the database with that id."""
 
-    def copy_in(self, source: Path) -> None:
-        """Replaces the content of the database with that of the file, completely or not at all."""
+    def copy_in(self, source: Path, tables: Sequence[str], since: str) -> None:
+        """Replaces the content of the database with that of the file, completely or not at all.
+
+        If it contains some tables only, the records of steps that were done `since` are removed:
+        their work may be gone.
+        """
+
+    def runs_since(self, moment: str) -> tuple[str, ...]:
+        """Returns the runs that have changed the database since a time, in ISO 8601."""
 
 
 class Backups:
@@ -90,11 +124,14 @@ class Backups:
         self._now = now
         self._keep = keep
 
-    def take(self, reason: str = "by hand", *, spare: str = "") -> Backup:
-        """Takes a backup and removes the oldest ones, but never the one with the id `spare`."""
+    def take(
+        self, reason: str = "by hand", *, origin: Origin = Origin.HAND, spare: str = ""
+    ) -> Backup:
+        """Takes a backup and removes the oldest of its origin, but never the one called `spare`."""
         with translate_write_errors(self._folder):
-            backup = self._take(reason)
-            self._remove_oldest(spare)
+            backup = self._take(reason, origin)
+            if origin is not Origin.HAND:
+                self._remove_oldest(origin, spare)
         return backup
 
     def list(self) -> tuple[Backup, ...]:
@@ -110,13 +147,22 @@ class Backups:
         """
         backup = self._find(id_)
         self._verify(backup)
-        saved = None
+        saved: Backup | None = None
+        runs: tuple[str, ...] = ()
         if self._copies.database_id() is not None:
-            saved = self.take(f"before restoring {id_}", spare=id_)
-        self._copies.copy_in(Path(backup.path))
-        return Restored(backup, saved)
+            runs = self._copies.runs_since(backup.created_at)
+            saved = self.take(f"before restoring {id_}", origin=Origin.RESTORE, spare=id_)
+        self._copies.copy_in(Path(backup.path), backup.tables, backup.created_at)
+        return Restored(backup, saved, runs)
 
-    def _take(self, reason: str) -> Backup:
+    def affected_runs(self, id_: str) -> tuple[str, ...]:
+        """Returns the runs whose work a restore would undo."""
+        backup = self._find(id_)
+        if self._copies.database_id() is None:
+            return ()
+        return self._copies.runs_since(backup.created_at)
+
+    def _take(self, reason: str, origin: Origin) -> Backup:
         make_private_folders(self._folder)
         now = datetime.fromtimestamp(self._now(), UTC)
         id_ = f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
@@ -132,15 +178,21 @@ class Backups:
             database=database,
             place=self._copies.label,
             reason=reason,
+            origin=origin.value,
+            tables=tuple(self._copies.tables),
         )
         with _new_file(self._folder / f"{id_}{_RECORD}") as unfinished:
             unfinished.write_text(json.dumps(asdict(backup), indent=1) + "\n", "utf-8")
         return backup
 
-    def _remove_oldest(self, spare: str) -> None:
+    def _remove_oldest(self, origin: Origin, spare: str) -> None:
         # Several databases may share a folder, and each keeps its own number of backups.
         database = self._copies.database_id()
-        ours = [backup for backup in self.list() if backup.database == database]
+        ours = [
+            backup
+            for backup in self.list()
+            if backup.database == database and backup.origin == origin
+        ]
         for backup in ours[self._keep :]:
             if backup.id != spare:
                 Path(backup.path).unlink(missing_ok=True)
@@ -176,7 +228,7 @@ class Backups:
                 f"backup {backup.id} is damaged or was changed; choose another one",
                 remedy=ListBackups(),
             )
-        self._copies.verify(path, backup.database)
+        self._copies.verify(path, backup.database, backup.tables)
 
 
 def _read_record(record: Path) -> Backup:
@@ -187,7 +239,10 @@ def _read_record(record: Path) -> Backup:
     path = record.with_name(Path(backup.path).name)
     if backup.id != record.name.removesuffix(_RECORD) or not path.is_file():
         raise ValueError(record.name)
-    return replace(backup, path=str(path))
+    origin = backup.origin or next(
+        (each for begin, each in _ORIGINS.items() if backup.reason.startswith(begin)), Origin.HAND
+    )
+    return replace(backup, path=str(path), origin=str(origin), tables=tuple(backup.tables))
 
 
 def _digest(path: Path) -> str:

@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import NoReturn, Self
 
 from signoff.errors import NotAllowed, UsageError
 from signoff.guarded_db import staging
-from signoff.guarded_db.address import Address, read_address
 from signoff.guarded_db.confirmations import (
     ChangeConfirmation,
     Confirmations,
@@ -32,6 +30,7 @@ from signoff.guarded_db.impact import (
 )
 from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
+from signoff.guarded_db.sources import Source, connect, read_source
 from signoff.guarded_db.staging import Applied, Marker, RolledBack
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind
 from signoff.guarded_db.view import ReadOnlyView
@@ -58,7 +57,7 @@ class SafeDatabaseClient:
     @classmethod
     def open(
         cls,
-        address: str | Path,
+        address: Source,
         *,
         functions: Iterable[str] = (),
         clock: MonotonicClock = time,
@@ -66,11 +65,14 @@ class SafeDatabaseClient:
     ) -> Self:
         """Connects to a SQLite file or a `postgresql://` address.
 
+        Instead of an address, a function can return a connection of sqlite3 or psycopg, its own
+        or a pool's. It is closed together with the client.
+
         `functions` are functions that statements may call in addition to those that are known to
         have no side effects. `patience` is how many seconds to wait for a lock.
         """
         own = frozenset(functions)
-        connection = connect(read_address(address), functions=own, patience=patience)
+        connection = connect(read_source(address), functions=own, patience=patience)
         return cls(connection, functions=own, clock=clock)
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
@@ -156,6 +158,10 @@ class SafeDatabaseClient:
         """Returns the note that was stored with a step's work; None if it was not committed."""
         with self._transaction(write=False):
             return staging.read_note(self._db, marker)
+
+    def seems_open(self) -> bool:
+        """Whether the connection was not lost, as far as this side can tell without asking."""
+        return self._db.seems_open()
 
     def close(self) -> None:
         """Closes the connection, without committing."""
@@ -295,19 +301,6 @@ class Staged:
     def __len__(self) -> int:
         """Returns the number of statements."""
         return len(self._statements)
-
-
-def connect(
-    address: Address, *, functions: Iterable[str] = (), patience: float = 5.0
-) -> Connection:
-    """Opens a connection to an address."""
-    if address.path is not None:
-        from signoff.guarded_db.sqlite import SqliteConnection
-
-        return SqliteConnection(address.path, functions=functions, patience=patience)
-    from signoff.guarded_db.postgres import PostgresConnection
-
-    return PostgresConnection(address.url, functions=functions, patience=patience)
 
 
 def _delete(table: str, where: str) -> str:

@@ -26,6 +26,7 @@ Examples:
   signoff db status
   signoff db migrate --dry-run
   signoff db backup --database book.db
+  signoff db setup --print --role worker
   signoff db backups
   signoff db restore 20260301-120000-000000-ab12
 
@@ -145,7 +146,8 @@ def migrate(upkeep: Upkeep, dry_run: bool, as_json: bool) -> None:
 def backup(upkeep: Upkeep, reason: str, as_json: bool) -> None:
     """Take a backup; the database can be used meanwhile.
 
-    The newest `data.keep` backups are kept, older ones are removed.
+    A backup that you take stays until you delete it. Of those that runs, migrations and restores
+    take, the newest `data.keep` of each are kept.
     """
     out = output(as_json)
     new = upkeep.backup(reason)
@@ -179,7 +181,8 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
     """Check a backup and restore it.
 
     The current database is backed up first. A backup that is damaged, was changed, or belongs
-    to another database is refused, and the database stays as it is.
+    to another database is refused, and the database stays as it is. The runs whose work is
+    undone are named; they stop at their next step.
     """
     out = output(as_json)
     if not yes:
@@ -187,11 +190,39 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
     report = upkeep.restore(backup_id)
     if as_json:
         saved = asdict(report.saved) if report.saved else None
-        out.json({"restored": asdict(report.backup), "saved": saved})
+        runs = list(report.runs)
+        out.json({"restored": asdict(report.backup), "saved": saved, "runs": runs})
         return
-    out.line(f"restored {report.backup.id} to {report.backup.place}")
+    tables = f" (only {', '.join(report.backup.tables)})" if report.backup.tables else ""
+    out.line(f"restored {report.backup.id} to {report.backup.place}{tables}")
+    if report.runs:
+        out.line(f"undone: work of {', '.join(report.runs)}")
     if report.saved is not None:
         out.line(f"the previous content is backup {report.saved.id}")
+
+
+@db.command()
+@click.option("--print", "print_sql", is_flag=True, help="Print the SQL; nothing is executed.")
+@click.option(
+    "--role", default="signoff_worker", show_default=True, help="The role that runs workflows."
+)
+@click.option("--schema", default="public", show_default=True, help="The schema of your tables.")
+@click.option(
+    "--table", "tables", multiple=True, metavar="TABLE", help="A table to grant; default: all."
+)
+@debug_option
+def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...]) -> None:
+    """Show how the owner of a PostgreSQL database sets it up.
+
+    The SQL creates signoff's own tables in a schema of their own, and grants a role the right to
+    read and change rows, and nothing else. The owner of the database runs it, for example with:
+    signoff db setup --print --role worker | psql DATABASE
+    """
+    from signoff.guarded_db.setup_sql import setup_sql
+
+    if not print_sql:
+        raise click.UsageError("signoff does not run this itself; pass --print to get the SQL")
+    click.echo(setup_sql(role, tables, schema), nl=False)
 
 
 def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path | None) -> Upkeep:
@@ -218,6 +249,7 @@ def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path 
         migrations=migrations or default_migrations or None,
         backups=backups_folder or default_backups or _server_backups(home, address),
         keep=settings.keep,
+        tables=tuple(settings.tables),
     )
 
 
@@ -239,6 +271,9 @@ def _confirm(upkeep: Upkeep, backup_id: str, as_json: bool) -> None:
     if as_json or not has_keyboard():
         raise click.UsageError("this replaces the whole database; pass --yes to confirm")
     database = upkeep.status().label
+    runs = upkeep.affected_runs(backup_id)
+    if runs:
+        click.echo(f"This undoes work of {', '.join(runs)}.", err=True)
     click.confirm(f"Replace all of {database} with backup {backup_id}?", abort=True, err=True)
 
 

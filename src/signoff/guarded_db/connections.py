@@ -2,7 +2,7 @@
 
 Opening a database takes longer than most steps, and a thousand parallel items must not open
 a thousand connections. So all steps of a process share one connection for reading, which each
-uses for a moment, and one for writing, which a step holds for its transaction.
+uses for a moment, and one or a few for writing, which a step holds for its transaction.
 """
 
 from __future__ import annotations
@@ -11,21 +11,32 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 from signoff.errors import StoreError
-from signoff.guarded_db.address import read_address
-from signoff.guarded_db.client import SafeDatabaseClient, connect
+from signoff.guarded_db.address import Address
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.sources import Source, connect, read_source
+
+IDLE_WRITERS = 4
+"""Connections to a server that are kept for the next step."""
+CHECKED_SECONDS = 60.0
+"""After this time without use, a server is asked whether a connection still works."""
 
 
 class Connections:
     """Opens a database when it is first used; closes it when the workflow is garbage-collected."""
 
-    def __init__(self, url: str) -> None:
-        self._address = read_address(url)
+    def __init__(self, source: Source) -> None:
+        self._source = read_source(source)
+        self._path = self._source.path if isinstance(self._source, Address) else None
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file; the path may lead to another file by now."""
         self._reader: SafeDatabaseClient | None = None
+        self._read_at = 0.0
         self._writer: SafeDatabaseClient | None = None
+        self._idle: list[tuple[SafeDatabaseClient, float]] = []
+        """Connections to a server that wrote before, with the time of their last use."""
         self._lock = threading.Lock()
 
     def reader(self) -> SafeDatabaseClient:
@@ -36,10 +47,9 @@ class Connections:
     @contextmanager
     def writer(self) -> Iterator[SafeDatabaseClient]:
         """Yields a connection for writing."""
-        if self._address.path is None:
-            # A server closes connections that are idle for long, and accepts several at a time.
-            with SafeDatabaseClient(connect(self._address)) as client:
-                yield client
+        if self._path is None:
+            # A server accepts several at a time.
+            yield from self._server_writer()
             return
         with self._lock:
             # The step may have run for hours, and a backup may have been restored meanwhile.
@@ -48,14 +58,41 @@ class Connections:
             writer = self._writer
         yield writer
 
+    def _server_writer(self) -> Iterator[SafeDatabaseClient]:
+        client = self._idle_writer() or self._open()
+        try:
+            yield client
+        except BaseException:
+            # Its state is unknown.
+            client.close()
+            raise
+        with self._lock:
+            # A connection of the program's own pool is given back at once.
+            keep = isinstance(self._source, Address) and len(self._idle) < IDLE_WRITERS
+            if keep:
+                self._idle.append((client, monotonic()))
+        if not keep:
+            client.close()
+
+    def _idle_writer(self) -> SafeDatabaseClient | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                client, used_at = self._idle.pop()
+            if _works(client, used_at):
+                return client
+            client.close()
+
     def _current(self) -> SafeDatabaseClient:
         if self._reader is None or not self._is_current(self._reader):
             self._reader, self._writer = self._open(), None
             self._file = self._file_id()
+        self._read_at = monotonic()
         return self._reader
 
     def _open(self) -> SafeDatabaseClient:
-        connection = connect(self._address)
+        connection = connect(self._source)
         client = SafeDatabaseClient(connection)
         # Nothing closes a workflow, so the connection is closed together with its client.
         weakref.finalize(client, connection.close)
@@ -63,21 +100,29 @@ class Connections:
 
     def _is_current(self, client: SafeDatabaseClient) -> bool:
         """Returns whether an open connection still leads to the database."""
-        if self._address.path is not None:
+        if self._path is not None:
             # The file is still open, so its inode cannot have been reused.
             return self._file_id() == self._file
-        try:
-            client.query("SELECT 1 AS alive")
-        except StoreError:
-            return False
-        return True
+        return _works(client, self._read_at)
 
     def _file_id(self) -> tuple[int, int] | None:
-        path = self._address.path
-        if path is None:
+        if self._path is None:
             return None
         try:
-            stat = path.stat()
+            stat = self._path.stat()
         except OSError:
             return None
         return stat.st_dev, stat.st_ino
+
+
+def _works(client: SafeDatabaseClient, used_at: float) -> bool:
+    """Whether a server can be reached; it closes connections that are idle for long."""
+    if not client.seems_open():
+        return False
+    if monotonic() - used_at < CHECKED_SECONDS:
+        return True
+    try:
+        client.query("SELECT 1 AS alive")
+    except StoreError:
+        return False
+    return True

@@ -18,10 +18,9 @@ _ANY_TABLE: dict[Dialect, str] = {
         WHERE n.nspname NOT LIKE 'pg\\_%' AND n.nspname <> 'information_schema' LIMIT 1
     """,
 }
-_TABLE = "signoff_database"
+IDENTITY = "signoff_database"
 READ_ID = "SELECT id FROM signoff_database"
-_CREATE = "CREATE TABLE signoff_database (id TEXT NOT NULL PRIMARY KEY)"
-_INSERT = "INSERT INTO signoff_database (id) VALUES (?)"
+CREATE_IDENTITY = "CREATE TABLE {table} (id TEXT NOT NULL PRIMARY KEY)"
 _LOCK_NUMBER = 0x516100
 """The server's lock that is held while the id is created."""
 
@@ -32,7 +31,8 @@ def read_id(db: Connection) -> str | None:
     """Returns the database's id, `NO_ID` if it has none yet, and None if it is empty."""
     if not db.own(_ANY_TABLE[db.dialect]):
         return None
-    rows = db.own(READ_ID) if db.has_table(_TABLE) else []
+    table = db.own_table(IDENTITY)
+    rows = db.own(f"SELECT id FROM {table}") if table else []  # noqa: S608 - signoff's own table
     return str(rows[0][0]) if len(rows) == 1 else NO_ID
 
 
@@ -49,9 +49,11 @@ def ensure_id(db: Connection) -> str:
         if existing:
             # Another process has given it an id a moment ago.
             return existing
-        if not db.has_table(_TABLE):
-            db.own(_CREATE)
+        table = db.own_table(IDENTITY)
+        if table is None:
+            table = IDENTITY
+            db.own(CREATE_IDENTITY.format(table=table))
         new = secrets.token_hex(16)
-        db.own(_INSERT, [new])
+        db.own(f"INSERT INTO {table} (id) VALUES (?)", [new])  # noqa: S608 - as above
         db.commit()
     return new

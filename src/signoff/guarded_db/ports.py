@@ -72,11 +72,17 @@ class Connection(Protocol):
     def has_table(self, name: str) -> bool:
         """Whether a table exists."""
 
+    def own_table(self, name: str) -> str | None:
+        """Returns one of signoff's own tables with its schema; None if there is no such table."""
+
     def interrupt(self) -> None:
         """Aborts the statement that is running; may be called from another thread."""
 
+    def seems_open(self) -> bool:
+        """Whether the connection was not lost, as far as this side can tell without asking."""
+
     def close(self) -> None:
-        """Closes the connection, without committing."""
+        """Closes the connection, without committing, or gives it back to its owner."""
 
 
 @contextmanager

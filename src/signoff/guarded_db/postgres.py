@@ -32,7 +32,8 @@ from signoff.guarded_db.postgres_values import (
     size_of,
     stream_rows,
 )
-from signoff.guarded_db.verdict import Allowed, Dialect, Params, StatementKind
+from signoff.guarded_db.verdict import OWN_SCHEMA, Allowed, Dialect, Params, StatementKind
+from signoff.remedies import SetUpDatabase
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,6 +77,7 @@ class PostgresConnection:
         self._judgments = Judgments(functions)
         self._versions: dict[str, SchemaVersion] = {}
         self._json: dict[str, frozenset[int]] = {}
+        self._own_tables: dict[str, str] = {}
         self._rows_together = _STREAMED_ROWS if psycopg.capabilities.has_stream_chunked() else 1
         self._settings = {
             # The guard takes backslashes in strings literally.
@@ -85,6 +87,7 @@ class PostgresConnection:
             "idle_in_transaction_session_timeout": "600000",
         }
         self._owner = owner
+        self._borrowed = not isinstance(database, str)
         if not isinstance(database, str):
             self._borrow(database)
             return
@@ -103,7 +106,7 @@ class PostgresConnection:
         wanted = list(dict.fromkeys(tables))
         if wanted:
             parts.append(_versions_query(wanted, self._db))
-        with self._translate_errors(), self._db.cursor() as cursor:
+        with self._translate_errors(), self._cursor() as cursor:
             cursor.execute("; ".join(parts))
             if wanted:
                 while cursor.nextset():
@@ -132,7 +135,7 @@ class PostgresConnection:
             values = adapted(values, lambda: self._json_positions(text))
             if allowed.kind is StatementKind.READ:
                 self._judgments.check_read(text, allowed, self._query)
-                with self._db.cursor() as cursor:
+                with self._cursor() as cursor:
                     rows = tuple(stream_rows(cursor, text, values, self._rows_together))
                 return StatementResult(rows, 0)
             version = self._version(allowed.target)
@@ -153,7 +156,7 @@ class PostgresConnection:
         """Runs a statement of signoff's own."""
         for number in range(1, len(params) + 1):
             sql = sql.replace("?", f"${number}", 1)
-        with self._translate_errors(), self._db.cursor() as cursor:
+        with self._translate_errors(), self._cursor() as cursor:
             cursor.execute(sql, list(params) or None)
             return cursor.fetchall() if cursor.description else []
 
@@ -165,6 +168,16 @@ class PostgresConnection:
         """Whether a table exists."""
         return bool(self.own("SELECT 1 WHERE to_regclass(?) IS NOT NULL", [name]))
 
+    def own_table(self, name: str) -> str | None:
+        """Returns one of signoff's own tables: in its own schema if an administrator set it up."""
+        if name not in self._own_tables:
+            candidates = (f"{OWN_SCHEMA}.{name}", name)
+            found = next((each for each in candidates if self.has_table(each)), None)
+            if found is None:
+                return None
+            self._own_tables[name] = found
+        return self._own_tables[name]
+
     def interrupt(self) -> None:
         """Aborts the statement that is running."""
         # The server may be gone, and the statement with it.
@@ -173,13 +186,15 @@ class PostgresConnection:
 
     def close(self) -> None:
         """Closes the connection, or gives it back as it was."""
-        if self._owner is None:
+        if not self._borrowed:
             self._db.close()
+        if self._owner is None:
             return
+        owner, self._owner = self._owner, None
         with suppress(StoreError):
             self.rollback()
             self._db.autocommit = self._autocommit
-        self._owner.close()
+        owner.close()
 
     def seems_open(self) -> bool:
         """Whether the server has not closed the connection, as far as this side can tell."""
@@ -299,8 +314,8 @@ class PostgresConnection:
         with suppress(driver().Error):
             self._db.rollback()
             grants = missing_grants(self._query, allowed)
-        remedy = f"; the owner can run: {'; '.join(grants)}" if grants else ""
-        return StoreError(f"{self.label}: {reason}{remedy}")
+        how = f"; the owner can run: {'; '.join(grants)}" if grants else ""
+        return StoreError(f"{self.label}: {reason}{how}", remedy=SetUpDatabase())
 
 
 def driver() -> Any:

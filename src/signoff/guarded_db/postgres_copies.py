@@ -15,6 +15,7 @@ from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError
 from signoff.guarded_db.identity import ensure_id, read_id
 from signoff.guarded_db.ports import Connection
 from signoff.guarded_db.postgres import PATIENCE_SECONDS, PostgresConnection, driver
+from signoff.guarded_db.staging import STEPS, runs_since
 
 MOST_SECONDS = 3600.0
 """A dump or a restore that takes longer is aborted."""
@@ -32,7 +33,10 @@ class PostgresCopies:
 
     suffix = ".sql"
 
-    def __init__(self, url: str, *, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, url: str, *, patience: float = PATIENCE_SECONDS, tables: Sequence[str] = ()
+    ) -> None:
+        self.tables: Sequence[str] = tuple(tables)
         driver()  # fails with a helpful message if psycopg is missing
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -62,42 +66,46 @@ class PostgresCopies:
                 "--format=plain",
                 "--encoding=UTF8",
                 f"--lock-wait-timeout={int(self._patience * 1000)}",
+                # Some tables are restored into the schema as it is then.
+                *(["--data-only", "--strict-names"] if self.tables else []),
+                *(f"--table={pattern(table)}" for table in self.tables),
                 f"--dbname={self._target}",
             ],
         )
         return database
 
-    def verify(self, source: Path, database: str) -> None:
+    def runs_since(self, moment: str) -> tuple[str, ...]:
+        """Returns the runs that have changed the database since a time."""
+        with closing(self._connect()) as db:
+            return runs_since(db, moment)
+
+    def verify(self, source: Path, database: str, tables: Sequence[str] = ()) -> None:
         """Raises if a file is not a complete dump of the database with that id."""
         text = source.read_bytes()
         if _COMPLETE not in text[-400:]:
             raise StoreDamaged(f"{source} is damaged: the dump is not complete")
-        if database.encode() not in text:
+        # The id is in a table of its own, which a backup of some tables does not contain.
+        if not tables and database.encode() not in text:
             raise StoreError(f"{source} is a backup of another database; it is not restored")
 
-    def copy_in(self, source: Path) -> None:
+    def copy_in(self, source: Path, tables: Sequence[str] = (), since: str = "") -> None:
         """Replaces the content of the database with that of the dump, in one transaction."""
         with closing(self._connect()) as db:
-            schemas = [str(row[0]) for row in db.own(_SCHEMAS)]
             programs = find_programs(db)
-        # Tables that were added after the dump must go too, or the next migration would fail.
-        empty_database = "; ".join(
-            [
-                *(f"DROP SCHEMA {schema} CASCADE" for schema in schemas),
-                "CREATE SCHEMA public",
-                "GRANT USAGE ON SCHEMA public TO PUBLIC",
-            ]
-        )
+            prepare = _emptied_tables(db, tables, since) if tables else _emptied_database(db)
+        self._restore(programs.psql, source, prepare)
+
+    def _restore(self, psql: str, source: Path, prepare: str) -> None:
         self._run(
             [
-                programs.psql,
+                psql,
                 "--no-psqlrc",
                 "--quiet",
                 f"--output={os.devnull}",
                 "--single-transaction",
                 "--set=ON_ERROR_STOP=1",
                 f"--dbname={self._target}",
-                f"--command={empty_database}",
+                f"--command={prepare}",
                 f"--file={source}",
             ],
         )
@@ -133,6 +141,37 @@ class PostgresCopies:
         if "lock timeout" in output:
             return StoreBusy(f"{self.label} is locked by another session ({reason}); try again")
         return StoreError(f"{Path(program).name} failed: {reason}")
+
+
+def pattern(table: str) -> str:
+    """Returns the name of a table as pg_dump takes it, without wildcards."""
+    return ".".join(f'"{part}"' for part in table.replace('"', "").split("."))
+
+
+def _emptied_database(db: Connection) -> str:
+    """Returns the statements that remove everything from a database."""
+    # Tables that were added after the dump must go too, or the next migration would fail.
+    schemas = [str(row[0]) for row in db.own(_SCHEMAS)]
+    return "; ".join(
+        [
+            *(f"DROP SCHEMA {schema} CASCADE" for schema in schemas),
+            "CREATE SCHEMA public",
+            "GRANT USAGE ON SCHEMA public TO PUBLIC",
+        ]
+    )
+
+
+def _emptied_tables(db: Connection, tables: Sequence[str], since: str) -> str:
+    """Returns the statements that empty some tables; fails if others refer to them."""
+    names = ", ".join(pattern(table) for table in tables)
+    statements = [f"TRUNCATE {names}"]
+    steps = db.own_table(STEPS)
+    if steps:
+        # The runs that did this work must not take it for done.
+        statements.append(
+            f"DELETE FROM {steps} WHERE substr(applied_at, 1, 19) >= '{since[:19]}'"  # noqa: S608
+        )
+    return "; ".join(statements)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from signoff.guarded_db.verdict import Allowed, StatementKind
+from signoff.guarded_db.verdict import OWN_SCHEMA, Allowed, StatementKind
 
 _TABLES = """
 SELECT format('GRANT %s ON %s TO %I', p.name, t.oid::regclass, current_user)
@@ -22,9 +22,10 @@ AND NOT has_schema_privilege(n.oid, 'USAGE') ORDER BY 1
 """
 _SEQUENCES = """
 SELECT format('GRANT USAGE ON SEQUENCE %s TO %I', s.oid::regclass, current_user)
-FROM pg_depend AS d JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+FROM pg_depend AS d JOIN pg_class AS s ON s.oid = d.objid
 WHERE d.refobjid = to_regclass($1) AND d.deptype IN ('a', 'i')
-AND NOT has_sequence_privilege(s.oid, 'USAGE') ORDER BY 1
+AND CASE WHEN s.relkind = 'S' THEN NOT has_sequence_privilege(s.oid, 'USAGE') ELSE false END
+ORDER BY 1
 """
 
 Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
@@ -33,14 +34,18 @@ Query = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 def missing_grants(query: Query, allowed: Allowed | None) -> list[str]:
     """Returns the GRANT statements that a statement needs, or signoff's own records."""
     if allowed is None:
-        return _rows(query, _TABLES, [["signoff_steps"], ["SELECT,INSERT"]])
+        own = [f"{OWN_SCHEMA}.signoff_steps", f"{OWN_SCHEMA}.signoff_database", "signoff_steps"]
+        # Names in a schema that may not be used cannot even be looked up.
+        missing = _rows(query, _SCHEMAS, [[OWN_SCHEMA]])
+        return missing or _rows(query, _TABLES, [own, ["SELECT,INSERT", "SELECT", "SELECT,INSERT"]])
     names = sorted(allowed.names.tables - {allowed.table})
     wanted = dict.fromkeys(names, "SELECT")
     if allowed.target:
         wanted[allowed.target] = f"SELECT,{_privileges(allowed)}"
     schemas = [allowed.target.split(".")[0]] if "." in allowed.target else []
-    missing = _rows(query, _SCHEMAS, [schemas])
-    missing += _rows(query, _TABLES, [list(wanted), list(wanted.values())])
+    if missing := _rows(query, _SCHEMAS, [schemas]):
+        return missing
+    missing = _rows(query, _TABLES, [list(wanted), list(wanted.values())])
     if allowed.kind is StatementKind.INSERT:
         missing += _rows(query, _SEQUENCES, [allowed.target])
     return missing

@@ -10,6 +10,7 @@ from signoff.errors import NotAllowed, StepFailed, UsageError
 from signoff.guarded_db.connections import Connections
 from signoff.guarded_db.impact import Impact
 from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.sources import Source
 from signoff.guarded_db.staging import Marker, RolledBack, Unconfirmed
 from signoff.guarded_db.verdict import Params
 from signoff.guarded_db.view import Queries, ReadOnlyView
@@ -18,11 +19,21 @@ from signoff.guarded_db.view import Queries, ReadOnlyView
 class GuardedDatabase:
     """The database of one workflow; its steps share the connections."""
 
-    def __init__(self, url: str, *, backups: str | None, keep: int) -> None:
-        self._url = url
+    def __init__(
+        self,
+        source: Source,
+        *,
+        address: str,
+        backups: str | None,
+        keep: int,
+        tables: Sequence[str] = (),
+    ) -> None:
+        """`address` is for backups, which need one even if a function returns connections."""
+        self._address = address
         self._backups = Path(backups) if backups else None
         self._keep = keep
-        self._connections = Connections(url)
+        self._tables = tuple(tables)
+        self._connections = Connections(source)
 
     def begin(self) -> StepSession:
         """Returns the database for one attempt at a step."""
@@ -30,12 +41,13 @@ class GuardedDatabase:
 
     def back_up(self, reason: str, *, reuse: bool) -> str:
         """Returns the id of a new backup; `reuse` takes an existing one with the same reason."""
+        from signoff.guarded_db.backups import Origin
         from signoff.guarded_db.upkeep import Upkeep
 
-        upkeep = Upkeep(self._url, backups=self._backups, keep=self._keep)
+        upkeep = Upkeep(self._address, backups=self._backups, keep=self._keep, tables=self._tables)
         existing = upkeep.backups() if reuse else ()
         found = next((backup.id for backup in existing if backup.reason == reason), None)
-        return found or upkeep.backup(reason).id
+        return found or upkeep.backup(reason, origin=Origin.RUN).id
 
 
 class StepSession(Queries):

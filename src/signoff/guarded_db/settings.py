@@ -19,4 +19,6 @@ class DataSection(Section):
     backups: str | None = Field(None, min_length=1, description="the path of a folder")
     """The folder of the backups; None means next to the file."""
     keep: int = Field(10, ge=1, description="a whole number from 1")
-    """How many backups are kept."""
+    """How many backups of each origin are kept; those by hand always are."""
+    tables: list[str] = Field([], description="a list of tables")
+    """The tables that backups of a PostgreSQL database contain; empty means all."""

@@ -57,7 +57,9 @@ class SqliteConnection:
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
+        owner: Any = None,
     ) -> None:
+        """`owner` is what is closed in the end instead of the connection, such as a pool's."""
         self._functions = functions_for(frozenset(name.lower() for name in functions))
         self._statement_seconds = statement_seconds
         self._deadline = 0.0
@@ -72,8 +74,9 @@ class SqliteConnection:
         # compiled for it, so the own ones begin with a text that no one knows.
         self._own = f"/* {secrets.token_hex(8)} */ "
         self._borrowed = isinstance(database, sqlite3.Connection)
+        self._owner: Any = None
         if isinstance(database, sqlite3.Connection):
-            self._db = database
+            self._db, self._owner = database, owner or database
             self._isolation_level = database.isolation_level
             database.isolation_level = None
             self.path = _path_of(database)
@@ -143,22 +146,32 @@ class SqliteConnection:
         """Whether a table exists."""
         return bool(self.own("SELECT 1 FROM sqlite_master WHERE name = ?", [name]))
 
+    def own_table(self, name: str) -> str | None:
+        """Returns one of signoff's own tables; None if there is no such table."""
+        return name if self.has_table(name) else None
+
     def interrupt(self) -> None:
         """Aborts the statement that is running."""
         self._db.interrupt()
+
+    def seems_open(self) -> bool:
+        """Whether the connection was not lost; a file's never is."""
+        return True
 
     def close(self) -> None:
         """Closes the connection, or gives it back as it was."""
         if not self._borrowed:
             self._db.close()
+        if self._owner is None:
             return
-        with suppress(sqlite3.Error):
+        owner, self._owner = self._owner, None
+        with suppress(sqlite3.Error, StoreError):
             self.rollback()
             self._set_read_only(False)
             self._db.set_authorizer(None)
             self._db.set_progress_handler(None, 0)
             self._db.isolation_level = self._isolation_level
-        self._db.close()
+        owner.close()
 
     def _set_up(self) -> None:
         with translate_errors(self.path):

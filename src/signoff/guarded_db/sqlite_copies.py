@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from time import monotonic
@@ -12,6 +12,7 @@ from urllib.parse import quote
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, UsageError
 from signoff.guarded_db.identity import READ_ID, ensure_id, read_id
 from signoff.guarded_db.sqlite import PATIENCE_SECONDS, SqliteConnection
+from signoff.guarded_db.staging import runs_since
 from signoff.sqlite_errors import translate_errors
 
 _RETRY_SECONDS = 0.05
@@ -21,6 +22,7 @@ class SqliteCopies:
     """Copies of one database file."""
 
     suffix = ".db"
+    tables: Sequence[str] = ()
 
     def __init__(self, path: Path, *, patience: float = PATIENCE_SECONDS) -> None:
         self.path = path
@@ -51,7 +53,12 @@ class SqliteCopies:
             copy.execute("PRAGMA journal_mode = DELETE")
         return database
 
-    def verify(self, source: Path, database: str) -> None:
+    def runs_since(self, moment: str) -> tuple[str, ...]:
+        """Returns the runs that have changed the database since a time."""
+        with closing(SqliteConnection(self.path, patience=self._patience)) as db:
+            return runs_since(db, moment)
+
+    def verify(self, source: Path, database: str, _tables: Sequence[str] = ()) -> None:
         """Raises if a file is not an intact copy of the database with that id."""
         try:
             with self._open_immutable(source) as copy:
@@ -64,7 +71,7 @@ class SqliteCopies:
         if ids != [(database,)]:
             raise StoreError(f"{source} is a backup of another database; it is not restored")
 
-    def copy_in(self, source: Path) -> None:
+    def copy_in(self, source: Path, _tables: Sequence[str] = (), _since: str = "") -> None:
         """Replaces the content of the database with that of the file, in one transaction."""
         self._move_damaged_file()
         with (

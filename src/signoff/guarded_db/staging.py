@@ -21,17 +21,18 @@ from signoff.guarded_db.ports import Connection, transaction
 from signoff.guarded_db.postconditions import Postcondition, failures
 from signoff.guarded_db.view import Reader, ReadOnlyView
 
-_STEPS_TABLE = """
-CREATE TABLE IF NOT EXISTS signoff_steps (
+STEPS = "signoff_steps"
+STEPS_TABLE = """
+CREATE TABLE IF NOT EXISTS {table} (
     run TEXT NOT NULL, step TEXT NOT NULL, visit INTEGER NOT NULL, item TEXT NOT NULL,
     applied_at TEXT NOT NULL, note TEXT NOT NULL, PRIMARY KEY (run, step, visit, item)
 )
 """
 _MARK = """
-INSERT INTO signoff_steps (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO {table} (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
-_READ_NOTE = "SELECT note FROM signoff_steps WHERE run = ? AND step = ? AND visit = ? AND item = ?"
+_READ_NOTE = "SELECT note FROM {table} WHERE run = ? AND step = ? AND visit = ? AND item = ?"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
 
@@ -92,10 +93,10 @@ def apply(
     The note is stored with the marker, for a process that finds the step done. `confirmed` are
     the changes that may be made although they need a confirmation.
     """
-    _create_table(db)
+    table = _find_or_create_table(db)
     tables = _tables(statements)
     with closing(ReadOnlyView(reader)) as view, transaction(db, write=True, tables=tables):
-        if not _mark(db, marker, note):
+        if not _mark(db, table, marker, note):
             return Committed(0, already=True)
         changed = _run(db, statements, list(confirmed))
         if not isinstance(changed, int):
@@ -129,28 +130,46 @@ def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ..
 
 def read_note(db: Connection, marker: Marker) -> str | None:
     """Returns the note of a step whose work was committed before; None if it was not."""
-    rows = db.own(_READ_NOTE, list(marker)) if db.has_table("signoff_steps") else []
+    table = db.own_table(STEPS)
+    rows = db.own(_READ_NOTE.format(table=table), list(marker)) if table else []
     return str(rows[0][0]) if rows else None
 
 
-def _create_table(db: Connection) -> None:
-    """Creates the table of markers if it is missing, in a transaction of its own.
+def runs_since(db: Connection, moment: str) -> tuple[str, ...]:
+    """Returns the runs with work that was committed since a time, in ISO 8601."""
+    table = db.own_table(STEPS)
+    if table is None:
+        return ()
+    # Markers have no fractions of a second. A run that is named for nothing does no harm.
+    rows = db.own(
+        f"SELECT DISTINCT run FROM {table} WHERE substr(applied_at, 1, 19) >= ?",  # noqa: S608
+        [moment[:19]],
+    )
+    # The name of a run is followed by its unique key.
+    return tuple(sorted({str(run).rpartition("/")[0] or str(run) for (run,) in rows}))
+
+
+def _find_or_create_table(db: Connection) -> str:
+    """Returns the table of markers; creates it if it is missing, in a transaction of its own.
 
     As part of a step that is rolled back, it would make SQLite read the whole schema again.
     """
-    if db.has_table("signoff_steps"):
-        return
+    existing = db.own_table(STEPS)
+    if existing is not None:
+        return existing
     with transaction(db, write=True):
         if db.dialect == "postgres":
             # IF NOT EXISTS still fails if two sessions create the table at the same time.
             db.own("SELECT pg_advisory_xact_lock(?)", [_LOCK_NUMBER])
-        db.own(_STEPS_TABLE)
+        db.own(STEPS_TABLE.format(table=STEPS))
         db.commit()
+    return STEPS
 
 
-def _mark(db: Connection, marker: Marker, note: str) -> bool:
+def _mark(db: Connection, table: str, marker: Marker, note: str) -> bool:
     """Inserts the marker; returns whether it was missing before."""
-    return bool(db.own(_MARK, [*marker, datetime.now(UTC).isoformat(timespec="seconds"), note]))
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return bool(db.own(_MARK.format(table=table), [*marker, now, note]))
 
 
 def _tables(statements: Sequence[Statement]) -> list[str]:

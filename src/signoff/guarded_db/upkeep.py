@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,11 @@ from signoff.documents.regular_files import create_private, translate_write_erro
 from signoff.errors import ConfigError, UsageError
 from signoff.guarded_db import migrations as migrating
 from signoff.guarded_db.address import Address, read_address
-from signoff.guarded_db.backups import KEEP, Backup, Backups, Copies, Restored
-from signoff.guarded_db.client import connect
+from signoff.guarded_db.backups import KEEP, Backup, Backups, Copies, Origin, Restored
 from signoff.guarded_db.migration_files import MigrationFile, read_migrations
 from signoff.guarded_db.migrations import AppliedMigration
 from signoff.guarded_db.ports import Connection
+from signoff.guarded_db.sources import connect
 from signoff.guarded_db.verdict import Dialect
 from signoff.remedies import PassOption
 
@@ -57,8 +57,13 @@ class Upkeep:
         now: Callable[[], float] = time.time,
         keep: int = KEEP,
         patience: float = 5.0,
+        tables: Sequence[str] = (),
     ) -> None:
-        """By default, the backups of a SQLite file are in the folder `backups` next to it."""
+        """By default, the backups of a SQLite file are in the folder `backups` next to it.
+
+        `tables` are those that backups of a PostgreSQL database contain; empty means all.
+        """
+        self._tables = tuple(tables)
         self._address = read_address(address)
         self._migrations = migrations
         self._folder = backups or _default_folder(self._address)
@@ -98,14 +103,16 @@ class Upkeep:
             if dry_run:
                 migrating.rehearse(db, pending)
                 return Migrated(pending, None, dry_run=True)
-            backup = self.backup("before a migration") if pending and not fresh else None
+            backup = None
+            if pending and not fresh:
+                backup = self.backup("before a migration", origin=Origin.MIGRATION)
             return Migrated(migrating.migrate(db, pending), backup)
 
-    def backup(self, reason: str = "by hand") -> Backup:
-        """Takes a backup and removes the oldest ones."""
+    def backup(self, reason: str = "by hand", *, origin: Origin = Origin.HAND) -> Backup:
+        """Takes a backup and removes the oldest of the same origin; one by hand stays."""
         if not self._exists():
             raise UsageError(f"there is no database at {self._address.path} to back up")
-        return self._backups().take(reason)
+        return self._backups().take(reason, origin=origin)
 
     def backups(self) -> tuple[Backup, ...]:
         """Returns all backups, newest first."""
@@ -114,6 +121,10 @@ class Upkeep:
     def restore(self, id_: str) -> Restored:
         """Restores a backup, after checking it and backing up the current database."""
         return self._backups().restore(id_)
+
+    def affected_runs(self, id_: str) -> tuple[str, ...]:
+        """Returns the runs that have changed the database since a backup was taken."""
+        return self._backups().affected_runs(id_)
 
     def _files(self) -> tuple[MigrationFile, ...]:
         if self._migrations is None:
@@ -143,12 +154,14 @@ class Upkeep:
 
     def _copies(self) -> Copies:
         if self._address.path is not None:
+            if self._tables:
+                raise ConfigError("a SQLite file is backed up as a whole; name no tables")
             from signoff.guarded_db.sqlite_copies import SqliteCopies
 
             return SqliteCopies(self._address.path, patience=self._patience)
         from signoff.guarded_db.postgres_copies import PostgresCopies
 
-        return PostgresCopies(self._address.url, patience=self._patience)
+        return PostgresCopies(self._address.url, patience=self._patience, tables=self._tables)
 
 
 def _default_folder(address: Address) -> Path | None:

@@ -17,6 +17,10 @@ OWN_TABLES = "signoff_"
 """The prefix of signoff's own tables, which only signoff writes to."""
 
 
+OWN_SCHEMA = "signoff"
+"""The schema for these tables that an administrator of PostgreSQL sets up."""
+
+
 class StatementKind(StrEnum):
     """What an allowed statement does."""
 

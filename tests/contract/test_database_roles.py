@@ -1,0 +1,299 @@
+"""PostgreSQL as administrators set it up: a role for rows only, a pooler, a program's own pool."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from signoff.cli import main
+from signoff.contracts import StepContext, define_workflow
+from signoff.core.outcome import Status
+from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError
+from signoff.guarded_db.client import SafeDatabaseClient
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.setup_sql import setup_sql
+from signoff.guarded_db.staging import Committed, Marker
+from signoff.remedies import SetUpDatabase
+from signoff.runtime.engine import Engine
+from signoff.store.memory import MemoryStore
+from tests.contract.library import Library, postgres_library, sqlite_library
+from tests.stubs.pooler import TransactionPooler, running_pooler
+from tests.stubs.postgres import PostgresServer
+from tests.unit.guarded_db.honest import HONEST
+
+MARKER = Marker("run-1", "edit", 1)
+ROLE = f"worker_{os.getpid()}"
+
+
+@pytest.fixture
+def library(postgres: PostgresServer, tmp_path: Path) -> Library:
+    return postgres_library(postgres, tmp_path)
+
+
+@pytest.fixture
+def role(library: Library) -> str:
+    """The address for a role without any rights."""
+    with closing(library.connect()) as db:
+        # All databases of a server share its roles, so it stays for the next test.
+        if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [ROLE]).fetchall():
+            db.execute(f"CREATE ROLE {ROLE} LOGIN")
+        db.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+    return library.address.replace("postgres@", f"{ROLE}@")
+
+
+@pytest.fixture
+def pooler(postgres: PostgresServer) -> Iterator[TransactionPooler]:
+    # The path of a socket must be short.
+    with TemporaryDirectory() as folder, running_pooler(postgres.folder, Path(folder)) as running:
+        yield running
+
+
+# A role for rows only
+
+
+def add_book(db: SafeDatabaseClient) -> object:
+    work = db.staged()
+    work.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+    work.stage("UPDATE books SET price = 1 WHERE title = 'Ulysses'")
+    there = Postcondition(
+        "it is there", lambda view: view.exists("SELECT 1 FROM books WHERE price = 1")
+    )
+    return work.apply([there], marker=MARKER)
+
+
+def test_a_role_with_rights_on_rows_only_does_a_steps_work(library: Library, role: str) -> None:
+    """No administrator lets an agent's role change the schema."""
+    library.change(setup_sql(ROLE))
+
+    with SafeDatabaseClient.open(role) as db:
+        first, again = add_book(db), add_book(db)
+        deleted = db.execute(
+            "DELETE FROM books WHERE id = 2",
+            confirm=db.get_confirmation("DELETE FROM books WHERE id = 2"),
+        )
+
+    assert (first, again) == (Committed(2), Committed(0, already=True))
+    assert deleted.changed == 1
+    assert library.titles() == ["Dune", "Ulysses"]
+    assert library.rows("SELECT count(*) FROM signoff.signoff_steps") == [(1,)]
+    assert library.rows("SELECT to_regclass('public.signoff_steps')") == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("revoked", "grant"),
+    [
+        ("INSERT ON books", "GRANT INSERT ON books TO"),
+        ("UPDATE ON books", "GRANT UPDATE ON books TO"),
+        ("SELECT ON books", "GRANT SELECT ON books TO"),
+        ("USAGE ON SEQUENCE books_id_seq", "GRANT USAGE ON SEQUENCE books_id_seq TO"),
+        ("INSERT ON signoff.signoff_steps", "GRANT INSERT ON signoff.signoff_steps TO"),
+        ("USAGE ON SCHEMA signoff", "GRANT USAGE ON SCHEMA signoff TO"),
+    ],
+)
+def test_a_missing_grant_is_named(library: Library, role: str, revoked: str, grant: str) -> None:
+    """The administrator should not have to guess."""
+    library.change(setup_sql(ROLE))
+    library.change(f"REVOKE {revoked} FROM {ROLE}")
+
+    with SafeDatabaseClient.open(role) as db:
+        try:
+            message = str(add_book(db))
+        except StoreError as error:
+            message = str(error)
+
+    assert f"the owner can run: {grant} {ROLE}" in message
+    assert library.titles() == ["Dune", "Emma"]
+
+
+def test_without_a_setup_the_table_is_created_where_that_is_permitted(
+    library: Library, role: str
+) -> None:
+    """Small projects have one role for everything; others are told what is missing."""
+    library.change(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {ROLE}")
+    library.change(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {ROLE}")
+    with SafeDatabaseClient.open(role) as db, pytest.raises(StoreError) as refused:
+        add_book(db)
+    library.change(f"GRANT CREATE ON SCHEMA public TO {ROLE}")
+    with SafeDatabaseClient.open(role) as db:
+        done = add_book(db)
+
+    assert "permission denied for schema public" in str(refused.value)
+    assert refused.value.remedies == (SetUpDatabase(),)
+    assert done == Committed(2)
+
+
+def test_the_command_prints_sql_that_the_owner_can_run(
+    library: Library, role: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is run twice, because administrators do that."""
+    code = main(["db", "setup", "--print", "--role", ROLE, "--table", "books"])
+    sql = capsys.readouterr().out
+    library.change(sql)
+    library.change(sql)
+
+    with SafeDatabaseClient.open(role) as db:
+        done = add_book(db)
+        with pytest.raises(StoreError, match=f"GRANT SELECT ON chapters TO {ROLE}"):
+            db.query("SELECT n FROM chapters")
+
+    assert code == 0
+    assert done == Committed(2)
+
+
+def test_names_in_the_sql_are_quoted() -> None:
+    """A role may be called anything."""
+    sql = setup_sql('a"; DROP TABLE books; --', tables=["Odd Name"])
+
+    assert 'TO "a""; DROP TABLE books; --";' in sql
+    assert 'ON "public"."Odd Name" TO' in sql
+
+
+# Poolers
+
+
+def test_everything_works_behind_a_pooler_in_transaction_mode(
+    library: Library, pooler: TransactionPooler
+) -> None:
+    """Each transaction may get another session: nothing may be left in one."""
+    address = library.address.replace(str(library.address).split("host=")[1], str(pooler.folder))
+    refused = []
+
+    with SafeDatabaseClient.open(address) as db:
+        for _ in range(2):
+            for sql in HONEST["postgres"]:
+                try:
+                    db.execute(sql)
+                except (NotAllowed, StoreError) as error:
+                    if "duplicate key" not in str(error):
+                        refused.append(f"{sql}: {error}")
+        done = add_book(db)
+        confirmation = db.get_confirmation("DELETE FROM books WHERE id = 2")
+        db.execute("DELETE FROM books WHERE id = 2", confirm=confirmation)
+
+    assert refused == []
+    assert isinstance(done, Committed)
+    assert pooler.transactions > 100
+
+
+def test_the_limits_hold_behind_a_pooler(library: Library, pooler: TransactionPooler) -> None:
+    """They cannot be settings of the session there."""
+    address = library.address.replace(str(library.address).split("host=")[1], str(pooler.folder))
+    shown = "SELECT current_setting('statement_timeout') AS a, current_setting('lock_timeout') AS b"
+
+    with SafeDatabaseClient.open(address, functions=["current_setting"], patience=0.3) as db:
+        limits = db.query(shown)
+        with closing(library.connect()) as other:
+            other.execute("BEGIN")
+            other.execute("UPDATE books SET price = 1 WHERE id = 1")
+            with pytest.raises(StoreBusy, match="locked"):
+                db.execute("UPDATE books SET price = 2 WHERE id = 1")
+            other.execute("ROLLBACK")
+        db._db.begin(write=False)
+        with pytest.raises(StoreError, match="read-only"):
+            db._db.own("DELETE FROM books")
+        db._db.rollback()
+
+    assert limits == ({"a": "30s", "b": "300ms"},)
+    assert library.titles() == ["Dune", "Emma"]
+
+
+def test_the_limits_are_set_on_a_direct_connection(library: Library) -> None:
+    """A statement must not hold the server, or wait for a lock, for ever."""
+    shown = "SELECT current_setting('statement_timeout') AS a, current_setting('lock_timeout') AS b"
+
+    with library.open(functions=["current_setting"]) as db:
+        limits = db.query(shown)
+
+    assert limits == ({"a": "30s", "b": "5s"},)
+
+
+# Functions that return connections
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Library:
+    if request.param == "sqlite":
+        return sqlite_library(tmp_path)
+    return postgres_library(request.getfixturevalue("postgres"), tmp_path)
+
+
+class Pool:
+    """Returns an object around a connection, as pools do, and takes it back."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.driver_connection = self._new()
+        self.given_back = 0
+
+    def _new(self) -> Any:
+        if self._library.dialect == "sqlite":
+            return sqlite3.connect(self._library.address, check_same_thread=False)
+        import psycopg
+
+        return psycopg.connect(self._library.address)
+
+    def __call__(self) -> "Pool":
+        return self
+
+    def close(self) -> None:
+        self.given_back += 1
+
+
+def test_a_client_takes_a_connection_from_a_function_and_gives_it_back(either: Library) -> None:
+    """Programs have pools, with their own passwords and limits."""
+    pool = Pool(either)
+
+    with SafeDatabaseClient.open(pool) as db:
+        done = add_book(db)
+        with pytest.raises(NotAllowed):
+            db.execute("DROP TABLE books")
+        with pytest.raises(NotAllowed):
+            db.query("DELETE FROM books WHERE id = 1")
+    connection = pool.driver_connection
+    connection.execute("CREATE TABLE mine (a int)")
+    connection.commit()
+    connection.close()
+
+    assert done == Committed(2)
+    assert pool.given_back == 1
+
+
+async def test_a_workflow_takes_its_connections_from_a_function(either: Library) -> None:
+    """The address with its password need not be in the definition."""
+
+    def add(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("INSERT INTO books (title) VALUES ('Ulysses')")
+        return {"rows": len(ctx.db.query("SELECT title FROM books"))}
+
+    def connect() -> Any:
+        if either.dialect == "sqlite":
+            return sqlite3.connect(either.address, check_same_thread=False)
+        return either.connect()
+
+    workflow = define_workflow(
+        {
+            "type": "books",
+            "database": {"connect": connect, "backup": False},
+            "steps": [{"name": "add", "command": add}],
+        }
+    )
+    async with Engine(MemoryStore()) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert either.titles()[-1] == "Ulysses"
+
+
+def test_another_driver_is_refused_with_the_right_ones() -> None:
+    """Others send texts in which several statements could hide."""
+
+    class Other:
+        """A connection of a driver that is not supported."""
+
+    with pytest.raises(ConfigError, match="psycopg 3"):
+        SafeDatabaseClient.open(Other)
