@@ -57,7 +57,10 @@ class ReviewProject(CliProject):
 
     def script(self, *rules: dict[str, Any]) -> None:
         """Sets what the agents answer; a critic that no rule is about finds nothing."""
-        content = {"version": 1, "rules": [*rules, {"step": "review", **PASS}]}
+        content = {
+            "version": 1,
+            "rules": [*rules, {"step": "review", **PASS}, {"step": "judge", **PASS}],
+        }
         self.write(".signoff/script.json", json.dumps(content))
 
     def review(self, *arguments: str) -> CommandResult:

@@ -6,13 +6,15 @@ from signoff.core.outcome import Status
 from signoff.testing import crash_everywhere
 from signoff.testing.crash import Story
 from signoff.testing.crashing_store import When
-from tests.crash import ending_story, flow_story, incremental_story
+from tests.crash import ending_story, flow_story, incremental_story, review_story
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "story", [flow_story.story, incremental_story.story], ids=["full", "incremental"]
+    "story",
+    [flow_story.story, incremental_story.story, review_story.story],
+    ids=["full", "incremental", "files"],
 )
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_flow_killed_at_any_write_is_still_approved(
@@ -24,7 +26,7 @@ def test_a_flow_killed_at_any_write_is_still_approved(
     whole = survivals[-1]
     (uncut,) = whole.runs.values()
     assert whole.deaths == 0
-    assert len(whole.performed) == len(set(whole.performed)) > 10
+    assert len(whole.performed) == len(set(whole.performed)) > 4
     for survival in survivals:
         where = f"killed {survival.when} write {survival.at}"
         (run,) = survival.runs.values()

@@ -24,6 +24,7 @@ from signoff.core.effects import (
     Written,
 )
 from signoff.core.requests import Answer, Request
+from signoff.core.spend import Spend
 from signoff.errors import UsageError
 from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
@@ -75,6 +76,9 @@ class EffectPort(Protocol):
 
     def log(self, ctx: StepContext, text: str) -> None:
         """Records a line of the run's log, once."""
+
+    def spend(self) -> Spend:
+        """Returns what the run has cost so far."""
 
     def before_plain_code(self) -> Awaitable[None]:
         """Prepares for code that may change the outside world or block, without an effect."""

@@ -29,6 +29,7 @@ _HANDLERS: Mapping[StepKind, tuple[str, str]] = {
     StepKind.CRITIQUE: ("CritiqueHandler", "Critics.__call__"),
     StepKind.ADJUDICATE: ("AdjudicateHandler", "Judge.__call__"),
     StepKind.REFINE: ("RefineHandler", "Refine.__call__"),
+    StepKind.SIGN_OFF: ("SignOffHandler", "SignOff.__call__"),
 }
 """For each kind its handler, in the module of that kind, and the name that runs record for it."""
 
@@ -152,7 +153,8 @@ def _node(flow: Flow, index: int, step: WorkflowStep) -> StepDef:
 
 
 def _title(flow: Flow, step: WorkflowStep) -> str:
-    agent = step.agent or ("" if step.step is StepKind.CRITIQUE else flow.default_agent)
+    asks_one = step.step not in (StepKind.CRITIQUE, StepKind.SIGN_OFF)
+    agent = step.agent or (flow.default_agent if asks_one else "")
     parts = [step.step.value, *([f"by {agent}"] if agent else [])]
     if step.model:
         parts.append(f"({step.model})")
@@ -162,10 +164,13 @@ def _title(flow: Flow, step: WorkflowStep) -> str:
 
 
 def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | End | Edge | None]:
+    if step.step is StepKind.SIGN_OFF:
+        return _sign_off_edges(flow, index, step)
     onward = _round(flow, step.loop_to) if step.loop_to is not None else _next(flow, index)
     if step.step is StepKind.ADJUDICATE:
         passed = flow.index(flow.passed_on_approval(step))
-        approved = None if flow.finishes(step) else _next(flow, passed)
+        ends = flow.finishes(step) and not flow.is_signed_off(step)
+        approved = None if ends else _next(flow, passed)
         # If nothing fixes what was found, another round would find the same.
         unapproved = onward if flow.changes_artifact else End.FINDINGS
         return {
@@ -185,11 +190,29 @@ def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | En
     return edges
 
 
+def _sign_off_edges(
+    flow: Flow, index: int, step: WorkflowStep
+) -> dict[Outcome, str | End | Edge | None]:
+    last = index + 1 == len(flow.config.workflow)
+    fixer = flow.fixes_requests_of(step)
+    edges: dict[Outcome, str | End | Edge | None] = {
+        Outcome.OK: None if last else _next(flow, index),
+        Outcome.FAIL: End.REJECTED,
+    }
+    if fixer is not None:
+        # A refine step that loops starts the next iteration itself.
+        again = _round(flow, fixer.id) if fixer.loop_to is None else Edge(fixer.id)
+        edges[Outcome.ITERATE] = again
+    return edges
+
+
 def _next(flow: Flow, index: int) -> str | Edge:
     steps = flow.config.workflow
     return steps[index + 1].id if index + 1 < len(steps) else _round(flow, steps[0].id)
 
 
 def _round(flow: Flow, to: str) -> Edge:
-    asks = "max_iterations" in flow.config.adjudication.triggers
+    # Who signs off also decides about more rounds: a request must not end with an unread fix.
+    signs_off = bool(flow.of_kind(StepKind.SIGN_OFF))
+    asks = "max_iterations" in flow.config.adjudication.triggers or signs_off
     return Edge(to, starts_iteration=True, on_limit="ask" if asks else "end")

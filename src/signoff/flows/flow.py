@@ -60,6 +60,8 @@ class Flow:
 
     def agents_of(self, step: WorkflowStep) -> list[str]:
         """Returns all agents that a step asks."""
+        if step.step is StepKind.SIGN_OFF:
+            return []
         if step.step is not StepKind.CRITIQUE:
             return [self.agent(step)]
         names = (name for each in self.selected(step) for name in self.reviewers(step, each))
@@ -126,6 +128,16 @@ class Flow:
     def finishes(self, step: WorkflowStep) -> bool:
         """Tells whether a judge's approval ends the run."""
         return self.config.ends_on_approval(self.index(step))
+
+    def is_signed_off(self, step: WorkflowStep) -> bool:
+        """Tells whether a human signs off what a judge approves."""
+        later = self.config.workflow[self.index(step) + 1 :]
+        return any(each.step is StepKind.SIGN_OFF for each in later)
+
+    def fixes_requests_of(self, step: WorkflowStep) -> WorkflowStep | None:
+        """Returns the step that makes the changes a human asks for; None if no step can."""
+        earlier = self.config.workflow[: self.index(step)]
+        return next((each for each in reversed(earlier) if each.step is StepKind.REFINE), None)
 
     def passed_on_approval(self, step: WorkflowStep) -> WorkflowStep:
         """Returns the last step that an approval skips: the refine step after it, or its own."""

@@ -288,6 +288,12 @@ class GenflowConfig(FlowSettings):
             return judge.on_approved == "finish"
         return all(step.step is not StepKind.ADJUDICATE for step in later)
 
+    def leads_past_fixes(self, position: int) -> bool:
+        """Tells whether a judge's approval leads to a step after the refine step behind it."""
+        later = self.workflow[position + 1 :]
+        signed_off = any(step.step is StepKind.SIGN_OFF for step in later)
+        return signed_off or not self.ends_on_approval(position)
+
     def _flow_behavior(self, constraint: str, severity: Severity) -> ConstraintBehavior | None:
         """Returns the flow's entry for a constraint; an exact id takes precedence over patterns."""
         exact = self.constraint_behaviors.get(constraint)

@@ -60,6 +60,8 @@ class PlannedStep:
                 return 0
             case StepKind.REFINE:
                 return self.step.validation_retries
+            case StepKind.SIGN_OFF:
+                return 0
             case _:
                 return len(self.calls)
 
@@ -214,7 +216,7 @@ def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[Planned
             _agents, rule = flow.routing(step, constraint)
             prompt = review_prompt(flow, state, agent, [(constraint, "")], item.get(PATHS, ()))
             yield PlannedCall(agent, rule, _size(prompt), constraint.id)
-    elif flow.agent(step) != POLICY_JUDGE:
+    elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         rule = "the step's agent" if step.agent else "the default agent"
         yield PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, state)))
 

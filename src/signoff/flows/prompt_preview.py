@@ -118,7 +118,7 @@ def _previews(flow: Flow, step: WorkflowStep, raw: Mapping[str, Any]) -> Iterato
             prompt = review_prompt(flow, state, agents[0], [(constraint, analysis)])
             yield PromptPreview(step.id, step.step.value, agents, prompt, constraint.id)
         yield from _confirmation(flow, step, state)
-    elif flow.agent(step) != POLICY_JUDGE:
+    elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         prompt = _prompt(flow, step, state)
         yield PromptPreview(step.id, step.step.value, (flow.agent(step),), prompt)
 

@@ -22,6 +22,7 @@ from signoff.review.behaviors import ConstraintBehavior
 
 _NEWER = ("prompts", "rereview", "max_findings", "verify", "artifact")
 """Keys that came later; without a value of their own they are left out, as they were before."""
+_NEWER_OF_STEPS = ("deadline", "default")
 
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
@@ -30,6 +31,9 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
     for name in _NEWER:
         if stored[name] == GenflowConfig.model_fields[name].default:
             del stored[name]
+    for step in stored["workflow"]:
+        for name in (each for each in _NEWER_OF_STEPS if step[each] is None):
+            del step[name]
     if stored["output"]["write_back"] == OutputConfig.model_fields["write_back"].default:
         del stored["output"]["write_back"]
     constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"

@@ -1,4 +1,4 @@
-"""The steps of a flow: the four kinds, and the keys each kind has."""
+"""The steps of a flow: the kinds of step, and the keys each kind has."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ POLICY_JUDGE = "policy"
 
 
 class StepKind(StrEnum):
-    """The four kinds of step."""
+    """The kinds of step."""
 
     GENERATE = "generate"
     CRITIQUE = "critique"
     ADJUDICATE = "adjudicate"
     REFINE = "refine"
+    SIGN_OFF = "sign_off"
 
 
 Mode = Annotated[
@@ -44,6 +45,7 @@ PURPOSE: Mapping[StepKind, str] = {
     StepKind.CRITIQUE: "Reviews the artifact against constraints",
     StepKind.ADJUDICATE: "Decides about the findings",
     StepKind.REFINE: "Fixes the artifact",
+    StepKind.SIGN_OFF: "Has a human approve the artifact",
 }
 _COMMON = ("step", "name", "agent", "model", "timeout")
 _OWN: Mapping[StepKind, tuple[str, ...]] = {
@@ -54,13 +56,16 @@ _OWN: Mapping[StepKind, tuple[str, ...]] = {
         *("mode", "loop_to", "validation_retries", "max_size_change_pct", "on_invalid"),
         "prompt",
     ),
+    StepKind.SIGN_OFF: ("deadline", "default"),
 }
 """The keys that not every kind of step has."""
 
 
 def keys_of(kind: StepKind) -> tuple[str, ...]:
     """Returns the keys that a step of a kind may have in a file."""
-    return _COMMON + _OWN[kind]
+    # A human signs off, so such a step has no agent.
+    common = ("step", "name") if kind is StepKind.SIGN_OFF else _COMMON
+    return common + _OWN[kind]
 
 
 def owners(key: str) -> str:
@@ -118,6 +123,14 @@ class WorkflowStep(FlowSection):
         None, gt=0, allow_inf_nan=False, description="a number of seconds above 0"
     )
     """Seconds that one call may take."""
+    deadline: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="a number of seconds above 0"
+    )
+    """Seconds that a human has to sign off, before the default counts."""
+    default: Literal["approve", "reject"] | None = Field(
+        None, description="one of: approve, reject"
+    )
+    """What counts if nobody signs off in time; needed with a deadline."""
     id: str = ""
     """The step's id in the graph, set by `with_ids`; no key of files."""
 

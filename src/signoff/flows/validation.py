@@ -88,6 +88,19 @@ def _starts_from_files(config: GenflowConfig, kinds: Sequence[StepKind]) -> Iter
         yield Mistake(("artifact",), "artifact names no files", "add path, paths, globs or since")
 
 
+def _sign_offs(config: GenflowConfig) -> Iterator[Mistake]:
+    kinds = [step.step for step in config.workflow]
+    for position, step in enumerate(config.workflow):
+        if step.step is not StepKind.SIGN_OFF:
+            continue
+        if StepKind.ADJUDICATE not in kinds[:position]:
+            what = f"{_name(config, position)} comes before any adjudicate step"
+            yield Mistake(("workflow", position), what, "a human signs off what a judge approved")
+        if (step.deadline is None) != (step.default is None):
+            what = f"{_name(config, position)} needs both deadline and default, or neither"
+            yield Mistake(("workflow", position), what, "default is what counts at the deadline")
+
+
 def _output_of_files(config: GenflowConfig) -> Iterator[Mistake]:
     if config.artifact is None and config.output.write_back != "never":
         what = "output.write_back is set, but the artifact comes from no file"
@@ -126,7 +139,7 @@ def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:
             return
         if step.loop_to not in ids[:position]:  # Absent, or invalid and reported by `_loops`.
             reached.add(position + 1)
-        if step.step is StepKind.ADJUDICATE and not config.ends_on_approval(position):
+        if step.step is StepKind.ADJUDICATE and config.leads_past_fixes(position):
             reached.add(position + 2)
 
 
@@ -143,6 +156,7 @@ _RULES = (
     _fields_of_other_kinds,
     _starts_with_generate,
     _output_of_files,
+    _sign_offs,
     _refine_after_a_judge,
     _loops,
     _all_reached,

@@ -24,6 +24,7 @@ from signoff.core.step import StepDef
 from signoff.core.stop_reason import (
     BudgetReached,
     NotConverging,
+    Rejected,
     StepDecided,
     StopReason,
     format_limit,
@@ -283,7 +284,7 @@ def _without_reason(step: str, update: dict[str, Any]) -> tuple[dict[str, Any], 
     reason = update[REASON]
     if isinstance(reason, str):
         reason = StepDecided(reason) if reason else None
-    elif not isinstance(reason, NotConverging):
+    elif not isinstance(reason, NotConverging | Rejected):
         raise BadHandlerResult(
             f"the handler of step {step!r} returned a {REASON} of type "
             f"{type(reason).__name__}; it must be a text"

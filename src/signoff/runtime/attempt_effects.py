@@ -33,7 +33,7 @@ from signoff.core.digest import digest
 from signoff.core.effects import Effect, EffectId, EffectKind, effect_key
 from signoff.core.frozen import thaw
 from signoff.core.run_state import EffectRecord
-from signoff.core.spend import Limits
+from signoff.core.spend import Limits, Spend
 from signoff.core.stop_reason import Sleeping
 from signoff.core.wording import replay_digest
 from signoff.runtime.checked_request import ask_checked, map_checked
@@ -185,6 +185,10 @@ class AttemptEffects:
         identity = self._identify(effect_key(ctx.scope, "random"))
         seed = f"{self._state.seed}/{ctx.step_id}/{ctx.visit}/{self._state.begun}/{identity}"
         return random.Random(seed)  # noqa: S311  # not used for secrets
+
+    def spend(self) -> Spend:
+        """Returns what the run has cost so far."""
+        return self._journal.state.spend
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Passes a message on to the observers."""

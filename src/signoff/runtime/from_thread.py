@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from signoff.core.chance import Chance
 from signoff.core.context import EffectPort, StepContext
+from signoff.core.spend import Spend
 
 T = TypeVar("T")
 
@@ -90,6 +91,10 @@ class FromThread:
     def random(self, ctx: StepContext) -> Chance:
         """Returns a random number generator that yields the same on every replay."""
         return self._on_loop(lambda: self._port.random(ctx))
+
+    def spend(self) -> Spend:
+        """Returns what the run has cost so far."""
+        return self._on_loop(self._port.spend)
 
     def progress(self, ctx: StepContext, message: str) -> None:
         """Passes a message on to the observers."""

@@ -10,6 +10,7 @@ from signoff.core.checked import CheckedCall
 from signoff.core.context import FanOutCall, StepContext
 from signoff.core.effects import Effect, EffectKind, OnCrash
 from signoff.core.requests import Question
+from signoff.core.spend import Spend
 from signoff.errors import UsageError
 
 NOON = 1_700_000_000.0
@@ -53,6 +54,9 @@ class RecordingPort:
 
     def random(self, ctx: StepContext) -> Chance:
         return Random(7)
+
+    def spend(self) -> Spend:
+        return Spend()
 
     def progress(self, ctx: StepContext, message: str) -> None:
         self.messages.append(message)

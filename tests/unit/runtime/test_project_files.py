@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.digest import text_digest
-from signoff.errors import UnsafePath
+from signoff.errors import UnsafePath, WriteFailed
 from signoff.runtime import project_files
 from signoff.runtime.project_files import replace_files
 
@@ -71,9 +71,9 @@ def test_a_file_that_cannot_be_written_is_left_as_it_was(
     def full(_handle: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(project_files.os, "fsync", full)
+    monkeypatch.setattr("signoff.runtime.project_files.os.fsync", full)
 
-    with pytest.raises(project_files.WriteFailed, match="No space left"):
+    with pytest.raises(WriteFailed, match="No space left"):
         replace_files(root, NEW, EXPECTED)
     assert contents(root) == OLD
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from signoff.cli import exits
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.errors import WriteFailed
+from signoff.flows.files.patch import unified_diff
 from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
 from signoff.review.artifact import locate_finding
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from signoff.cli.output import Output
     from signoff.review.findings import Finding
 
-NO_NEWLINE = "\\ No newline at end of file\n"
 _FINISHED = frozenset({Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING})
 """Statuses of a review that has read everything."""
 
@@ -66,24 +65,6 @@ def print_review(
     _print_fixes(diff, written, patch, out)
     out.line(f"details: signoff show {name}")
     return code
-
-
-def unified_diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Returns what changed, as `git apply` takes it."""
-    parts = []
-    for path, text in after.items():
-        old = before.get(path, "")
-        if old == text:
-            continue
-        lines = difflib.unified_diff(
-            old.splitlines(keepends=True),
-            text.splitlines(keepends=True),
-            f"a/{path}",
-            f"b/{path}",
-        )
-        ends = (line if line.endswith("\n") else f"{line}\n{NO_NEWLINE}" for line in lines)
-        parts.append("".join(ends))
-    return "".join(parts)
 
 
 def _write(

@@ -23,6 +23,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
 from signoff.flows.state import (
     NOT_CONVERGING,
+    SIGN_OFF,
     UNREVIEWED,
     FlowState,
     after,
@@ -32,8 +33,9 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE, WorkflowStep
-from signoff.flows.steps.ending import at_limit, save_approved
+from signoff.flows.steps.ending import at_limit, note_warnings, save_approved
 from signoff.flows.steps.handler import FlowHandler, StepResult
+from signoff.flows.steps.human_judge import ask_human
 from signoff.flows.steps.last_reading import approval_warnings, read_rest
 from signoff.flows.steps.updates import (
     ask_for_guidance,
@@ -97,7 +99,9 @@ class AdjudicateHandler(FlowHandler):
             ledger = state.ledger.apply(judged)
             checked = check_approval(judged, ledger, state.content, block_on)
             judged = checked.verdict
-            warnings = approval_warnings(self.flow, state, checked.unread)
+            # A human sees again what was changed at their request.
+            unread = [each for each in checked.unread if each.constraint != SIGN_OFF]
+            warnings = approval_warnings(self.flow, state, unread)
         judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = state.ledger.apply(judged)
@@ -147,6 +151,8 @@ class AdjudicateHandler(FlowHandler):
     ) -> dict[str, Any]:
         """Saves the artifact if the run ends with this approval; returns the update."""
         if self.flow.finishes(self.step):
+            if self.flow.is_signed_off(self.step):
+                return note_warnings(warnings)
             return await save_approved(ctx, self.flow, state, warnings)
         if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
             return {}
@@ -161,6 +167,8 @@ class AdjudicateHandler(FlowHandler):
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
             return by_rules(), {}
+        if self._asks_human(ctx):
+            return await ask_human(ctx, state, critiques, block_on), {}
         if self._has_nothing_to_decide(critiques):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
             return _noted(by_rules(), NOTHING_TO_DECIDE), {}
@@ -184,6 +192,12 @@ class AdjudicateHandler(FlowHandler):
             answers += more
             verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
         return verdict, {"answered": Append(answers)} if answers else {}
+
+    def _asks_human(self, ctx: StepContext) -> bool:
+        """Whether a human judges here; earlier releases asked for JSON, and their requests stay."""
+        by_human = self.flow.capabilities(self.agent).answered_by_human
+        asked_before = ctx.port is not None and ctx.port.was_requested(ctx, "verdict")
+        return by_human and not asked_before
 
     async def _ask(self, ctx: StepContext, prompt: ProductPrompt) -> Adjudication | None:
         """Returns the judge's answer; None if it cannot be read and a human chose the rules."""

@@ -35,4 +35,9 @@ async def save_approved(
         # The end of a run shows the files in `final/`; here they go back to where they are from.
         update = {"written": await write_back(ctx, flow, view.files)}
         found += [f"not written back, it was changed: {p}" for p in update["written"]["conflicts"]]
-    return update | ({"approval_warnings": [shortened(each) for each in found]} if found else {})
+    return update | note_warnings(found)
+
+
+def note_warnings(warnings: Sequence[str]) -> dict[str, Any]:
+    """Returns the update that keeps what a user should know before using the artifact."""
+    return {"approval_warnings": [shortened(each) for each in warnings]} if warnings else {}

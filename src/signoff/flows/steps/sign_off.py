@@ -1,0 +1,180 @@
+"""Has a human sign off: approve, reject, or ask for changes, which a refine step then makes.
+
+The answer is bound to the digest of what was shown: the artifact or its diff, the findings and the
+cost. The text of a change request becomes a finding of the constraint `sign_off`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from signoff.core.context import StepContext
+from signoff.core.digest import SHORT, text_digest
+from signoff.core.effects import ProductPrompt
+from signoff.core.outcome import Outcome
+from signoff.core.questions import Option
+from signoff.core.requests import Answer, Choice, Request
+from signoff.core.stop_reason import Rejected
+from signoff.flows.files.patch import unified_diff
+from signoff.flows.state import SIGN_OFF, FlowState, after
+from signoff.flows.steps.ending import save_approved
+from signoff.flows.steps.handler import FlowHandler, StepResult
+from signoff.flows.steps.updates import keep_answer, with_round
+from signoff.light_dataclass import light_dataclass
+from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
+from signoff.review.artifact import locate_finding
+from signoff.review.critique import OMISSION
+from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.findings import Ledger
+from signoff.review.ledger_update import is_unchanged
+from signoff.review.severity import Severity
+from signoff.review.work_order import format_work_order
+from signoff.runtime.amounts import format_spend
+
+APPROVE, CHANGES, REJECT = "approve", "request changes", "reject"
+REASON = "_reason"
+"""The key under which the engine looks for the reason, in case the run ends here."""
+
+
+@light_dataclass(frozen=True)
+class SignOffHandler(FlowHandler):
+    """The handler of a sign-off step."""
+
+    async def __call__(self, ctx: StepContext) -> StepResult:
+        """Asks a human to approve what the judge approved."""
+        ledger = _with_requests_met(FlowState(ctx.step_state), ctx.iteration)
+        update: dict[str, Any] = {"findings": ledger.to_json()}
+        state = FlowState(after(ctx.step_state, update))
+        request = self._request(ctx, state)
+        answer = await ctx.wait(request, key=SIGN_OFF)
+        update |= {
+            **keep_answer(ctx, SIGN_OFF, str(request.prompt), answer),
+            **self.record(by=answer.by, decision=answer.value),
+        }
+        if answer.value == REJECT:
+            return Outcome.FAIL, {**update, REASON: Rejected(answer.by, answer.text)}
+        if answer.value == CHANGES:
+            return Outcome.ITERATE, {**update, **_change_request(ctx, state, answer)}
+        if self.step.id == self.flow.config.workflow[-1].id:
+            warnings = state.approval_warnings
+            update |= await save_approved(ctx, self.flow, after(ctx.step_state, update), warnings)
+        return Outcome.OK, update
+
+    def _request(self, ctx: StepContext, state: FlowState) -> Request:
+        options = [Option(APPROVE, description="the result counts")]
+        if self.flow.fixes_requests_of(self.step) is not None:
+            what = "write what to change; it is fixed and reviewed again"
+            options.append(Option(CHANGES, requires_input=True, description=what))
+        options.append(Option(REJECT, description="the run ends without a result"))
+        text = "Sign off this result?"
+        if state.has_files and self.flow.config.output.write_back == "on_approval":
+            text += " If you approve it, its files replace those of the project."
+        deadline = timedelta(seconds=self.step.deadline) if self.step.deadline else None
+        return Choice(
+            ProductPrompt(text, {"version": state.version, "step": self.step.id}),
+            options,
+            question_id=SIGN_OFF,
+            shown=_shown(ctx, state),
+            deadline=deadline,
+            default=self.step.default,
+        )
+
+
+def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
+    """Returns what a human decides about: the result, what was found, and what it cost."""
+    if state.has_files:
+        diff = unified_diff(ctx.workflow_params["files"], state.files)
+        shown = {"changes": diff} if diff else {"files": "\n".join(state.files)}
+    else:
+        shown = {"artifact": state.artifact}
+    findings = state.ledger.findings.values()
+    dismissed = [each for each in findings if each.status is FindingStatus.DISMISSED]
+    shown["open findings"] = _listed(state, state.ledger.open())
+    shown["dismissed findings"] = _listed(state, dismissed)
+    if ctx.port is not None:
+        shown["cost"] = format_spend(ctx.port.spend())
+    return shown
+
+
+def _listed(state: FlowState, findings: list[Finding]) -> str:
+    return "\n".join(_line(state, each) for each in findings) or "none"
+
+
+def _line(state: FlowState, finding: Finding) -> str:
+    where = locate_finding(state.content, finding) or finding.path
+    place = f"{where}: " if state.has_files else ""
+    why = f" (dismissed: {finding.reason})" if finding.reason else ""
+    text = " ".join(f"{finding.finding}{why}".split())
+    return f"{place}{finding.severity.value} {finding.constraint}: {text}"
+
+
+def _change_request(ctx: StepContext, state: FlowState, answer: Answer) -> Mapping[str, Any]:
+    """Returns the update with a finding for each file the request is about, and its verdict."""
+    findings = [_finding(ctx, state, path, answer) for path in _files_of(ctx, state, answer.text)]
+    decisions = tuple(
+        AdjudicationDecision(
+            each.id,
+            constraint=SIGN_OFF,
+            severity=each.severity,
+            flagged_by=each.flagged_by,
+            finding_id=each.id,
+            guidance=answer.text,
+        )
+        for each in findings
+    )
+    entries = [(each.id, each.severity.value, answer.text) for each in findings]
+    verdict = Adjudication(
+        ctx.iteration, Verdict.REWRITE, decisions, bill_of_work=format_work_order([], entries)
+    )
+    old = state.ledger
+    ledger = replace(old, findings={**old.findings, **{each.id: each for each in findings}})
+    return {
+        "findings": ledger.to_json(),
+        "last_adjudication": verdict.to_json(),
+        "rounds": with_round(state, ledger, ctx.iteration),
+    }
+
+
+def _files_of(ctx: StepContext, state: FlowState, text: str) -> list[str]:
+    """Returns the files a request is about: those it names, else those that were changed."""
+    if not state.has_files:
+        return [""]
+    named = [path for path in state.files if path in text]
+    before = ctx.workflow_params["files"]
+    changed = [path for path, content in state.files.items() if content != before.get(path)]
+    return named or changed or list(state.files)
+
+
+def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> Finding:
+    identity = "\x1f".join([SIGN_OFF, str(ctx.iteration), path, answer.text])
+    return Finding(
+        id=text_digest(identity)[:SHORT],
+        constraint=SIGN_OFF,
+        rule="",
+        severity=Severity.HIGH,
+        quote=OMISSION,
+        location="",
+        finding=answer.text,
+        first=ctx.iteration,
+        last=ctx.iteration,
+        history=((ctx.iteration, Label.NEW.value),),
+        flagged_by=(answer.by or "a human",),
+        artifact=state.content.digest(path),
+        path=path,
+    )
+
+
+def _with_requests_met(state: FlowState, iteration: int) -> Ledger:
+    """Returns the ledger with earlier requests closed where something was changed since."""
+    ledger = state.ledger
+    met = {
+        each.id: replace(each, status=FindingStatus.FIXED, label=Label.FIXED).with_history(
+            iteration, Label.FIXED.value
+        )
+        for each in ledger.open()
+        if each.constraint == SIGN_OFF and not is_unchanged(each, state.content)
+    }
+    return replace(ledger, findings={**ledger.findings, **met})
