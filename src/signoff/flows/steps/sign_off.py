@@ -30,7 +30,7 @@ from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding, FindingStatus, Label
 from signoff.review.findings import Ledger
 from signoff.review.ledger_update import is_unchanged
-from signoff.review.severity import Severity
+from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 from signoff.runtime.amounts import format_spend
 
@@ -154,7 +154,7 @@ def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> F
         id=text_digest(identity)[:SHORT],
         constraint=SIGN_OFF,
         rule="",
-        severity=Severity.HIGH,
+        severity=LEAST_BLOCKING,
         quote=OMISSION,
         location="",
         finding=answer.text,

@@ -139,7 +139,7 @@ async def test_every_hunk_is_tied_to_the_finding_it_answers(tmp_path: Path) -> N
     assert record["unclaimed"] == 1
 
 
-@pytest.mark.parametrize("kind", ["ollama", "local", "manual"])
+@pytest.mark.parametrize("kind", ["ollama", "local"])
 async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_path: Path) -> None:
     """Edit mode works with every agent, not only with those that edit files."""
     verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
