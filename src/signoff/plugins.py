@@ -52,6 +52,7 @@ EXPORTS: Mapping[str, str] = {
 
 
 OBSERVERS: Mapping[str, str] = {
+    "metrics": "signoff.observers.metrics_server:MetricsServer",
     "otel": "signoff.observers.otel:otel_observer",
 }
 """Observers that can be named under `observe:` in the settings, by name."""

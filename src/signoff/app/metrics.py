@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
-from signoff.app.history import record_of
-from signoff.app.project import Project
-from signoff.app.runs import current_row
+from signoff.app.run_records import live_row, stored_record
 from signoff.errors import SignoffError, StoreError
-from signoff.runtime.store_port import RunId, RunRow
+from signoff.exports.run_record import RunRecord
+from signoff.runtime.store_port import RunId, RunRow, Store
 from signoff.telemetry.metrics import Metrics
 from signoff.telemetry.prometheus import prometheus_text
 from signoff.telemetry.run_summary import VERSION, RunSummary, summarize
@@ -25,31 +26,31 @@ BATCH = 200
 log = logging.getLogger("signoff")
 
 
-def metrics_text(project: Project) -> str:
+def metrics_text(store: Store, now: float) -> str:
     """Returns the metrics of all runs in the text format of Prometheus."""
-    return prometheus_text(collect(project).by_name.values())
+    return prometheus_text(collect(store, now).by_name.values())
 
 
-def collect(project: Project) -> Metrics:
+def collect(store: Store, now: float) -> Metrics:
     """Adds up all runs and pending requests."""
     metrics = Metrics()
-    stored = project.store.summaries(VERSION)
-    rows = project.store.rows()
-    current = {row.id: current_row(project, row) for row in rows}
+    stored = store.summaries(VERSION)
+    rows = store.rows()
+    current = {row.id: live_row(store, row) for row in rows}
     for row in rows:
         metrics.add(1, "signoff_runs", current[row.id].status.value)
-    for row, summary in _summaries(project, rows, stored):
+    for row, summary in _summaries(store, rows, stored):
         if summary is None:
             metrics.add(1, "signoff_runs_unreadable")
         else:
             metrics.add_run(current[row.id].status, summary)
-    waiting = ((item.kind.value, item.opened_at) for item in project.store.waiting())
-    metrics.add_inbox(waiting, project.clock.now())
+    waiting = ((item.kind.value, item.opened_at) for item in store.waiting())
+    metrics.add_inbox(waiting, now)
     return metrics
 
 
 def _summaries(
-    project: Project, rows: list[RunRow], stored: Mapping[RunId, str]
+    store: Store, rows: list[RunRow], stored: Mapping[RunId, str]
 ) -> Iterator[tuple[RunRow, RunSummary | None]]:
     """Yields the summary of each run; None for one whose journal cannot be read."""
     new: list[tuple[RunId, int, str]] = []
@@ -58,7 +59,7 @@ def _summaries(
             yield row, RunSummary.from_text(stored[row.id])
             continue
         try:
-            summary, head = _summarize(project, row)
+            summary, head = _summarize(store, row)
         except SignoffError as error:
             log.warning("the metrics leave out run %s: %s", row.name, error)
             yield row, None
@@ -66,20 +67,31 @@ def _summaries(
         yield row, summary
         new.append((row.id, head, summary.to_text()))
         if len(new) >= BATCH:
-            _store(project, new)
+            _store(store, new)
             new = []
-    _store(project, new)
+    _store(store, new)
 
 
-def _store(project: Project, new: list[tuple[RunId, int, str]]) -> None:
+def _store(store: Store, new: list[tuple[RunId, int, str]]) -> None:
     # Without this, the next look computes them again: a busy or read-only database is no error.
     with suppress(StoreError):
         if new:
-            project.store.keep_summaries(VERSION, new)
+            store.keep_summaries(VERSION, new)
 
 
-def _summarize(project: Project, row: RunRow) -> tuple[RunSummary, int]:
+def _summarize(store: Store, row: RunRow) -> tuple[RunSummary, int]:
     """Returns a run's summary, and the commit up to which it was computed."""
-    record = record_of(project, row)
+    record = stored_record(store, row)
     events = (event for _, event in record.events(whole=False))
-    return summarize(events, record.report), record.journal[-1].seq if record.journal else 0
+    report = partial(_facts, record) if record.report is not None else None
+    return summarize(events, report), record.journal[-1].seq if record.journal else 0
+
+
+def _facts(record: RunRecord, state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns what a run's notation reports; nothing if the notation cannot read the state."""
+    assert record.report is not None  # noqa: S101  # the caller checked it
+    try:
+        return record.report(state).facts
+    except Exception as error:  # noqa: BLE001  # a plug-in's bug must not hide the other runs
+        log.warning("the metrics leave out the findings of run %s: %r", record.name, error)
+        return {}

@@ -14,6 +14,7 @@ from signoff.errors import ConfigError
 from signoff.observers.queued import QueuedObserver
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Observer
+from signoff.runtime.store_port import Store
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
@@ -30,6 +31,7 @@ def build_observers(project: Project) -> list[QueuedObserver]:
     setup = ObserverSetup(
         open_store=project.store.reopen,
         record_of=lambda store, run: stored_record(store, store.row(run)),
+        metrics_text=lambda store: _metrics_text(project, store),
         folder=project.home.path,
         clock=project.clock,
         log_content=project.settings.log_content,
@@ -49,6 +51,13 @@ def build_observers(project: Project) -> list[QueuedObserver]:
         if observer is not None:
             built.append(QueuedObserver(name, observer))
     return built
+
+
+def _metrics_text(project: Project, store: Store) -> str:
+    # Imported here because only the server of metrics needs it, and when it is asked.
+    from signoff.app.metrics import metrics_text
+
+    return metrics_text(store, project.clock.now())
 
 
 def _log_output(setup: ObserverSetup, **options: Any) -> Observer:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from signoff.app.project import Project
+from signoff.app.run_records import live_row
 from signoff.core.outcome import FINAL, Status
 from signoff.errors import UnknownName, UsageError
-from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import RunRow
 
 _EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
@@ -28,12 +28,7 @@ def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) 
 
 def current_row(project: Project, row: RunRow) -> RunRow:
     """Returns a run's row; if its process died without recording that, as interrupted."""
-    if row.status is not Status.RUNNING:
-        return row
-    owner = project.store.owner(row.owner) if row.owner is not None else None
-    if owner is not None and is_alive(owner) is not False:
-        return row
-    return row._replace(status=Status.INTERRUPTED, reason="its process stopped")
+    return live_row(project.store, row)
 
 
 async def cancel(project: Project, name: str | None = None, why: str = "") -> tuple[str, Status]:

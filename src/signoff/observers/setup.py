@@ -33,5 +33,7 @@ class ObserverSetup:
     """Values that must never be written or sent."""
     record_of: Callable[[Store, str], RunRecord] = _no_record
     """Returns what a store has about the run of a name, such as its journal so far."""
+    metrics_text: Callable[[Store], str] = lambda _store: ""
+    """Computes the metrics of all runs of a store, in the text format of Prometheus."""
     answer_commands: Callable[[InboxItem, Mapping[str, Any]], Sequence[str]] = lambda _, __: ()
     """Returns the exact commands that answer a request, given with its form."""

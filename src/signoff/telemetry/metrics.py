@@ -6,7 +6,7 @@ error messages. An unknown cost is counted as unknown, and never added as 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from signoff.core.outcome import Status
 from signoff.core.requests import RequestKind
@@ -15,8 +15,14 @@ from signoff.telemetry.prometheus import Labels, Metric
 from signoff.telemetry.run_summary import RunSummary
 from signoff.telemetry.run_trace import RESTING
 
-PAIR_REASONS = frozenset({"approved", "max_turns", "converged", "error", "cancelled"})
-"""How a writer-reviewer pair ends; runs of other workflows are counted by their status."""
+PAIR_REASONS: Mapping[Status, str] = {
+    Status.COMPLETED: "approved",
+    Status.LIMIT: "max_turns",
+    Status.NOT_CONVERGING: "converged",
+    Status.FAILED: "error",
+    Status.CANCELLED: "cancelled",
+}
+"""What the end of a writer-reviewer pair is called; other runs are counted by their status."""
 
 
 DEFINITIONS: tuple[tuple[str, str, Labels, str], ...] = (
@@ -115,8 +121,8 @@ class Metrics:
             self._add_end(status, summary)
 
     def _add_end(self, status: Status, summary: RunSummary) -> None:
-        is_pair = summary.completion in PAIR_REASONS
-        self.add(1, "workflow_runs_total", summary.completion if is_pair else status.value)
+        reason = PAIR_REASONS.get(status) if summary.turns is not None else None
+        self.add(1, "workflow_runs_total", reason or status.value)
         self._distribution("workflow_duration_seconds").add(summary.seconds_total or 0.0)
         if summary.turns:
             self._distribution("workflow_turns").add(summary.turns)

@@ -15,12 +15,11 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import RunReport
 from signoff.runtime.timeline import Timeline
 from signoff.telemetry.distribution import EFFECT_SECONDS, Distribution
 from signoff.telemetry.run_trace import RESTING, EffectSpan, RunTrace
 
-VERSION = 1
+VERSION = 2
 """Increased when a summary changes its meaning; older ones are computed again."""
 
 _SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd")
@@ -44,9 +43,8 @@ class RunSummary:
     """Severity, fate, count."""
     rounds: int = 0
     """How often the artifact was reviewed."""
-    completion: str = ""
-    """Why the run ended, if its workflow stores that as `completion_reason`."""
-    turns: int = 0
+    turns: int | None = None
+    """The turns of a writer-reviewer pair; None for other runs."""
     seconds_total: float | None = None
     """From the start to the end; None while it has not ended."""
 
@@ -62,9 +60,9 @@ class RunSummary:
 
 def summarize(
     events: Iterable[ev.Event],
-    report: Callable[[Mapping[str, Any]], RunReport] | None = None,
+    facts_of: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> RunSummary:
-    """Returns the numbers of a run; `report` is that of its notation."""
+    """Returns the numbers of a run; `facts_of` returns what its notation reports of its state."""
     trace = RunTrace()
     effects: Counter[tuple[str, str, str]] = Counter()
     seconds: dict[str, Distribution] = {}
@@ -76,8 +74,8 @@ def summarize(
                 taken.add(span.seconds)
     line = trace.timeline
     state = line.state
-    facts = report(state.state_with_pending).facts if report is not None else {}
-    turns = state.state.get("turns")
+    facts = facts_of(state.state_with_pending) if facts_of is not None else {}
+    pair = facts.get("pair")
     return RunSummary(
         effects=[[*key, count] for key, count in sorted(effects.items())],
         seconds=[[kind, each.counts, each.total] for kind, each in sorted(seconds.items())],
@@ -85,8 +83,7 @@ def summarize(
         in_doubt=_in_doubt(line),
         findings=_findings(facts.get("findings") or ()),
         rounds=len(facts.get("rounds") or ()),
-        completion=str(state.state.get("completion_reason") or ""),
-        turns=len(turns) if isinstance(turns, list | tuple) else 0,
+        turns=len(pair["turns"]) if pair is not None else None,
         seconds_total=None if state.status in RESTING else state.updated_at - state.started_at,
     )
 

@@ -1,38 +1,56 @@
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from signoff.app.metrics import collect, metrics_text
+from signoff.app.metrics import metrics_text
 from signoff.app.project import Project
+from signoff.core import events as ev
 from signoff.core.codec import encode
-from signoff.core.events import Event, to_json
 from signoff.core.fold import fold
-from signoff.core.outcome import Status
+from signoff.core.outcome import Outcome, Status
 from signoff.errors import StoreBusy
+from signoff.pair.session import REASONS
 from signoff.runtime.store_port import JournalRow, RunId
 from signoff.store.memory import MemoryStore
+from signoff.telemetry.metrics import PAIR_REASONS
+from signoff.telemetry.run_summary import VERSION
 from signoff.testing import FrozenClock
 from signoff.testing.store_suite.journal_writer import JournalWriter, new_request
-from tests.unit.telemetry.events import START, journal
+from tests.unit.telemetry.events import START, at, journal
 
 
 def put_run(
-    project: Project, name: str, events: Sequence[Event], **changes: object
+    project: Project,
+    name: str,
+    events: Sequence[ev.Event],
+    description: Mapping[str, str] | None = None,
+    **changes: object,
 ) -> JournalWriter:
     """Stores a run as the processes that drove it left it."""
     writer = JournalWriter(project.store, name)
     status = fold(events).status
-    texts = f"[{','.join(encode(to_json(event), {}) for event in events)}]"
-    writer.begin(events=texts, status=status, release=status is not Status.RUNNING, **changes)
+    texts = f"[{','.join(encode(ev.to_json(event), {}) for event in events)}]"
+    first = writer.first(
+        events=texts, status=status, release=status is not Status.RUNNING, **changes
+    )
+    if description is not None and first.new is not None:
+        first.new.description = json.dumps(description)
+    writer.put(first)
     return writer
+
+
+def text_of(project: Project) -> str:
+    """Returns the metrics as they are now."""
+    return metrics_text(project.store, project.clock.now())
 
 
 def read(project: Project) -> dict[str, float]:
     """Reads the metrics as Prometheus does: by name and labels."""
     return {
         f"{sample.name}{sorted(sample.labels.items()) or ''}": sample.value
-        for family in text_string_to_metric_families(metrics_text(project))
+        for family in text_string_to_metric_families(text_of(project))
         for sample in family.samples
         if sample.value and not sample.name.endswith("_bucket")
     }
@@ -69,11 +87,39 @@ def test_the_metrics_are_the_true_numbers_of_all_runs(project: Project) -> None:
     }
 
 
+def test_a_pair_is_counted_by_its_own_reason_and_its_turns(project: Project) -> None:
+    """The seed's dashboards ask for approved and max_turns, and know no statuses of runs."""
+    turn = {"text": "", "approved": False, "candidates": [], "score": None, "too_long": False}
+    turns = [{**turn, "turn": 1, "feedback": "no"}, {**turn, "turn": 2, "feedback": "no"}]
+    done = ev.StepFinished(Outcome.FAIL, "w", None, {"set": {"turns": turns, "max_turns": 2}})
+    ended = [*journal()[:2], at(5, done), at(5, ev.RunStopped(Status.LIMIT))]
+    put_run(project, "pair", ended, description={"notation": "pair"})
+
+    numbers = read(project)
+
+    assert numbers["workflow_runs_total[('completion_reason', 'max_turns')]"] == 1
+    assert (numbers["workflow_turns_sum"], numbers["workflow_turns_count"]) == (2, 1)
+    assert {each: reason.value for each, reason in REASONS.items()} == PAIR_REASONS
+
+
+def test_a_notation_that_cannot_read_a_state_hides_no_other_run(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Notations are plug-ins, and a bug in one must not blind the operators."""
+    done = ev.StepFinished(Outcome.OK, "w", None, {"set": {"turns": [{"no": "turn"}]}})
+    ended = [*journal()[:2], at(5, done), at(5, ev.RunStopped(Status.COMPLETED))]
+    put_run(project, "bad", ended, description={"notation": "pair"})
+    put_run(project, "good", journal())
+
+    assert read(project)["workflow_runs_total[('completion_reason', 'completed')]"] == 2
+    assert "run bad" in caplog.text
+
+
 def test_an_unknown_cost_is_never_a_zero(project: Project) -> None:
     """A series of 0 dollars would claim that an expensive agent was free."""
     put_run(project, "one", journal())
 
-    spend = [line for line in metrics_text(project).splitlines() if "_spend_usd_total{" in line]
+    spend = [line for line in text_of(project).splitlines() if "_spend_usd_total{" in line]
 
     assert spend == ['signoff_spend_usd_total{agent="claude",model="opus-1"} 0.5']
 
@@ -81,10 +127,10 @@ def test_an_unknown_cost_is_never_a_zero(project: Project) -> None:
 def test_they_are_the_same_when_read_again_and_by_another_process(project: Project) -> None:
     """Summaries are stored in between; what was stored must add up to the same."""
     put_run(project, "one", journal())
-    first = metrics_text(project)
+    first = text_of(project)
 
-    assert metrics_text(project) == first
-    assert len(project.store.summaries(1)) == 1
+    assert text_of(project) == first
+    assert len(project.store.summaries(VERSION)) == 1
 
 
 def test_only_runs_that_have_changed_are_read_again(project: Project) -> None:
@@ -93,12 +139,12 @@ def test_only_runs_that_have_changed_are_read_again(project: Project) -> None:
     counted = Project(project.home, project.settings, store, project.cwd, project.clock)
     put_run(counted, "done", journal())
     grows = put_run(counted, "grows", journal()[:5])
-    metrics_text(counted)
+    metrics_text(store, 0.0)
     assert store.read == ["grows", "done"]
 
-    more = f"[{encode(to_json(journal()[5]), {})}]"
+    more = f"[{encode(ev.to_json(journal()[5]), {})}]"
     grows.append(events=more)
-    metrics_text(counted)
+    metrics_text(store, 0.0)
 
     assert store.read == ["grows", "done", "grows"]
 
@@ -135,14 +181,14 @@ def test_the_age_of_the_oldest_request_grows(project: Project, clock: FrozenCloc
     put_run(project, "w", journal()[:12], opened=[new_request(opened_at=clock.now() - 30)])
     clock.advance(12)
 
-    assert collect(project).by_name["signoff_inbox_oldest_seconds"].series[()] == 42
+    assert read(project)["signoff_inbox_oldest_seconds"] == 42
 
 
 def test_no_name_of_a_run_and_no_text_is_in_the_metrics(project: Project) -> None:
     """Each would be a series of its own, and prompts are nobody else's business."""
     put_run(project, "name-of-the-run", journal())
 
-    text = metrics_text(project)
+    text = text_of(project)
 
     assert "name-of-the-run" not in text
     assert "secret" not in text
@@ -154,8 +200,8 @@ def test_a_locked_database_is_read_all_the_same(project: Project) -> None:
     locked = Project(project.home, project.settings, store, project.cwd, project.clock)
     put_run(locked, "one", journal())
 
-    assert metrics_text(locked) == metrics_text(locked)
-    assert store.summaries(1) == {}
+    assert metrics_text(store, 0.0) == metrics_text(store, 0.0)
+    assert store.summaries(VERSION) == {}
 
 
 class ReadingStore(MemoryStore):

@@ -23,4 +23,4 @@ def command() -> None:
       signoff metrics > /var/lib/node_exporter/signoff.prom
     """
     with open_here() as project:
-        sys.stdout.write(metrics_text(project))
+        sys.stdout.write(metrics_text(project.store, project.clock.now()))

@@ -1,0 +1,88 @@
+"""The Grafana dashboard shows all metrics, and nothing that does not exist."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from signoff.app.metrics import metrics_text
+from signoff.store.memory import MemoryStore
+from signoff.telemetry.metrics import DEFINITIONS
+
+DASHBOARD: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "docs/grafana/signoff.json").read_text("utf-8")
+)
+PANELS: list[dict[str, Any]] = [each for each in DASHBOARD["panels"] if each["type"] != "row"]
+QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
+METRIC = re.compile(r"\b(?:signoff|workflow)_\w+")
+SELECTOR = re.compile(r"(\w+)\s*!?=~?\s*\"")
+GROUPING = re.compile(r"by \(([^)]*)\)")
+
+
+def served_names() -> set[str]:
+    """Returns the names that `signoff metrics` prints, and the parts of its histograms."""
+    text = metrics_text(MemoryStore(), 0.0)
+    names = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    histograms = re.findall(r"^# TYPE (\w+) histogram", text, re.MULTILINE)
+    return names | {f"{each}_{part}" for each in histograms for part in ("bucket", "sum", "count")}
+
+
+def test_every_query_is_about_a_metric_that_is_served() -> None:
+    """A panel of a renamed metric stays empty, which looks like a quiet day."""
+    found = {name for query in QUERIES for name in METRIC.findall(query)}
+
+    assert found <= served_names()
+
+
+def test_every_metric_is_on_the_dashboard() -> None:
+    """It is the first thing an operator looks at."""
+    found = {
+        re.sub(r"_(bucket|sum|count)$", "", name) if name.endswith("_bucket") else name
+        for query in QUERIES
+        for name in METRIC.findall(query)
+    }
+
+    assert {name for name, *_ in DEFINITIONS} <= found
+
+
+def test_every_label_of_a_query_belongs_to_its_metric() -> None:
+    """A selector of a label that no series has matches nothing."""
+    labels = {name: {*labels, "le"} for name, _, labels, _ in DEFINITIONS}
+
+    for query in QUERIES:
+        (metric,) = {name.removesuffix("_bucket") for name in METRIC.findall(query)}
+        used = {*SELECTOR.findall(query)}
+        for group in GROUPING.findall(query):
+            used |= {each.strip() for each in group.split(",")}
+        assert used <= labels[metric], query
+
+
+def test_grafana_has_what_it_needs_to_show_it() -> None:
+    """Grafana loads a broken dashboard too, and then shows nothing."""
+    variables = {each["name"]: each["type"] for each in DASHBOARD["templating"]["list"]}
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+
+    assert variables == {"datasource": "datasource"}
+    assert (DASHBOARD["title"], DASHBOARD["uid"]) == ("signoff", "signoff")
+    assert len(ids) == len(set(ids)) > 20
+    for panel in PANELS:
+        assert panel["title"]
+        assert panel["description"]
+        assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+        assert [each["refId"] for each in panel["targets"]] == list("AB"[: len(panel["targets"])])
+        assert all(each["datasource"] == panel["datasource"] for each in panel["targets"])
+
+
+def test_no_two_panels_overlap() -> None:
+    """Grafana would move them around, differently each time."""
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        taken |= cells
