@@ -383,6 +383,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W10": elsewhere("contract_steps", "contract_steps"),
     "W10-items": elsewhere("contract_steps", "contract_items"),
     "W11": elsewhere("sessions", "automatic_session"),
+    "W12": elsewhere("observed", "observed"),
 }
 
 if __name__ == "__main__":

@@ -262,6 +262,24 @@ ROWS = (
         None,
         Target(at_most=10),
     ),
+    Row(
+        "W12",
+        "review loop, 20 rounds of 20 ms: with a log and notifications over without",
+        "ratio",
+        "x",
+        None,
+        Target(at_most=1.03),
+        median,
+    ),
+    Row(
+        "W12",
+        "CPU time that they add, as a part of the loop's time",
+        "cpu_pct",
+        "%",
+        None,
+        Target(at_most=3),
+        median,
+    ),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from signoff.documents.control_characters import escape_controls, json_text
@@ -28,19 +29,27 @@ class FieldFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line of a record."""
-        head = {
-            "time": timestamp(record.created),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        fields = {k: v for k, v in vars(record).items() if k not in _OWN and v is not None}
+        fields = {k: v for k, v in vars(record).items() if k not in _OWN}
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
+        message, level = record.getMessage(), record.levelno
+        return self.line(record.created, level, record.name, message, fields)
+
+    def line(
+        self, at: float, level: int, logger: str, message: str, fields: Mapping[str, Any]
+    ) -> str:
+        """Returns a line; fields without a value are left out."""
+        head = {
+            "time": timestamp(at),
+            "level": logging.getLevelName(level).lower(),
+            "logger": logger,
+            "message": message,
+        }
+        present = {name: value for name, value in fields.items() if value is not None}
         if self._as_json:
-            line = json_text({**head, **fields}, ensure_ascii=True, default=str)
+            line = json_text({**head, **present}, ensure_ascii=True, default=str)
         else:
-            line = _as_text(head, fields)
+            line = _as_text(head, present)
         return self._secrets.hide(line)
 
 

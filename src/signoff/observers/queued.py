@@ -24,6 +24,9 @@ QUEUED_NOTICES = 1000
 QUEUED_PROGRESS = QUEUED_NOTICES // 2
 """Streamed output is dropped from here on, so that it cannot crowd out what was recorded."""
 
+COLLECT_SECONDS = 0.05
+"""How long a notice waits for others, so that they are passed on together."""
+
 CLOSE_SECONDS = 10.0
 """How long the end of a command may wait for all of its observers together."""
 
@@ -40,12 +43,12 @@ class QueuedObserver:
         self._thread: threading.Thread | None = None
         self._dropped = 0
         self._failed = False
-        self._finishing = False
+        self._finishing = threading.Event()
 
     def notice(self, notice: Notice) -> None:
         """Queues one notice; returns at once."""
         most = QUEUED_PROGRESS if isinstance(notice, Progress) else QUEUED_NOTICES
-        if self._finishing or self._queue.qsize() >= most:
+        if self._finishing.is_set() or self._queue.qsize() >= most:
             self._dropped += not isinstance(notice, Progress)
             return
         self._queue.put(notice)
@@ -54,7 +57,7 @@ class QueuedObserver:
 
     def finish(self) -> None:
         """Lets the thread end after what is queued; returns at once."""
-        self._finishing = True
+        self._finishing.set()
         if self._thread is None and isinstance(self._observer, ClosableObserver):
             self._start()
         self._queue.put(None)
@@ -77,6 +80,10 @@ class QueuedObserver:
 
     def _pass_on(self) -> None:
         while (notice := self._queue.get()) is not None:
+            if self._queue.empty():
+                # Lets others collect meanwhile: waking up for each one would take more time from
+                # the run, which shares the interpreter with this thread, than the work itself.
+                self._finishing.wait(COLLECT_SECONDS)
             try:
                 self._observer.notice(notice)
             except Exception as error:  # noqa: BLE001  # an observer must never break a run

@@ -8,8 +8,8 @@ other text that a model or a user wrote. That is why messages are fixed texts an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
@@ -55,6 +55,13 @@ _ENDINGS = {
 }
 _AS_PLANNED = frozenset({Status.COMPLETED, Status.WAITING, Status.PARKED})
 
+_HIGHEST = {
+    ev.RunStopped.tag: WARNING,
+    ev.EffectStarted.tag: INFO,
+    ev.EffectFinished.tag: WARNING,
+}
+"""The highest level of a record, where that depends on the event."""
+
 _VERBS = {
     EffectKind.ASK: ("Asking agent", "Agent answered"),
     EffectKind.COMMAND: ("Running program", "Program ended"),
@@ -65,60 +72,76 @@ _QUOTES_REPLIES = frozenset({"StepFailed", "AgentBadOutput"})
 """Errors about content, which quote it."""
 
 
-class LoggingObserver:
-    """Writes one record per event to a logger.
+class LogEntry(NamedTuple):
+    """One record, before it is written anywhere."""
+
+    level: int
+    message: str
+    fields: dict[str, Any]
+    at: float
+    """When it happened, in seconds since 1970; 0 if that is now."""
+
+
+class RunLog:
+    """Turns notices into records.
 
     `history` returns what was recorded before, for runs that are resumed. Without it, their
     records lack some fields, such as the workflow.
     """
 
-    def __init__(
-        self,
-        logger: logging.Logger | None = None,
-        *,
-        log_content: bool = False,
-        history: History = lambda _run, _seq: (),
-    ) -> None:
-        self._logger = logger if logger is not None else logging.getLogger(LOGGER)
+    def __init__(self, *, log_content: bool = False, history: History | None = None) -> None:
         self._content = log_content
         self._history = history
         self._runs: dict[str, RunFacts] = {}
 
-    def notice(self, notice: Notice) -> None:
-        """Logs one notice."""
+    def entries(self, notice: Notice, least: int = logging.NOTSET) -> Iterator[LogEntry]:
+        """Yields the records of one notice that have at least this level."""
         match notice:
             case Recorded():
-                self._log_events(notice)
-            case Progress(step=step, text=text) if self._content:
-                self._emit(DEBUG, notice.run, f"{notice.run}: {step}: {text}", {"step": step})
-            case Retrying(effect=effect, error=error, seconds=seconds):
-                fields = {"effect": effect, "error": error, "pause": seconds}
-                message = f"{notice.run}: Retrying in {seconds:.1f}s"
-                self._emit(WARNING, notice.run, message, fields)
+                yield from self._events(notice, least)
+            case Progress(run=run, step=step, text=text) if self._content and least <= DEBUG:
+                yield LogEntry(DEBUG, f"{run}: {step}: {text}", {"run": run, "step": step}, 0.0)
+            case Retrying(run=run, effect=effect, error=error, seconds=seconds):
+                fields = {"run": run, "effect": effect, "error": error, "pause": seconds}
+                if least <= WARNING:
+                    yield LogEntry(WARNING, f"{run}: Retrying in {seconds:.1f}s", fields, 0.0)
 
-    def _log_events(self, notice: Recorded) -> None:
-        facts = self._runs.get(notice.run)
-        if facts is None:
-            facts = self._runs[notice.run] = RunFacts()
-            if not isinstance(notice.events[0], ev.RunStarted):
-                for event in self._history(notice.run, notice.seq):
-                    facts.apply(event)
+    def _events(self, notice: Recorded, least: int) -> Iterator[LogEntry]:
+        facts = self._facts(notice)
         for event in notice.events:
-            self._log(notice.run, facts, event)
+            level = _HIGHEST.get(event.tag) or _RECORDS[event.tag][0]
+            if level < least:
+                # Most events of a run are details that no one wants to have described.
+                facts.apply(event)
+                continue
+            entry = self._entry(notice.run, facts, event)
+            if entry.level >= least:
+                yield entry
         if isinstance(notice.events[-1], ev.RunStopped):
             # A process that drives thousands of runs must not remember them all.
             del self._runs[notice.run]
 
-    def _log(self, run: str, facts: RunFacts, event: ev.Event) -> None:
+    def _facts(self, notice: Recorded) -> RunFacts:
+        facts = self._runs.get(notice.run)
+        if facts is None:
+            facts = self._runs[notice.run] = RunFacts()
+            if self._history is not None and not isinstance(notice.events[0], ev.RunStarted):
+                for event in self._history(notice.run, notice.seq):
+                    facts.apply(event)
+        return facts
+
+    def _entry(self, run: str, facts: RunFacts, event: ev.Event) -> LogEntry:
         level, message, plain, content = _RECORDS[event.tag]
         started = isinstance(event, ev.RunStarted)
         if started:
             facts.apply(event)
+        step = facts.step
         fields = {
+            "run": run,
             "event": event.tag,
             "workflow": facts.workflow,
-            "step": facts.step,
-            "visit": facts.visits.get(facts.step, 1),
+            "step": step,
+            "visit": facts.visits.get(step, 1),
             "turn": facts.turn,
             **{name: value for name in plain if (value := getattr(event, name)) not in ("", None)},
         }
@@ -129,20 +152,33 @@ class LoggingObserver:
             level, message = describe(facts, event, fields, self._content) or (level, message)
         if not started:
             facts.apply(event)
-        self._emit(level, run, _named(run, event, message, fields["step"]), fields, event.at)
+        return LogEntry(level, _named(run, event, message, step), fields, event.at)
 
-    def _emit(
-        self, level: int, run: str, message: str, fields: Mapping[str, Any], at: float | None = None
+
+class LoggingObserver:
+    """Writes one record per event to a logger of Python's logging."""
+
+    def __init__(
+        self,
+        logger: logging.Logger | None = None,
+        *,
+        log_content: bool = False,
+        history: History | None = None,
     ) -> None:
+        self._logger = logger if logger is not None else logging.getLogger(LOGGER)
+        self._log = RunLog(log_content=log_content, history=history)
+
+    def notice(self, notice: Notice) -> None:
+        """Logs one notice."""
         logger = self._logger
-        if not logger.isEnabledFor(level):
-            return
-        extra = {"run": run, **fields}
-        record = logger.makeRecord(logger.name, level, __name__, 0, message, (), None, extra=extra)
-        if at:
-            # The time of the event, not that of its record, which may wait in a queue.
-            record.created, record.msecs = at, at % 1 * 1000
-        logger.handle(record)
+        for level, message, fields, at in self._log.entries(notice, logger.getEffectiveLevel()):
+            record = logger.makeRecord(
+                logger.name, level, __name__, 0, message, (), None, extra=fields
+            )
+            if at:
+                # The time of the event, not that of its record, which may wait in a queue.
+                record.created, record.msecs = at, at % 1 * 1000
+            logger.handle(record)
 
 
 _MARKS = frozenset({_RECORDS[ev.RunStarted.tag][1], _RECORDS[ev.RunStopped.tag][1]})

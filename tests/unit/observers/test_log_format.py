@@ -9,7 +9,7 @@ from signoff.runtime.environment import Secrets
 
 
 def record(message: str, /, **fields: Any) -> logging.LogRecord:
-    made = logging.makeLogRecord({"msg": message, "name": "signoff.run", "levelname": "INFO"})
+    made = logging.makeLogRecord({"msg": message, "name": "signoff.run", "levelno": logging.INFO})
     made.created = 1_700_000_000.25
     vars(made).update(fields)
     return made

@@ -1,5 +1,6 @@
 import json
 import logging
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,24 @@ def test_without_a_file_records_go_to_stderr(
 
     assert json.loads(capsys.readouterr().err)["message"] == "Starting workflow"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_that_share_a_file_do_not_cut_each_others_lines(tmp_path: Path) -> None:
+    """Each record is one write to the end of the file, however long it is."""
+    long = Recorded("one", [ev.RunStarted("w", "d", "draft", {"text": "x" * 50_000}, at=1)], 1)
+
+    def write() -> None:
+        setup = ObserverSetup(open_store=MemoryStore, folder=tmp_path, log_content=True)
+        log = LogOutput(setup, file="shared.log", json=True, level="info")
+        for _ in range(40):
+            log.notice(long)
+            log.notice(STOPPED)
+        log.close()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert len(lines(tmp_path / "shared.log")) == 4 * 80

@@ -186,7 +186,7 @@ def test_runs_do_not_get_mixed_up_and_are_forgotten(caplog: pytest.LogCaptureFix
 
     record: Any = caplog.records[2]
     assert (record.run, record.step, record.workflow) == ("one", "draft", "slogan")
-    assert observer._runs.keys() == {"two"}
+    assert observer._log._runs.keys() == {"two"}
 
 
 async def test_a_resumed_run_is_logged_with_what_was_recorded_before(
