@@ -278,6 +278,8 @@ def _print_prompt_file(prompt: Path) -> None:
 def _show(form: dict[str, Any], *, whole: bool = False) -> None:
     for name, value in (form.get("shown") or {}).items():
         if value is None:
+            if name != "content":
+                _print(f"{name}: (empty)", style="dim")
             continue
         text = clean(value if isinstance(value, str) else json_text(value, indent=2))
         lines = text.splitlines()

@@ -7,12 +7,14 @@ handler makes in another thread is performed on the loop while the thread waits.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -25,6 +27,14 @@ T = TypeVar("T")
 
 MOST_THREADS = 100
 """How many functions of a fan-out run at once; each needs a thread of its own."""
+
+IDLE_SECONDS = 5.0
+"""How long a thread waits for another call before it ends."""
+
+_Queue = SimpleQueue[Callable[[], None]]
+_idle: list[_Queue] = []
+"""The threads that have nothing to do, each by the queue of its calls."""
+_fork_hooks: list[object] = []
 
 _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -46,8 +56,40 @@ async def on_thread(call: Callable[[], T]) -> T:
     # A future that counts as running cannot be cancelled, so the thread can always set its result.
     done.set_running_or_notify_cancel()
     work = partial(_complete, done, partial(copy_context().run, call))
-    threading.Thread(target=work, name="signoff-handler", daemon=True).start()
+    _start(work)
     return await asyncio.wrap_future(done)
+
+
+def _start(work: Callable[[], None]) -> None:
+    """Runs a call in a thread that has nothing to do, or in a new one.
+
+    Starting a thread holds up the event loop until the thread runs, which takes longer than most
+    functions.
+    """
+    if not _fork_hooks:
+        # A forked process has none of these threads.
+        os.register_at_fork(after_in_child=_idle.clear)
+        _fork_hooks.append(_idle)
+    try:
+        queue = _idle.pop()
+    except IndexError:
+        queue = SimpleQueue()
+        threading.Thread(target=_serve, args=(queue,), name="signoff-handler", daemon=True).start()
+    queue.put(work)
+
+
+def _serve(queue: _Queue) -> None:
+    """Runs calls one after the other, until there is none for a while."""
+    while True:
+        try:
+            queue.get(timeout=IDLE_SECONDS)()
+        except Empty:
+            try:
+                _idle.remove(queue)
+            except ValueError:
+                continue  # It was taken this moment, so there is a call on its way.
+            return
+        _idle.append(queue)
 
 
 def for_thread(ctx: StepContext) -> StepContext:

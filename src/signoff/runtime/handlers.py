@@ -54,6 +54,8 @@ async def _do_nothing(_ctx: StepContext) -> Work:
 
 def is_async(handler: Callable[..., Any]) -> bool:
     """Whether a function, or an object that is called like one, is a coroutine function."""
+    if inspect.iscoroutinefunction(handler):
+        return True
     bare = inspect.unwrap(getattr(handler, "func", handler))
     return inspect.iscoroutinefunction(bare) or inspect.iscoroutinefunction(
         getattr(bare, "__call__", None)  # noqa: B004  # asks what kind, not whether

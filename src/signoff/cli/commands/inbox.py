@@ -103,6 +103,9 @@ def _ended(request: dict[str, Any]) -> str:
 def _show_content(request: dict[str, Any], out: Output) -> None:
     for name, value in request["shown"].items():
         if value is None:
+            # An approval without content has none to show; a gate names what it wanted to show.
+            if name != "content":
+                out.line(f"    {name}: (empty)")
             continue
         text = value if isinstance(value, str) else json_text(value, indent=2)
         out.line(f"    {name}:")
