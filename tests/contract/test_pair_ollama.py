@@ -1,0 +1,301 @@
+"""Pairs with the official client of Ollama, against a server that speaks Ollama's protocol."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signoff.errors import UnknownName
+from signoff.pair import (
+    AgentError,
+    AgentRole,
+    CompletionReason,
+    ModelNotFoundError,
+    OllamaConfig,
+    WorkflowError,
+    create_reviewer_agent,
+    create_writer_agent,
+    get_cached_agent,
+    get_ollama_config,
+    resume_pair,
+    run_slogan_generation,
+    run_slogan_generation_with_retry,
+)
+from signoff.pair.ollama_config import ENVIRONMENT
+from signoff.testing import FrozenClock, MemoryStore
+from signoff.testing.agent_harness import (
+    Behavior,
+    BrokenReply,
+    Fault,
+    Hang,
+    Refusal,
+    TextReply,
+    TruncatedReply,
+)
+from tests.stubs.model_server import Heard
+from tests.stubs.ollama import OllamaServer
+
+MODEL = "stub-small:1b"
+TASK = "eco-friendly water bottles"
+
+Answers = Callable[[str], Behavior]
+
+
+class PairServer(OllamaServer):
+    """Answers writers and reviewers by their prompts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answer: Answers = lambda _prompt: TextReply("SHIP IT!")
+        self.most_at_once = 0
+        self._at_once = 0
+
+    async def _behave(self, behavior: Behavior, heard: Heard, *streams: Any) -> None:
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            await asyncio.sleep(0.01)  # so that calls that may overlap do
+            await super()._behave(self.answer(self.question(heard).prompt), heard, *streams)
+        finally:
+            self._at_once -= 1
+
+    @property
+    def asked(self) -> list[dict[str, Any]]:
+        return [heard.body for heard in self.heard if self.is_question(heard)]
+
+
+def script(*turns: tuple[Any, Any]) -> Answers:
+    """Returns a server's answers: for each turn what the writer gets, and the reviewer."""
+    writes, reviews = [list(each) for each in zip(*turns, strict=True)]
+
+    def answer(prompt: str) -> Behavior:
+        replies = writes if "Create a slogan for: " in prompt else reviews
+        reply = replies.pop(0) if len(replies) > 1 else replies[0]
+        return TextReply(reply) if isinstance(reply, str) else reply
+
+    return answer
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PairServer]:
+    for name in [*ENVIRONMENT, "OLLAMA_HOST"]:
+        monkeypatch.delenv(name, raising=False)
+    async with PairServer() as server:
+        await server.set_behaviors(TextReply(""))
+        monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
+        monkeypatch.setenv("OLLAMA_MODEL_NAME", MODEL)
+        yield server
+
+
+async def test_a_slogan_is_written_and_approved(server: PairServer) -> None:
+    """The happy path with the real client: streamed, recorded, approved."""
+    server.answer = script(("Live Clean", "Too vague."), ("Save Our Seas", "SHIP IT!"))
+
+    session = await run_slogan_generation(TASK, store=MemoryStore())
+
+    assert (session.final_slogan, session.turn_count) == ("Save Our Seas", 2)
+    assert session.completion_reason is CompletionReason.APPROVED
+    assert session.model_name == MODEL
+    assert [each.path for each in server.heard][:1] == ["/api/tags"]
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/v1", "/v1/"])
+async def test_the_configuration_reaches_the_server(
+    server: PairServer, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """A value that is read and never sent would be a silent lie."""
+    monkeypatch.setenv("OLLAMA_TEMPERATURE", "0.3")
+    monkeypatch.setenv("OLLAMA_MAX_TOKENS", "42")
+    monkeypatch.setenv("OLLAMA_BASE_URL", f"{server.url}{suffix}")
+
+    await run_slogan_generation(TASK, "stub-large", store=MemoryStore())
+
+    assert len(server.asked) == 2
+    for body in server.asked:
+        assert body["model"] == "stub-large"
+        assert body["options"]["temperature"] == 0.3
+        assert body["options"]["num_predict"] == 42
+
+
+async def test_an_override_in_one_call_never_reaches_another(server: PairServer) -> None:
+    """Two calls at once with different models, then one with the configured one."""
+    store = MemoryStore()
+
+    sessions = await asyncio.gather(
+        run_slogan_generation("a", "stub-large", 2, store=store),
+        run_slogan_generation("b", MODEL, 3, store=store),
+    )
+    last = await run_slogan_generation("c", store=store)
+
+    assert [each.model_name for each in sessions] == ["stub-large", MODEL]
+    assert [each.max_turns for each in (*sessions, last)] == [2, 3, 5]
+    models = {(body["messages"][-1]["content"][-1], body["model"]) for body in server.asked}
+    assert models == {("a", "stub-large"), ("b", MODEL), ("c", MODEL)}
+
+
+async def test_a_missing_model_is_reported_with_those_available(server: PairServer) -> None:
+    """Before the first turn, without a model call and without a run."""
+    store = MemoryStore()
+
+    with pytest.raises(ModelNotFoundError, match=r"no model 'mistral'.*ollama pull") as raised:
+        await run_slogan_generation(TASK, "mistral", store=store)
+
+    assert raised.value.available == ("stub-large:latest", "stub-small:1b")
+    assert server.asked == []
+    assert list(store.rows()) == []
+
+
+async def test_a_server_that_is_down_is_reported_with_how_to_start_it(server: PairServer) -> None:
+    """The most common problem of a new user."""
+    await server.stop()
+    store = MemoryStore()
+
+    with pytest.raises(AgentError, match=rf"Ollama.*{server.url}.*ollama serve"):
+        await run_slogan_generation(TASK, store=store)
+
+    assert list(store.rows()) == []
+
+
+async def test_a_retry_waits_for_the_server_and_gives_up_in_the_end(server: PairServer) -> None:
+    """A server that is started a moment later is found."""
+    await server.stop()
+    clock = FrozenClock()
+
+    with pytest.raises(WorkflowError, match="Failed after 2 attempts"):
+        await run_slogan_generation_with_retry(TASK, 2, clock=clock, store=MemoryStore())
+
+    assert clock.slept == [2.0]
+
+
+async def test_an_answer_that_takes_too_long_ends_the_session(
+    server: PairServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timeout reaches the call: the server hangs forever."""
+    monkeypatch.setenv("OLLAMA_REQUEST_TIMEOUT", "1")
+    server.answer = script(("one", "no"), (Hang("two"), "no"))
+
+    session = await run_slogan_generation(TASK, store=MemoryStore())
+
+    assert session.completion_reason is CompletionReason.ERROR
+    assert "1 second" in (session.error or "")
+    assert [turn.slogan for turn in session.turns] == ["one"]
+
+
+async def test_a_session_that_failed_is_resumed_without_repeating_a_call(
+    server: PairServer,
+) -> None:
+    """Every answer that arrived was paid for, with time at least."""
+    store = MemoryStore()
+    refused = Refusal(Fault.NO_MODEL)
+    server.answer = script(("one", "no"), ("two words", refused), ("x", "SHIP IT!"))
+
+    failed = await run_slogan_generation(TASK, store=store)
+    session = await resume_pair(failed.run, preset="slogan", store=store)
+
+    assert failed.completion_reason is CompletionReason.ERROR
+    assert failed.turn_count == 1
+    assert session.final_slogan == "two words"
+    assert sum("Create a slogan for: " in b["messages"][-1]["content"] for b in server.asked) == 2
+
+
+@pytest.mark.slow
+async def test_a_connection_that_breaks_is_retried(server: PairServer) -> None:
+    """Transient errors are the engine's business, not the caller's."""
+    server.answer = script((BrokenReply("Save"), "SHIP IT!"), ("Save Our Seas", "SHIP IT!"))
+
+    session = await run_slogan_generation(TASK, store=MemoryStore())
+
+    assert session.succeeded
+    assert session.final_slogan == "Save Our Seas"
+
+
+async def test_answers_at_the_limit_of_tokens_do_not_end_the_session(server: PairServer) -> None:
+    """100 tokens are few: feedback is often cut off, and a long slogan too."""
+    long, cut = TruncatedReply("An endless slogan that"), TruncatedReply("The rhythm is")
+    server.answer = script((long, cut), (long, "SHIP IT!"), ("short", "SHIP IT!"))
+
+    session = await run_slogan_generation(TASK, store=MemoryStore())
+
+    assert [turn.too_long for turn in session.turns] == [True, False]
+    assert session.turns[0].feedback == "The rhythm is"
+    assert session.final_slogan == "short"
+
+
+async def test_candidates_have_seeds_of_their_own(server: PairServer) -> None:
+    """Otherwise a deterministic server would write the same text three times."""
+    await run_slogan_generation(TASK, store=MemoryStore(), candidates=3)
+
+    seeds = [body["options"].get("seed") for body in server.asked]
+    assert sorted(seeds[:3]) == [1, 2, 3]
+    assert seeds[3:] == [None] * 3
+
+
+async def test_a_server_gets_no_more_calls_at_once_than_its_settings_allow(
+    server: PairServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both roles share it, and most servers run one model at a time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    home = tmp_path / ".signoff"
+    home.mkdir()
+    (home / "config.yaml").write_text(
+        "agents: {ollama: {concurrency: 2}}\npair: {candidates: 4, reviewers: [ollama=a, ollama=b]}"
+    )
+
+    session = await run_slogan_generation(TASK)
+
+    assert session.succeeded
+    assert len(server.asked) == 12
+    assert server.most_at_once == 2
+
+
+async def test_agents_answer_messages(server: PairServer) -> None:
+    """For programs that keep their own loop."""
+    config = get_ollama_config()
+    server.answer = script(("Live Clean", "SHIP IT!"))
+
+    writer = await create_writer_agent(config)
+    reviewer = await create_reviewer_agent(config)
+    slogan = await writer.send_message(f"Create a slogan for: {TASK}")
+    review = await reviewer.send_message(f"Please review this slogan: {slogan.content}")
+
+    assert (slogan.content, review.content) == ("Live Clean", "SHIP IT!")
+    systems = [body["messages"][0]["content"] for body in server.asked]
+    assert "You write slogans" in systems[0]
+    assert "You review slogans" in systems[1]
+    assert server.asked[0]["options"]["num_predict"] == 100
+
+
+async def test_an_agent_of_a_missing_model_cannot_be_created(server: PairServer) -> None:
+    """Rather than at its first message."""
+    with pytest.raises(ModelNotFoundError):
+        await create_writer_agent(OllamaConfig(base_url=server.url, model_name="nope"))
+
+
+async def test_a_message_that_fails_raises(server: PairServer) -> None:
+    """With the error of the server."""
+    writer = await create_writer_agent(get_ollama_config())
+    server.answer = lambda _prompt: Refusal(Fault.QUOTA)
+
+    with pytest.raises(AgentError):
+        await writer.send_message("x")
+
+
+async def test_agents_are_cached_by_role_and_whole_configuration(server: PairServer) -> None:
+    """By the model alone, an agent would keep the temperature of the first caller."""
+    config = get_ollama_config()
+    warm = config.model_copy(update={"temperature": 1.5})
+
+    first = await get_cached_agent(AgentRole.WRITER, config)
+
+    assert await get_cached_agent(AgentRole.WRITER, config.model_copy()) is first
+    assert await get_cached_agent(AgentRole.REVIEWER, config) is not first
+    assert (await get_cached_agent(AgentRole.WRITER, warm)).config.temperature == 1.5
+
+
+async def test_an_unknown_run_is_reported() -> None:
+    """A typo must not look like a finished session."""
+    with pytest.raises(UnknownName):
+        await resume_pair("nope", store=MemoryStore())
