@@ -1,9 +1,8 @@
 """Pairs with the official client of Ollama, against a server that speaks Ollama's protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,56 +25,15 @@ from signoff.pair import (
 from signoff.pair.ollama_config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
 from signoff.testing.agent_harness import (
-    Behavior,
     BrokenReply,
     Fault,
     Hang,
     Refusal,
-    TextReply,
     TruncatedReply,
 )
-from tests.stubs.model_server import Heard
-from tests.stubs.ollama import OllamaServer
+from tests.stubs.pair_server import MODEL, PairServer, script
 
-MODEL = "stub-small:1b"
 TASK = "eco-friendly water bottles"
-
-Answers = Callable[[str], Behavior]
-
-
-class PairServer(OllamaServer):
-    """Answers writers and reviewers by their prompts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answer: Answers = lambda _prompt: TextReply("SHIP IT!")
-        self.most_at_once = 0
-        self._at_once = 0
-
-    async def _behave(self, behavior: Behavior, heard: Heard, *streams: Any) -> None:
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
-        try:
-            await asyncio.sleep(0.01)  # so that calls that may overlap do
-            await super()._behave(self.answer(self.question(heard).prompt), heard, *streams)
-        finally:
-            self._at_once -= 1
-
-    @property
-    def asked(self) -> list[dict[str, Any]]:
-        return [heard.body for heard in self.heard if self.is_question(heard)]
-
-
-def script(*turns: tuple[Any, Any]) -> Answers:
-    """Returns a server's answers: for each turn what the writer gets, and the reviewer."""
-    writes, reviews = [list(each) for each in zip(*turns, strict=True)]
-
-    def answer(prompt: str) -> Behavior:
-        replies = writes if "Create a slogan for: " in prompt else reviews
-        reply = replies.pop(0) if len(replies) > 1 else replies[0]
-        return TextReply(reply) if isinstance(reply, str) else reply
-
-    return answer
 
 
 @pytest.fixture
@@ -83,7 +41,6 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PairServer]:
     for name in [*ENVIRONMENT, "OLLAMA_HOST"]:
         monkeypatch.delenv(name, raising=False)
     async with PairServer() as server:
-        await server.set_behaviors(TextReply(""))
         monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
         monkeypatch.setenv("OLLAMA_MODEL_NAME", MODEL)
         yield server
@@ -197,7 +154,7 @@ async def test_a_session_that_failed_is_resumed_without_repeating_a_call(
     assert failed.completion_reason is CompletionReason.ERROR
     assert failed.turn_count == 1
     assert session.final_slogan == "two words"
-    assert sum("Create a slogan for: " in b["messages"][-1]["content"] for b in server.asked) == 2
+    assert server.written == 2
 
 
 @pytest.mark.slow

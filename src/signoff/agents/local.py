@@ -63,6 +63,7 @@ class LocalModel:
         streaming=True,
         free=True,
         seeds=True,
+        length_option="max_tokens",
         model_family="smollm",
         provider="llama.cpp",
         chat=True,

@@ -63,6 +63,7 @@ class OllamaModel(HttpModel):
         provider="ollama",
         chat=True,
         seeds=True,
+        length_option="num_predict",
         model_choice=ModelChoice.INSTALLED,
     )
     client_modules = ("ollama",)

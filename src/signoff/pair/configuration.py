@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_v
 from pydantic_core import PydanticCustomError
 
 from signoff.agents.base import KnownAgent
-from signoff.agents.ollama import BASE_URL, parse_ollama_host
+from signoff.agents.ollama import BASE_URL, OllamaModel, parse_ollama_host
 from signoff.documents.mistakes import ADVICE, mistakes_of
 from signoff.errors import ConfigError, Problem
 from signoff.notation import CompileContext
@@ -40,7 +40,7 @@ from signoff.runtime.ports import Capabilities
 C = TypeVar("C", bound=OllamaConfig)
 
 SECTION = "pair"
-SERVER_VALUES = ("temperature", "max_tokens", "base_url", "request_timeout")
+SERVER_VALUES = ("temperature", "base_url", "request_timeout")
 """What only the Ollama server of the configuration gets."""
 
 
@@ -225,28 +225,31 @@ class _Seats:
     def _seat(self, name: str, agent: str, specialty: str = "") -> Seat:
         config = self._config
         known = self._context.agents.get(agent)
-        can = known.capabilities if isinstance(known, KnownAgent) else Capabilities()
         uses_server = agent == OLLAMA
+        # The server has its options whether or not the caller knows an agent of that name.
+        unknown = OllamaModel.capabilities if uses_server else Capabilities()
+        can = known.capabilities if isinstance(known, KnownAgent) else unknown
         model = config.model_name if uses_server or "model_name" in self._given else None
         return Seat(
             name=name,
             agent=agent,
             model=model,
             specialty=specialty,
-            options=self._options() if uses_server else {},
+            options=self._options(uses_server, can.length_option),
             timeout=config.request_timeout if uses_server else None,
             takes_schema=can.json_schema,
             takes_seed=can.seeds,
             is_check=can.deterministic,
         )
 
-    def _options(self) -> dict[str, Any]:
-        options = self._config.options
-        if "max_tokens" not in self._configured:
-            preset = PRESETS[self._config.preset]
-            options["num_predict"] = preset.max_tokens
-        sent = {name: value for name, value in options.items() if value is not None}
-        return {BASE_URL: self._config.base_url, **sent}
+    def _options(self, uses_server: bool, length_option: str) -> dict[str, Any]:
+        """Returns the options of each request to an agent."""
+        config, preset = self._config, PRESETS[self._config.preset]
+        tokens = config.max_tokens if "max_tokens" in self._configured else preset.max_tokens
+        limit = {length_option: tokens} if length_option and tokens is not None else {}
+        if not uses_server:
+            return limit
+        return {BASE_URL: config.base_url, "temperature": config.temperature, **limit}
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -40,7 +40,9 @@ class PairPreset:
     longest_text: int | None = None
     """Characters; a longer text is sent back to the writer once."""
     max_tokens: int | None = None
-    """Tokens of an answer unless they are configured; None leaves that to the server."""
+    """Tokens of an answer unless they are configured; None leaves that to the agent."""
+    one_paragraph: bool = False
+    """Whether only the first paragraph is the text: small models explain it in further ones."""
 
 
 SLOGAN = PairPreset(
@@ -67,6 +69,7 @@ SLOGAN = PairPreset(
     longest_task=500,
     longest_text=500,
     max_tokens=100,
+    one_paragraph=True,
 )
 
 TEXT = PairPreset(

@@ -7,6 +7,7 @@ that it got are found again in the journal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
@@ -20,6 +21,7 @@ from signoff.core.step import Result
 from signoff.core.stop_reason import NotConverging
 from signoff.errors import AgentBadOutput, AgentError
 from signoff.light_dataclass import light_dataclass
+from signoff.pair.presets import PairPreset
 from signoff.pair.prompts import reviewer_prompt, writer_prompt
 from signoff.pair.settings import SETTINGS, PairSettings, Seat
 from signoff.pair.turns import CHECKS, decided_turn, final_turn, turn_lines
@@ -37,6 +39,9 @@ Approve = Callable[[str], bool]
 """Decides about a reviewer's reply, in place of the usual rules."""
 
 SEED = 1
+
+_QUOTED = re.compile('["\u201c\u00ab]([^"\u201c\u201d\u00ab\u00bb]+)["\u201d\u00bb]')
+"""A text in quotation marks; a quotation inside a text is a part of it."""
 
 
 class PairPhase(StrEnum):
@@ -122,22 +127,26 @@ async def _write(
             seat.agent,
             writer_prompt(preset, settings.task, last, version),
             key="write",
-            read=partial(_read_text, longest=preset.longest_text),
+            read=partial(_read_text, preset=preset),
             retries=1,
+            # Small models would copy what was wrong.
+            show_previous=False,
             model=seat.model,
             timeout=seat.timeout,
             **{**seat.options, **seed},
         )
     except AgentBadOutput as error:
-        if not error.partial.strip():
+        text = own_text(error.partial, preset)
+        if not text:
             raise
-        # Half a text is still a version that reviewers can judge.
-        return {"text": error.partial.strip(), "too_long": True}
+        # Half a text is still a version that reviewers can judge, and half a reply may have a
+        # whole one in it.
+        return {"text": text, "too_long": error.partial.strip().endswith(text)}
     return {"text": checked.value, "too_long": bool(checked.problems)}
 
 
-def _read_text(reply: Reply, longest: int | None) -> str:
-    text = own_text(reply.text)
+def _read_text(reply: Reply, preset: PairPreset) -> str:
+    text, longest = own_text(reply.text, preset), preset.longest_text
     if not text:
         raise AgentBadOutput("the answer is empty")
     if longest is not None and len(text) > longest:
@@ -146,10 +155,14 @@ def _read_text(reply: Reply, longest: int | None) -> str:
     return text
 
 
-def own_text(reply: str) -> str:
-    """Returns what a writer wrote, without the thoughts that some models put before it."""
-    end = reply.rfind("</think>")
-    return reply[end + len("</think>") :].strip() if end >= 0 else reply.strip()
+def own_text(reply: str, preset: PairPreset) -> str:
+    """Returns the text in a writer's reply, without thoughts before and explanations after it."""
+    text = reply.rpartition("</think>")[2].strip()
+    if not preset.one_paragraph:
+        return text
+    first = re.split(r"\n\s*\n", text, maxsplit=1)[0].strip()
+    quoted = _QUOTED.fullmatch(first)
+    return quoted[1].strip() if quoted else first
 
 
 async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | None) -> Result:

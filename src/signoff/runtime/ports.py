@@ -172,6 +172,8 @@ class Capabilities:
     """No call is billed."""
     seeds: bool = False
     """A request may have the option `seed`; another seed gives another answer."""
+    length_option: str = ""
+    """The option of a request that limits the tokens of its answer; empty if there is none."""
     model_family: str | None = None
     """The family of its default model: critics of the author's family share its blind spots."""
     own_models_only: bool = False

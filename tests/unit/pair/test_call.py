@@ -175,6 +175,34 @@ async def test_the_thoughts_of_a_model_are_not_part_of_its_slogan() -> None:
     assert session.final_slogan == "Sip Green"
 
 
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ('"Sip Green"', "Sip Green"),
+        ("\u201cSip Green\u201d", "Sip Green"),
+        ("Sip Green\n\nThis slogan is short.", "Sip Green"),
+        ("Sip\nGreen", "Sip\nGreen"),
+        ('Say "Green" and "Go"', 'Say "Green" and "Go"'),
+        ('"Green" is "Go"', '"Green" is "Go"'),
+    ],
+)
+async def test_a_slogan_is_one_paragraph_without_quotation_marks_around_it(
+    reply: str, text: str
+) -> None:
+    """Small models explain what they wrote, whatever they are told."""
+    session, _ = await slogan(reply, "SHIP IT!")
+
+    assert session.final_slogan == text
+
+
+async def test_a_cut_off_explanation_does_not_mark_the_slogan() -> None:
+    """The slogan itself is complete."""
+    cut_off = errors.AgentBadOutput("cut off", partial="Sip Green\n\nThis slogan is")
+    session, _ = await slogan(cut_off, cut_off, "SHIP IT!")
+
+    assert (session.turns[0].slogan, session.turns[0].too_long) == ("Sip Green", False)
+
+
 async def test_a_reviewer_that_mixes_feedback_and_approval_does_not_approve() -> None:
     """The feedback would be lost."""
     session, _ = await slogan("one", "SHIP IT! But drop the comma.", "two words", "SHIP IT!")

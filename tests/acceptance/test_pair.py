@@ -1,0 +1,230 @@
+"""`signoff pair` on the real command line, with a server that speaks Ollama's protocol."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signoff.testing.agent_harness import Fault, Hang, Refusal
+from tests.acceptance.cli_project import CliProject
+from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.stubs.pair_server import MODEL, PairServer, script, served
+
+TASK = "eco-friendly water bottles"
+SLOGAN = ("pair", TASK, "--preset", "slogan")
+HAPPY = (("Live Clean", "Too vague."), ("Save Our Seas", "SHIP IT!"))
+
+
+@pytest.fixture(scope="module")
+def shared_server() -> Iterator[PairServer]:
+    with served() as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared_server: PairServer, project: CliProject) -> PairServer:
+    shared_server.heard.clear()
+    shared_server.answer = script(*HAPPY)
+    project.environment |= {"OLLAMA_BASE_URL": shared_server.url, "OLLAMA_MODEL_NAME": MODEL}
+    return shared_server
+
+
+def test_stdout_has_the_result_alone_and_stderr_each_turn(
+    project: CliProject, server: PairServer
+) -> None:
+    """`slogan=$(signoff pair ...)` must get the slogan and nothing else."""
+    done = project.signoff(*SLOGAN, "--name", "first")
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
+    places = [done.stderr.index(text) for text in ("Live Clean", "Too vague.", "Save Our Seas")]
+    assert places == sorted(places)
+    assert "not approved" in done.stderr
+    shown = project.json("show", "first")
+    assert [turn["text"] for turn in shown["pair"]["turns"]] == ["Live Clean", "Save Our Seas"]
+    assert shown["pair"]["final"] == "Save Our Seas"
+    text = project.signoff("show", "first").stdout
+    assert "feedback: Too vague." in text
+    assert "REVIEWING" in text
+    assert "turn 2 of 5: Save Our Seas" in project.signoff("logs", "first").stdout
+
+
+def test_json_is_the_session(project: CliProject, server: PairServer) -> None:
+    """Scripts read it."""
+    session = project.json(*SLOGAN, "--max-turns", "3")
+
+    assert session["final_slogan"] == "Save Our Seas"
+    assert session["completion_reason"] == "approved"
+    assert (session["turn_count"], session["max_turns"], session["exit_code"]) == (2, 3, 0)
+    assert session["run"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "options", "code", "reason", "out"),
+    [
+        ([("a", "no"), ("b c", "no")], ["--max-turns", "2"], 11, "max_turns", "b c\n"),
+        ([("a", "no"), ("b c", "no")], [], 13, "converged", "b c\n"),
+        ([("a", "no"), (Refusal(Fault.NO_MODEL), "no")], [], 1, "error", ""),
+    ],
+)
+def test_each_end_has_its_exit_code(
+    project: CliProject,
+    server: PairServer,
+    turns: list[tuple[object, object]],
+    options: list[str],
+    code: int,
+    reason: str,
+    out: str,
+) -> None:
+    """Only 0 means that the text was approved."""
+    server.answer = script(*turns)
+    done = project.signoff(*SLOGAN, *options)
+    server.answer = script(*turns)
+    session = json.loads(project.signoff(*SLOGAN, *options, "--json").stdout)
+
+    assert (done.returncode, done.stdout) == (code, out)
+    assert (session["exit_code"], session["completion_reason"]) == (code, reason)
+    assert session["turns"][0]["slogan"] == "a"
+
+
+def test_the_result_is_written_to_a_file(project: CliProject, server: PairServer) -> None:
+    """As text, or as the whole session."""
+    project.signoff(*SLOGAN, "-o", "slogan.txt")
+    server.answer = script(*HAPPY)
+    project.signoff(*SLOGAN, "-o", "session.json")
+
+    assert (project.folder / "slogan.txt").read_text() == "Save Our Seas\n"
+    session = json.loads((project.folder / "session.json").read_text())
+    assert (session["turn_count"], session["exit_code"]) == (2, 0)
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_paid(
+    project: CliProject, server: PairServer
+) -> None:
+    """The result would be lost."""
+    done = project.signoff(*SLOGAN, "-o", "missing/slogan.txt")
+
+    assert done.returncode == 2
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("argument", [["-"], []])
+def test_the_task_can_be_piped_in(
+    project: CliProject, server: PairServer, argument: list[str]
+) -> None:
+    """A long task does not fit on a command line."""
+    done = project.signoff("pair", *argument, "--preset", "slogan", input_text=f"{TASK}\n")
+
+    assert done.stdout == "Save Our Seas\n"
+    assert server.asked[0]["messages"][-1]["content"] == f"Create a slogan for: {TASK}"
+
+
+def test_a_server_that_is_down_is_named_with_how_to_start_it(project: CliProject) -> None:
+    """No other agent is used instead, and nothing is created."""
+    done = project.signoff(*SLOGAN, OLLAMA_BASE_URL="http://127.0.0.1:9")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Ollama cannot be reached at http://127.0.0.1:9" in done.stderr
+    assert "ollama serve" in done.stderr
+    assert not (project.folder / ".signoff").exists()
+
+
+def test_a_missing_model_lists_those_available(project: CliProject, server: PairServer) -> None:
+    """The user picks one, or pulls it."""
+    done = project.signoff(*SLOGAN, "--model", "nope")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "stub-large:latest, stub-small:1b" in done.stderr
+    assert not (project.folder / ".signoff").exists()
+
+
+def test_all_mistakes_are_listed_and_nothing_is_started(
+    project: CliProject, server: PairServer
+) -> None:
+    """One run of the command shows everything that has to be fixed."""
+    options = ("--max-turns", "11", "--candidates", "0", "--keep", "none")
+    done = project.signoff("pair", " ", "--preset", "slogan", *options, OLLAMA_TEMPERATURE="9")
+
+    assert done.returncode == 2
+    for name in ("max_turns", "candidates", "keep", "task", "OLLAMA_TEMPERATURE"):
+        assert name in done.stderr
+    assert not (project.folder / ".signoff").exists()
+
+
+def test_an_interrupted_pair_is_resumed_without_repeating_the_writer(
+    project: CliProject, server: PairServer
+) -> None:
+    """Ctrl-c between the writer and the reviewer; also from another environment."""
+    server.answer = script(("Save Our Seas", Hang("")))
+    process = project.start(*SLOGAN, "--name", "first")
+    wait_until(lambda: len(server.asked) == 2, "the reviewer's request")
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE_SECONDS)
+    server.answer = script(("never asked", "SHIP IT!"))
+    del project.environment["OLLAMA_BASE_URL"], project.environment["OLLAMA_MODEL_NAME"]
+    done = project.signoff("resume", "first")
+
+    assert process.returncode == 130
+    assert done.returncode == 0
+    assert "slogan: Save Our Seas" in done.stdout
+    assert server.written == 1
+
+
+def test_a_pair_can_be_cancelled(project: CliProject, server: PairServer) -> None:
+    """From another terminal; the session says so."""
+    server.answer = script(("Live Clean", Hang("")))
+    process = project.start(*SLOGAN, "--name", "first", "--json")
+    wait_until(lambda: len(server.asked) == 2, "the reviewer's request")
+
+    cancelled = project.signoff("cancel", "first")
+    out, _ = process.communicate(timeout=PATIENCE_SECONDS)
+
+    assert cancelled.returncode == 0
+    session = json.loads(out)
+    assert (process.returncode, session["completion_reason"]) == (15, "cancelled")
+    assert session["turns"] == []
+
+
+def test_a_pair_can_be_run_by_its_target(project: CliProject, server: PairServer) -> None:
+    """The command is a shortcut; the general one works too."""
+    done = project.signoff("run", "pair:slogan", "-i", f"task={TASK}", "-i", "max_turns=3")
+
+    assert done.returncode == 0
+    assert "slogan: Save Our Seas" in done.stdout
+
+
+def test_other_agents_and_checks_need_no_server(project: CliProject) -> None:
+    """Any agent writes; checks are computed."""
+    project.write(".signoff/config.yaml", "agents: {pen: {kind: scripted, file: pen.yaml}}\n")
+    rules = [{"text": "the very best tea in the world", "times": 1}, {"text": "just tea"}]
+    project.write("pen.yaml", json.dumps({"rules": rules}))
+
+    done = project.signoff("pair", "a tea shop", "--writer", "pen", "--check", "words=2")
+
+    assert (done.returncode, done.stdout) == (0, "just tea\n")
+    assert "use at most 2 words" in done.stderr
+
+
+def test_the_models_of_a_server_are_listed(project: CliProject, server: PairServer) -> None:
+    """At the same base URL that pairs use."""
+    assert "stub-small:1b" in project.signoff("models", "list", "--agent", "ollama").stdout
+    listed = project.json("models", "list", "--agent", "ollama")
+    assert [each["name"] for each in listed] == ["stub-large:latest", "stub-small:1b"]
+
+    project.write(".signoff/config.yaml", f"pair: {{base_url: {server.url}/v1}}\n")
+    project.environment["OLLAMA_BASE_URL"] = ""
+    assert project.json("models", "list", "--agent", "ollama") == listed
+
+
+def test_hostile_text_reaches_the_terminal_without_control_characters(
+    project: CliProject, server: PairServer
+) -> None:
+    """A slogan must not be able to type on the user's terminal."""
+    server.answer = script(("Live \x1b]0;owned\x07Clean", "SHIP IT!"))
+
+    done = project.signoff(*SLOGAN, "-o", "slogan.txt")
+
+    assert "\x1b" not in done.stdout + done.stderr
+    assert (Path(project.folder) / "slogan.txt").read_text().startswith("Live ")
