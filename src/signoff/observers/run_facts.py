@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from signoff.core import events as ev
@@ -35,18 +36,18 @@ class RunFacts:
         self.entered_at = 0.0
         self.effects: dict[str, EffectFacts] = {}
         """Effects of the current attempt that have not ended."""
-        self.completion = ""
-        """Why the run ended, if its workflow stores that as `completion_reason`."""
+        self.is_pair = False
+        """Whether it is a writer-reviewer pair, whose ends have names of their own."""
 
     def apply(self, event: ev.Event) -> None:
         """Applies one event."""
         match event:
             case ev.RunStarted():
                 self.workflow, self.started_at = event.workflow, event.at
+                self.is_pair = bool(pair_settings(event.params))
                 self._enter(event.entry, event.at)
             case ev.StepFinished():
                 self.turn = event.iteration
-                self.completion = str(event.delta.get("set", {}).get("completion_reason") or "")
                 if event.to is not None:
                     self._enter(event.to, event.at)
             case ev.EffectStarted():
@@ -61,6 +62,13 @@ class RunFacts:
         self.step, self.entered_at = step, at
         self.visits[step] = self.visits.get(step, 0) + 1
         self.effects.clear()
+
+
+def pair_settings(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the settings of a pair, which its run stores as one parameter; empty for others."""
+    settings = params.get("settings")
+    is_pair = isinstance(settings, Mapping) and {"preset", "max_turns"} <= settings.keys()
+    return settings if is_pair else {}
 
 
 def _effect(event: ev.EffectStarted, before: EffectFacts | None) -> EffectFacts:

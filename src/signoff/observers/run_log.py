@@ -15,8 +15,9 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import Status
 from signoff.observers.history import History
-from signoff.observers.run_facts import RunFacts
+from signoff.observers.run_facts import RunFacts, pair_settings
 from signoff.runtime.ports import Notice, Progress, Recorded, Retrying
+from signoff.telemetry.metrics import PAIR_REASONS
 
 LOGGER = "signoff.run"
 
@@ -199,20 +200,19 @@ Description = tuple[int, str] | None
 
 
 def _started(_: RunFacts, event: ev.RunStarted, fields: dict[str, Any], content: bool) -> None:
-    """Adds the settings of a pair, which are nested in its parameters."""
-    params = event.params
-    nested = [params, *(each for each in params.values() if isinstance(each, dict))]
-    for name in ("model_name", "max_turns", *(("user_input", "task") if content else ())):
-        value = next((each[name] for each in nested if each.get(name) is not None), None)
-        if value is not None:
-            fields["user_input" if name == "task" else name] = value
+    """Adds the settings of a pair."""
+    settings = pair_settings(event.params)
+    fields |= {name: settings.get(name) for name in ("model_name", "max_turns") if settings}
+    if settings and content:
+        fields["user_input"] = settings.get("task")
 
 
 def _stopped(
     facts: RunFacts, event: ev.RunStopped, fields: dict[str, Any], content: bool
 ) -> Description:
     reason = event.stop_reason or {}
-    fields["completion_reason"] = facts.completion or event.status.value
+    pair_reason = PAIR_REASONS.get(event.status) if facts.is_pair else None
+    fields["completion_reason"] = pair_reason or event.status.value
     fields["turn_count"] = facts.turn
     fields["duration"] = round(event.at - facts.started_at, 3)
     fields["stop_reason"] = reason.get("kind")

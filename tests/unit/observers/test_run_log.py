@@ -18,9 +18,8 @@ from tests.unit.core.test_events import BARE, FULL
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 SECRET = "the plans of the sea"
-STARTED = ev.RunStarted(
-    "slogan", "d", "draft", {"task": SECRET, "pair": {"model_name": "small", "max_turns": 5}}, at=1
-)
+PAIR = {"preset": "slogan", "task": SECRET, "model_name": "small", "max_turns": 5}
+STARTED = ev.RunStarted("slogan", "d", "draft", {"task": SECRET, "settings": PAIR}, at=1)
 ASK = ev.EffectStarted(
     EffectId("ask#1"), EffectKind.ASK, "d", {"agent": "claude", "model": "large", "prompt": SECRET}
 )
@@ -48,9 +47,7 @@ def test_the_start_and_the_end_of_a_run_have_the_fields_of_the_seed(
     start, _step, end = logged(
         caplog,
         STARTED,
-        ev.StepFinished(
-            Outcome.OK, "a/ok", None, {"set": {"completion_reason": "approved"}}, iteration=3, at=4
-        ),
+        ev.StepFinished(Outcome.OK, "a/ok", None, iteration=3, at=4),
         ev.RunStopped(Status.COMPLETED, at=4.5),
     )
 
@@ -152,7 +149,18 @@ def test_an_error_of_an_agent_is_logged_with_its_message(caplog: pytest.LogCaptu
     assert (failed.error_type, failed.error, failed.agent) == ("AgentError", "refused", "claude")
     assert (stopped.levelname, stopped.error_type) == ("WARNING", "AgentError")
     assert stopped.error == "connection refused"
-    assert stopped.completion_reason == "failed"
+    assert stopped.completion_reason == "error"
+
+
+def test_other_runs_end_with_their_status(caplog: pytest.LogCaptureFixture) -> None:
+    """Only pairs have the reasons of the seed."""
+    *_, ended = logged(
+        caplog,
+        ev.RunStarted("review", "d", "draft", {"settings": "fast"}, at=1),
+        ev.RunStopped(Status.COMPLETED, at=2),
+    )
+
+    assert ended.completion_reason == "completed"
 
 
 @pytest.mark.parametrize(
