@@ -67,8 +67,9 @@ class RunFacts:
 def pair_settings(params: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns the settings of a pair, which its run stores as one parameter; empty for others."""
     settings = params.get("settings")
-    is_pair = isinstance(settings, Mapping) and {"preset", "max_turns"} <= settings.keys()
-    return settings if is_pair else {}
+    if isinstance(settings, Mapping) and {"preset", "max_turns"} <= settings.keys():
+        return settings
+    return {}
 
 
 def _effect(event: ev.EffectStarted, before: EffectFacts | None) -> EffectFacts:
