@@ -1,6 +1,8 @@
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +86,18 @@ def test_import_paths_of_earlier_versions_still_work(module: str, name: str) -> 
     new = import_module(f"signoff.guarded_db.{module}")
 
     assert getattr(old, name) is getattr(new, name)
+
+
+def test_every_type_of_the_design_is_where_the_documentation_says() -> None:
+    """A reader of the design must find each of its types."""
+    page = (Path(__file__).parents[3] / "docs/contracts.md").read_text("utf-8")
+    table = page.partition("## Translate a design")[2].partition("\n\n| in the design | write |")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| `")]
+
+    places = [place for row in rows for place in re.findall(r"`(signoff\.[\w.]+)`", row)]
+
+    assert len(rows) == 19
+    assert len(places) >= len(rows)
+    for place in places:
+        module, _, name = place.rpartition(".")
+        assert getattr(import_module(module), name) is not None
