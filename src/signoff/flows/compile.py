@@ -96,9 +96,13 @@ class FilesHandler:
         """Stores the files, and gathers the material that they are compared with."""
         from signoff.flows.steps.material import gather
 
-        files = {name: ctx.workflow_params[name] for name in PREPARED if ctx.workflow_params[name]}
+        params = ctx.workflow_params
+        update = {name: params[name] for name in PREPARED if params.get(name) not in (None, {}, [])}
+        if decisions := update.pop("decisions", None):
+            # What was dismissed in earlier runs is dismissed in this one, too.
+            update["findings"] = {"iteration": 0, "entries": decisions}
         record = {"kind": FILES_STEP, "step": FILES_STEP}
-        return Outcome.OK, {**files, "sources": await gather(ctx, self.flow), "step": record}
+        return Outcome.OK, {**update, "sources": await gather(ctx, self.flow), "step": record}
 
 
 def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflow:

@@ -59,6 +59,11 @@ NOTATION = Notation(
             "Review files, folders or changes that exist.",
             "Run",
         ),
+        "dismiss": Command(
+            "signoff.flows.commands.dismiss:command",
+            "Dismiss a finding in later runs.",
+            "Decide",
+        ),
         "policy": Command(
             "signoff.flows.commands:policy",
             "Explain findings, or replay a run with another policy.",

@@ -32,7 +32,7 @@ STATUS = "status.md"
 NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
 
-PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "decisions")
+PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
 SIGN_OFF = "sign_off"
@@ -75,6 +75,11 @@ class FlowState:
     def base(self) -> Mapping[str, str]:
         """In a review of changes, the texts before them by the present path."""
         return self.raw.get("base") or {}
+
+    @property
+    def trusted(self) -> Mapping[str, str] | None:
+        """The texts whose comments may dismiss findings; None if those of the files may."""
+        return self.raw.get("trusted")
 
     @property
     def intent(self) -> str:

@@ -144,7 +144,7 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
 
     A minor issue is set aside if its quote was not found or its critic is not sure about it.
     """
-    if issue.set_aside or issue.behavior == IssueBehavior.IGNORE:
+    if issue.set_aside or issue.dismissed or issue.behavior == IssueBehavior.IGNORE:
         return True
     unsure = issue.confidence is not None and issue.confidence < LEAST_CONFIDENCE
     doubtful = issue.unverified or unsure

@@ -67,7 +67,7 @@ class LedgerUpdate:
             path=worst.path,
         )
         if ignored:
-            now = replace(now, reason=worst.set_aside)
+            now = replace(now, reason=worst.dismissed or worst.set_aside)
         if previous is not None and self.is_unchanged(previous) and same_claim(previous, now):
             now = replace(now, decision=previous.decision)
             if _stays_dismissed(previous, now):
@@ -76,11 +76,12 @@ class LedgerUpdate:
             return _merge(previous, now, ignored=ignored, iteration=self.iteration)
         previous = self.undo_silence(previous)
         label = self.label(previous, now)
-        status = FindingStatus.IGNORED if ignored else FindingStatus.OPEN
+        aside = FindingStatus.DISMISSED if worst.dismissed else FindingStatus.IGNORED
+        status = aside if ignored else FindingStatus.OPEN
         if previous is not None:
             returns = previous.returns + (label is Label.REGRESSED)
             now = replace(now, first=previous.first, history=previous.history, returns=returns)
-        entry = FindingStatus.IGNORED.value if ignored else label.value
+        entry = status.value if ignored else label.value
         return replace(now, status=status, label=label).with_history(self.iteration, entry)
 
     def unreported(self, previous: Finding, *, certain: bool = False) -> Finding:

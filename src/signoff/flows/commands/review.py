@@ -44,6 +44,8 @@ STDIN = "-"
               help="With --fix, change the files of the project as well.")  # fmt: skip
 @click.option("--patch", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="With --fix, write the diff to FILE.")  # fmt: skip
+@click.option("--baseline", is_flag=True,
+              help="Accept what is found today, so that only new findings block.")  # fmt: skip
 @click.option("--name", metavar="NAME", help="A name for the run; must be new.")
 @click.option("--yes", is_flag=True, help=f"Make more than {MOST_CALLS} calls without asking.")
 @click.option("--dry-run", is_flag=True, help="Show the files and the calls, but start nothing.")
@@ -84,7 +86,13 @@ def command(
         raise UsageError("standard input cannot be written; leave out --write")
     prepared = _Review(paths, since, options, os.environ)
     planned, selection = prepared.plan(name=name, limits=limits)
-    report = partial(print_review, out=display.out, patch=patch, write=options["write"])
+    report = partial(
+        print_review,
+        out=display.out,
+        patch=patch,
+        write=options["write"],
+        baseline=options["baseline"],
+    )
     display = replace(display, report=report)
     return _start(planned, selection, display, name=name, yes=yes, dry_run=dry_run)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +12,19 @@ from signoff.cli import exits
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.errors import WriteFailed
+from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.patch import unified_diff
 from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
+from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
+from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count
 from signoff.runtime.project_files import replace_files
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
+    from signoff.app.show import RunDetails
     from signoff.cli.output import Output
     from signoff.review.findings import Finding
 
@@ -26,54 +32,120 @@ _FINISHED = frozenset({Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.N
 """Statuses of a review that has read everything."""
 
 
-def print_review(
-    project: Project, name: str, *, out: Output, patch: Path | None = None, write: bool = False
-) -> int:
+@light_dataclass(frozen=True)
+class ReviewReport:
+    """What a finished review has to show, and what it does with it."""
+
+    project: Project
+    details: RunDetails
+    patch: Path | None = None
+    write: bool = False
+    baseline: bool = False
+
+    @cached_property
+    def view(self) -> FlowState:
+        """The run's state."""
+        return FlowState(self.details.state)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """The open findings."""
+        return self.view.ledger.open()
+
+    @cached_property
+    def blocking(self) -> set[Severity]:
+        """The severities that block."""
+        target = self.project.find_again(self.details.row)
+        handler = next(iter(target.workflow.steps.values())).handler
+        return set(handler.flow.config.adjudication.block_on)  # type: ignore[union-attr]
+
+    @cached_property
+    def before(self) -> Mapping[str, str]:
+        """The files as they were read."""
+        files: Mapping[str, str] = self.details.timeline.state.params.get("files", {})
+        return files
+
+    @cached_property
+    def diff(self) -> str:
+        """What fixes have changed."""
+        return unified_diff(self.before, self.view.files)
+
+    @cached_property
+    def written(self) -> Mapping[str, list[str]]:
+        """What became of the project's files; without approval, they are written here."""
+        if not self.write:
+            return {}
+        if "written" in self.details.state:
+            return dict(self.details.state["written"])
+        return replace_files(self.project.home.root, *changed_files(self.before, self.view.files))
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if self.written.get("conflicts"):
+            return exits.ERROR
+        blocks = any(each.severity in self.blocking for each in self.findings)
+        return exits.FINDINGS if blocks and not self.baseline else exits.OK
+
+    def act(self) -> None:
+        """Writes what the user asked for."""
+        if self.baseline:
+            accept(self.project, self.findings)
+        if self.patch is not None:
+            _write_patch(self.patch, self.diff)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it for programs."""
+        from signoff.cli.summary import report_to_json
+
+        facts = {
+            "open": [finding_to_json(self.view, each) for each in self.findings],
+            "files": sorted(self.view.files),
+            "skipped": dict(self.details.state.get("skipped", {})),
+            **({"diff": self.diff, **self.written} if self.diff else {}),
+        }
+        return {**report_to_json(self.details), "review": facts, "exit_code": self.code}
+
+    def print(self, out: Output) -> None:
+        """Prints it for humans."""
+        if self.diff:
+            out.line(self.diff)
+        for finding in self.findings:
+            style = "red" if finding.severity in self.blocking else ""
+            out.line(finding_line(self.view, finding), style=style)
+            if not finding.omission:
+                out.line(f"    > {' '.join(finding.quote.split())[:200]}")
+        out.line(_summary(self.view, self.findings, self.blocking))
+        _print_fixes(self.diff, self.written, self.patch, out)
+        if self.baseline and self.findings:
+            out.line(f"accepted in {self.project.home.path.name}/decisions.yaml; commit it")
+        out.line(f"details: signoff show {self.details.row.name}")
+
+
+def print_review(project: Project, name: str, *, out: Output, **options: Any) -> int:
     """Prints the open findings of a review and how it ended; returns the exit code."""
     from signoff.app.show import show
     from signoff.cli.driving import finish
-    from signoff.cli.summary import report_to_json
 
     details = show(project, name)
     if details.row.status not in _FINISHED:
         return finish(details, out)
-    state = details.state
-    view = FlowState(state)
-    findings = view.ledger.open()
-    blocking = set(_block_on(project, name))
-    code = exits.FINDINGS if any(f.severity in blocking for f in findings) else exits.OK
-    before = details.timeline.state.params.get("files", {})
-    diff = unified_diff(before, view.files)
-    if patch is not None:
-        _write_patch(patch, diff)
-    written = _write(project, state, before, view.files) if write else {}
-    if written.get("conflicts"):
-        code = exits.ERROR
+    report = ReviewReport(project, details, **options)
+    report.act()
     if out.as_json:
-        listed = [finding_to_json(view, each) for each in findings]
-        facts = {"open": listed, "files": sorted(view.files), "skipped": state.get("skipped", {})}
-        facts |= {"diff": diff, **written} if diff else {}
-        out.json({**report_to_json(details), "review": facts, "exit_code": code})
-        return code
-    if diff:
-        out.line(diff)
-    for finding in findings:
-        out.line(finding_line(view, finding), style="red" if finding.severity in blocking else "")
-        if not finding.omission:
-            out.line(f"    > {' '.join(finding.quote.split())[:200]}")
-    out.line(_summary(view, findings, blocking))
-    _print_fixes(diff, written, patch, out)
-    out.line(f"details: signoff show {name}")
-    return code
+        out.json(report.to_json())
+    else:
+        report.print(out)
+    return report.code
 
 
-def _write(
-    project: Project, state: Mapping[str, Any], before: Mapping[str, str], after: Mapping[str, str]
-) -> dict[str, list[str]]:
-    """Returns what became of the files; those of a run without approval are written here."""
-    if "written" in state:
-        return dict(state["written"])
-    return replace_files(project.home.root, *changed_files(before, after))
+def accept(project: Project, findings: Sequence[Finding]) -> None:
+    """Records the decision that findings of today do not block later runs."""
+    from signoff.app.answering import current_user
+
+    by, on = current_user(), date.today().isoformat()  # noqa: DTZ011  # the user's own calendar
+    decisions = [LastingDecision.about_finding(f, BASELINE, by=by, on=on) for f in findings]
+    add_decisions(project.home.path, decisions)
 
 
 def _write_patch(path: Path, diff: str) -> None:
@@ -113,14 +185,6 @@ def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
     where = locate_finding(view.content, finding)
     place = {"line": where.line, "end_line": where.end_line} if where is not None else {}
     return {**finding.to_json(), "path": finding.path, **place}
-
-
-def _block_on(project: Project, name: str) -> tuple[Severity, ...]:
-    handler = next(
-        iter(project.find_again(project.store.row(name)).workflow.steps.values())
-    ).handler
-    block_on: tuple[Severity, ...] = handler.flow.config.adjudication.block_on  # type: ignore[union-attr]
-    return block_on
 
 
 def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) -> str:

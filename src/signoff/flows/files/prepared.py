@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from signoff.errors import UsageError
+from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.selection import FileSelector, Selection
 from signoff.flows.flow import Flow
+from signoff.review.artifact import ArtifactVersion
+from signoff.review.finding import Finding
+from signoff.review.lasting_decision import LastingDecision, dismissed_before
 
 
 def read_files(flow: Flow) -> dict[str, Any]:
@@ -25,8 +31,18 @@ def select(flow: Flow) -> Selection:
     return selector.select(source.every_path, source.globs)
 
 
-def prepared(flow: Flow, selection: Selection) -> dict[str, Any]:
-    """Returns a selection as parameters of a run; raises `UsageError` if nothing is selected."""
+def prepared(
+    flow: Flow,
+    selection: Selection,
+    *,
+    decisions: Sequence[LastingDecision] | None = None,
+    trusted: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Returns a selection as parameters of a run; raises `UsageError` if nothing is selected.
+
+    `decisions` are those of the project unless others are given, and `trusted` the texts whose
+    comments may dismiss findings.
+    """
     if not selection.files:
         raise UsageError(f"there is nothing to review{skipped_note(selection)}")
     source = flow.config.artifact
@@ -38,8 +54,17 @@ def prepared(flow: Flow, selection: Selection) -> dict[str, Any]:
         "deleted": list(selection.deleted),
         "skipped": dict(selection.skipped),
         "intent": selection.intent or (source.intent if source else ""),
-        "decisions": [],
+        "trusted": dict(trusted) if trusted is not None else None,
+        "decisions": [each.to_json() for each in _dismissed(flow, selection, decisions)],
     }
+
+
+def _dismissed(
+    flow: Flow, selection: Selection, decisions: Sequence[LastingDecision] | None
+) -> list[Finding]:
+    known = read_decisions(flow.home) if decisions is None else decisions
+    today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
+    return dismissed_before(known, ArtifactVersion(selection.files), selection.renamed, today)
 
 
 def skipped_note(selection: Selection) -> str:

@@ -32,6 +32,7 @@ from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIss
 from signoff.review.evidence import EVIDENCE_RULE, find_problems, mark_unverified
 from signoff.review.finding import FindingStatus
 from signoff.review.identity import identify
+from signoff.review.lasting_decision import dismiss_commented
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
 from signoff.review.parsing import limit_issues, parse_critique
@@ -123,6 +124,8 @@ class CriticHandler(FlowHandler):
         """Returns a critique with its behaviors, after severe findings were confirmed."""
         constraint, config = question.constraint, self.flow.config
         critique = config.with_behaviors(critique, constraint)
+        if self.paths:
+            critique = dismiss_commented(critique, self.state.content, self.state.trusted)
         if self.state.base:
             critique = set_aside_unchanged(critique, self.state.content, self.state.base)
         verified: list[dict[str, Any]] = []

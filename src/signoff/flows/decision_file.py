@@ -1,0 +1,77 @@
+"""The project's lasting decisions: `.signoff/decisions.yaml`, which is committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from signoff.documents.file_lock import file_lock
+from signoff.documents.source_file import SourceFile
+from signoff.errors import InvalidWorkflow, Problem, WriteFailed
+from signoff.flows.yaml_pages import as_yaml
+from signoff.review.lasting_decision import LastingDecision
+
+NAME = "decisions.yaml"
+VERSION = 1
+_HEAD = """# Findings that are not fixed, and why. Reviews add to it.
+# A decision holds while the passage it quotes is unchanged. Commit this file.
+version: 1
+decisions:
+"""
+
+
+def read_decisions(home: Path | None) -> list[LastingDecision]:
+    """Returns the decisions of a project; raises `InvalidWorkflow` with every problem."""
+    path = home / NAME if home is not None else None
+    if path is None or not path.exists():
+        return []
+    problems: list[Problem] = []
+    document = SourceFile(path).mapping(problems, "version and decisions", VERSION)
+    entries = (document.content.get("decisions") or []) if document is not None else []
+    if not isinstance(entries, list):
+        problems.append(Problem(path.name, "decisions is not a list"))
+        entries = []
+    decisions = []
+    for number, entry in enumerate(entries):
+        try:
+            decisions.append(_decision(entry))
+        except (ValueError, TypeError) as error:
+            what = str(error).partition("\n")[0]
+            problems.append(Problem(path.name, f"decisions[{number}] is not valid: {what}"))
+    if problems:
+        raise InvalidWorkflow(NAME, problems)
+    return decisions
+
+
+def add_decisions(home: Path, decisions: Sequence[LastingDecision]) -> Path:
+    """Adds decisions to the file, without those it has about the same findings; returns it."""
+    path = home / NAME
+    try:
+        with file_lock(path.with_suffix(".lock")):
+            known = {each.finding for each in read_decisions(home)}
+            new = [each for each in decisions if each.finding not in known]
+            text = path.read_text("utf-8") if path.exists() else _HEAD
+            entries = as_yaml({"decisions": [each.to_json() for each in new]}).decode()
+            body = entries.partition("\n")[2] if new else ""
+            _write(path, text if text.endswith("\n") else f"{text}\n", body)
+    except OSError as error:
+        raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
+    return path
+
+
+def _decision(entry: Any) -> LastingDecision:
+    # YAML reads a day as a date.
+    values = {k: str(v) if isinstance(v, date) else v for k, v in dict(entry).items()}
+    decision = LastingDecision.from_json(values)
+    if decision.until:
+        date.fromisoformat(decision.until)
+    return decision
+
+
+def _write(path: Path, text: str, body: str) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(text + body, "utf-8")
+    draft.replace(path)

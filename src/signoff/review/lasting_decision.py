@@ -1,0 +1,152 @@
+"""Decisions about findings that hold in later runs, while the passage they are about is unchanged.
+
+A decision becomes a dismissed finding at the start of a run. From there on everything is as within
+a run: critics are told about it, and reporting it again changes nothing. Comments in a file can
+decide as well: `signoff: ignore RULE reason`, on the line of the finding or the one before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date
+from typing import ClassVar
+
+from signoff.light_dataclass import frozen_dataclass
+from signoff.review.artifact import ArtifactVersion, locate
+from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
+from signoff.review.finding import Finding, FindingStatus
+from signoff.review.record import Record
+from signoff.review.severity import DEFAULT_SEVERITY, Severity
+
+BASELINE = "baseline"
+"""The reason of a decision that accepts what exists."""
+_COMMENT = re.compile(r"signoff:\s*ignore\s+([\w./-]+)[ \t]*(.*)")
+_COMMENT_ENDS = re.compile(r"\s*(?:-->|\*/|#}|%>|\)\)?)?\s*$")
+
+
+@frozen_dataclass()
+class LastingDecision(Record):
+    """A human's decision not to fix a finding."""
+
+    finding: str
+    """The finding's id."""
+    constraint: str
+    why: str
+    rule: str = ""
+    severity: Severity = DEFAULT_SEVERITY
+    """A worse report of the same thing counts again."""
+    path: str = ""
+    quote: str = ""
+    about: str = ""
+    """What the finding says."""
+    version: str = ""
+    """The digest of the file; it decides where something is missing and there is no quote."""
+    by: str = ""
+    on: str = ""
+    until: str = ""
+    """The last day on which it holds, as 2026-12-31."""
+
+    omit_empty: ClassVar = frozenset(
+        {"rule", "path", "quote", "about", "version", "by", "on", "until"}
+    )
+
+    @classmethod
+    def about_finding(
+        cls, finding: Finding, why: str, *, by: str = "", on: str = "", until: str = ""
+    ) -> LastingDecision:
+        """Returns the decision to dismiss a finding."""
+        return cls(
+            finding=finding.id,
+            constraint=finding.constraint,
+            why=why,
+            rule=finding.rule,
+            severity=finding.severity,
+            path=finding.path,
+            quote=finding.quote,
+            about=finding.finding,
+            version=finding.artifact if finding.omission else "",
+            by=by,
+            on=on,
+            until=until,
+        )
+
+    def holds(self, version: ArtifactVersion, path: str, today: date) -> bool:
+        """Whether it is still about this version of a file."""
+        if self.until and date.fromisoformat(self.until) < today:
+            return False
+        if quotes_nothing(self.quote):
+            return bool(self.version) and version.digest(path) == self.version
+        return version.text(path).contains(self.quote)
+
+    def as_finding(self, version: ArtifactVersion, path: str) -> Finding:
+        """Returns the dismissed finding that a run starts with."""
+        return Finding(
+            id=self.finding,
+            constraint=self.constraint,
+            rule=self.rule,
+            severity=self.severity,
+            quote=self.quote,
+            location="",
+            finding=self.about,
+            status=FindingStatus.DISMISSED,
+            history=((0, FindingStatus.DISMISSED.value),),
+            artifact=version.digest(path),
+            reason=self.why,
+            path=path,
+        )
+
+
+def dismissed_before(
+    decisions: Iterable[LastingDecision],
+    version: ArtifactVersion,
+    renamed: Mapping[str, str],
+    today: date,
+) -> list[Finding]:
+    """Returns the findings that earlier decisions dismiss in these files; renamed ones included."""
+    now_at = {old: new for new, old in renamed.items()}
+    found: dict[str, Finding] = {}
+    for each in decisions:
+        path = now_at.get(each.path, each.path)
+        if path in version.files and each.holds(version, path, today):
+            found[each.finding] = each.as_finding(version, path)
+    return list(found.values())
+
+
+def dismiss_commented(
+    critique: Critique, version: ArtifactVersion, trusted: Mapping[str, str] | None = None
+) -> Critique:
+    """Returns a critique in which issues that a comment in their file is about are dismissed.
+
+    With `trusted`, texts by path, only comments that are in these count: a change must not be able
+    to switch off its own review.
+    """
+    issues = (
+        replace(issue, dismissed=reason)
+        if (reason := _comment_about(issue, critique.constraint_id, version, trusted))
+        else issue
+        for issue in critique.issues
+    )
+    return replace(critique, issues=tuple(issues))
+
+
+def _comment_about(
+    issue: CritiqueIssue,
+    constraint: str,
+    version: ArtifactVersion,
+    trusted: Mapping[str, str] | None,
+) -> str:
+    text = version.files.get(issue.path, "")
+    where = locate(version, issue.evidence, issue.path) if "signoff:" in text else None
+    if where is None:
+        return ""
+    lines = text.split("\n")
+    allowed = None if trusted is None else set(trusted.get(issue.path, "").split("\n"))
+    names = {constraint, issue.rule_id, f"{constraint}/{issue.rule_id}"} - {""}
+    for line in lines[max(0, where.line - 2) : where.end_line]:
+        comment = _COMMENT.search(line)
+        if comment and comment[1] in names and (allowed is None or line in allowed):
+            reason = _COMMENT_ENDS.sub("", comment[2]).strip()
+            return f"ignored in the file: {reason or 'no reason given'}"
+    return ""

@@ -1,0 +1,143 @@
+"""Decisions that last: dismissals, comments and baselines."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.acceptance.review_project import ReviewProject, finds, issue
+
+
+@pytest.fixture
+def found(review_project: ReviewProject) -> ReviewProject:
+    """A project in which critics always report the same finding."""
+    review_project.script(finds(issue("docs/b.md"), contains="FILE docs/b.md"))
+    assert review_project.review("docs").code == 17
+    return review_project
+
+
+def finding_id(project: ReviewProject) -> str:
+    (finding,) = project.call("show", "one", "--json").json["findings"]
+    return str(finding["id"])
+
+
+def again(project: ReviewProject, name: str) -> tuple[int, list[tuple[str, str]]]:
+    """Returns the exit code of another review, and status and reason of each finding."""
+    code = project.review("docs", "--name", name).code
+    findings = project.call("show", name, "--json").json["findings"]
+    return code, [(each["status"], each.get("reason", "")) for each in findings]
+
+
+def test_a_dismissed_finding_does_not_come_back(found: ReviewProject) -> None:
+    result = found.call("dismiss", finding_id(found)[:6], "--why", "A slogan: it's fine.")
+
+    assert result.code == 0
+    assert "commit" in result.out
+    assert again(found, "two") == (0, [("dismissed", "A slogan: it's fine.")])
+    prompt = found.call("prompts", "--run", "two").out
+    assert "A slogan: it's fine." in prompt, "critics are told"
+
+
+def test_a_dismissal_ends_when_its_passage_changes(found: ReviewProject) -> None:
+    found.call("dismiss", finding_id(found), "--why", "A slogan.")
+    found.write("docs/b.md", "It mostly works.\n")
+    found.script(finds(issue("docs/b.md", "It mostly works.")))
+
+    assert again(found, "two")[0] == 17
+
+
+def test_a_dismissal_ends_on_its_day(found: ReviewProject) -> None:
+    found.call("dismiss", finding_id(found), "--why", "Later.", "--until", "2020-01-01")
+
+    assert again(found, "two")[0] == 17
+
+
+def test_a_worse_report_of_a_dismissed_finding_counts(found: ReviewProject) -> None:
+    found.call("dismiss", finding_id(found), "--why", "A slogan.")
+    found.script(finds(issue("docs/b.md", severity="CRITICAL"), contains="FILE docs/b.md"))
+
+    assert again(found, "two")[0] == 17
+
+
+def test_a_dismissal_follows_a_renamed_file(found: ReviewProject) -> None:
+    found.call("dismiss", finding_id(found), "--why", "A slogan.")
+    found.commit("decide")
+    found.git("checkout", "-q", "-b", "topic")
+    found.git("mv", "docs/b.md", "docs/c.md")
+    found.script(finds(issue("docs/c.md")))
+
+    result = found.review("--diff", "main", "--all-lines", "--name", "two")
+
+    assert result.code == 0
+
+
+def test_a_baseline_accepts_what_exists_and_only_that(found: ReviewProject) -> None:
+    assert found.review("docs", "--baseline", "--name", "two").code == 0
+
+    assert again(found, "three") == (0, [("dismissed", "baseline")])
+    found.write("docs/new.md", "It never fails.\n")
+    found.script(finds(issue("docs/b.md"), issue("docs/new.md", "It never fails.")))
+    assert again(found, "four")[0] == 17
+
+
+@pytest.mark.parametrize("name", ["tone", "sure", "tone/sure"])
+def test_a_comment_in_the_file_dismisses(found: ReviewProject, name: str) -> None:
+    found.write("docs/b.md", f"<!-- signoff: ignore {name} a slogan -->\nIt always works.\n")
+
+    assert again(found, "two") == (0, [("dismissed", "ignored in the file: a slogan")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- signoff: ignore other a slogan -->\nIt always works.\n",
+        "<!-- signoff: ignore tone too far away -->\n\n\nIt always works.\n",
+    ],
+)
+def test_a_comment_about_something_else_does_not(found: ReviewProject, text: str) -> None:
+    found.write("docs/b.md", text)
+
+    assert again(found, "two")[0] == 17
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("ffff", "--why", "x"), "unknown finding 'ffff'"),
+        (("", "--why", " "), "write the reason"),
+        (("", "--why", "x", "--until", "tomorrow"), "is not a date"),
+    ],
+)
+def test_a_wrong_dismissal_is_refused(
+    found: ReviewProject, arguments: tuple[str, ...], message: str
+) -> None:
+    name, *rest = arguments
+    result = found.call("dismiss", name or finding_id(found), *rest)
+
+    assert result.code == 2
+    assert message in result.err
+    assert not (found.folder / ".signoff/decisions.yaml").exists()
+
+
+def test_a_damaged_decision_file_is_reported_before_anything_is_paid(found: ReviewProject) -> None:
+    found.write(".signoff/decisions.yaml", "version: 1\ndecisions: [{finding: x}, 3]\n")
+
+    result = found.review("docs", "--name", "two")
+
+    assert result.code == 2
+    assert "decisions[0] is not valid" in result.err
+    assert "decisions[1] is not valid" in result.err
+
+
+def test_two_dismissals_leave_the_users_own_lines_alone(found: ReviewProject) -> None:
+    found.call("dismiss", finding_id(found), "--why", "First: yes.")
+    path = found.folder / ".signoff/decisions.yaml"
+    path.write_text(path.read_text() + "# my note\n")
+    found.script(finds(issue("docs/a.md", "port 80")))
+    found.review("docs/a.md", "--name", "two")
+    listed = found.call("findings", "two", "--json").json
+    ids = [each["id"] for each in (listed["findings"] if isinstance(listed, dict) else listed)]
+    found.call("dismiss", ids[0], "--why", "Second.", "--run", "two")
+
+    text = path.read_text()
+    assert "# my note" in text
+    assert text.count("- finding:") == 2
