@@ -157,5 +157,11 @@ class SetUpDatabase(Remedy):
     """Let the owner of the database create signoff's tables and grant rights on them."""
 
 
+class AddFallback(Remedy):
+    """Name an agent that answers when this one is busy or out of quota."""
+
+    agent: str = ""
+
+
 class ListBackups(Remedy):
     """List the backups of the user's database."""

@@ -99,6 +99,14 @@ def _models(remedy: fix.ChooseModel, _run: str) -> str:
     return f"available models: {', '.join(names[:SHOWN_NAMES]) or 'none'}{more}"
 
 
+def _fallback(remedy: fix.AddFallback, _run: str) -> str:
+    setting = f"agents.{remedy.agent or 'AGENT'}.fallback"
+    return (
+        f"if it stays busy, set {setting} in .signoff/config.yaml: then another agent answers "
+        "(only an agent that is out of quota parks the run until a time)"
+    )
+
+
 _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.RaiseLimit: _raise_limit,
     fix.RaiseIterations: _raise_iterations,
@@ -120,6 +128,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.PullModel: lambda it, _: f"download it: signoff models pull {it.model}",
     fix.ChooseModel: _models,
     fix.SetUpDatabase: lambda _, __: "show the owner what to grant: signoff db setup --print",
+    fix.AddFallback: _fallback,
     fix.ListBackups: lambda _, __: "list them: signoff db backups",
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 from signoff.app.project import Project
 from signoff.app.run_records import live_row
 from signoff.core.outcome import FINAL, Status
+from signoff.core.requests import ItemState
 from signoff.errors import UnknownName, UsageError
 from signoff.runtime.store_port import RunRow
 
@@ -24,6 +25,12 @@ def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) 
     current = (current_row(project, row) for row in rows)
     matching = [row for row in current if not statuses or row.status in statuses]
     return matching if limit < 0 else matching[:limit]
+
+
+def answered_runs(project: Project) -> set[str]:
+    """Returns the waiting runs that have every answer they wait for, and were not resumed yet."""
+    answered = {item.run for item in project.store.items(state=(ItemState.ANSWERED,))}
+    return answered - {line.run for line in project.store.waiting()} if answered else answered
 
 
 def current_row(project: Project, row: RunRow) -> RunRow:

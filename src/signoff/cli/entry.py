@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ SECTIONS = {
         "cancel": "Cancel a run.",
     },
     "Inspect": {
-        "runs": "List runs.",
+        "runs": "List or delete runs.",
         "show": "Show a run in detail.",
         "findings": "List the findings of a run.",
         "diff": "Show what a run changed, by round.",
@@ -59,6 +60,7 @@ SECTIONS = {
     "Set up": {
         "demo": "Watch a small local model write until the text is approved.",
         "models": "List, download and delete local models.",
+        "backup": "Copy the database while it is in use.",
         "config": "Show settings and where each comes from.",
         "doctor": "Check your setup.",
     },
@@ -169,8 +171,8 @@ def run_command(
 
     `command` and its `name` are for modules that are programs of their own.
     """
-    debug = "--debug" in arguments
     _prepare_streams()
+    report = partial(_report, "--debug" in arguments, "--json" in arguments)
     try:
         result = command.main(list(arguments), prog_name=name, standalone_mode=False)
         code = result if isinstance(result, int) else exits.OK
@@ -180,19 +182,19 @@ def run_command(
     except (click.Abort, KeyboardInterrupt):
         return exits.INTERRUPTED
     except click.ClickException as error:
-        return _report(_format_click_error(error), exits.USAGE, debug, error)
+        return report(_format_click_error(error), exits.USAGE, error)
     except SignoffError as error:
         from signoff.app.next_commands import error_message
 
-        return _report(error_message(error), exits.code_of_error(error), debug, error)
+        return report(error_message(error), exits.code_of_error(error), error)
     except OSError as error:
-        return _report(_describe_os_error(error), exits.ERROR, debug, error)
+        return report(_describe_os_error(error), exits.ERROR, error)
     except SystemExit:
         # Shell completion ends like this.
         raise
     except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
         message = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
-        return _report(message, exits.ERROR, debug, error)
+        return report(message, exits.ERROR, error)
 
 
 def _prepare_streams() -> None:
@@ -236,7 +238,13 @@ def _format_click_error(error: click.ClickException) -> str:
     return f"{message} (see: {context.command_path} --help)"
 
 
-def _report(message: str, code: int, debug: bool, error: BaseException) -> int:
+def _report(debug: bool, as_json: bool, message: str, code: int, error: BaseException) -> int:
+    if as_json:
+        from signoff.documents.control_characters import json_text
+
+        remedies = [each.to_json() for each in getattr(error, "remedies", ())]
+        described = {"kind": type(error).__name__, "message": message, "remedies": remedies}
+        print(json_text({"error": described, "exit_code": code}, indent=2), flush=True)
     if debug:
         import traceback
 

@@ -46,6 +46,8 @@ def print_summary(report: RunDetails, out: Output) -> None:
     row, line = report.row, report.timeline
     mark = MARKS.get(row.status, "✗")
     words = WORDS.get(row.status, row.status.value)
+    if row.status is Status.WAITING and report.answered and not report.requests:
+        words = "answered, not resumed yet"
     reason = report.stop_reason if row.status in _EXPLAINED else None
     how, why = describe_stop(words, reason)
     first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"

@@ -12,7 +12,7 @@ from signoff.core.effects import EffectKind, scope_of
 from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import LedgerEntry, Limits, Spend
-from signoff.core.stop_reason import StopReason
+from signoff.core.stop_reason import Rejected, StopReason
 from signoff.light_dataclass import light_dataclass
 
 
@@ -140,3 +140,16 @@ class RunState:
     def effect(self, identity: str) -> EffectRecord | None:
         """Returns the record of an effect of the current attempt, if there is one."""
         return self.effects.get(scope_of(identity), {}).get(identity)
+
+    @property
+    def last_rejection(self) -> Rejected | None:
+        """The rejection that the current attempt got last from a human; None without one.
+
+        A workflow that ends because of it need not repeat the reason.
+        """
+        waits = [r for r in self.effects.get("", {}).values() if r.kind is EffectKind.WAIT]
+        replies = [record.reply for record in waits if isinstance(record.reply, dict)]
+        rejected = [reply for reply in replies if reply.get("value") is False]
+        if not rejected:
+            return None
+        return Rejected(str(rejected[-1].get("by") or ""), str(rejected[-1].get("text") or ""))

@@ -11,7 +11,9 @@ from typing import Any, Self, assert_never
 
 from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Status
+from signoff.errors import AgentTransient
 from signoff.remedies import (
+    AddFallback,
     RaiseIterations,
     RaiseLimit,
     Remedy,
@@ -240,7 +242,10 @@ def remedies(  # noqa: C901  # one case for each status
             return (RaiseIterations(run),)
         case Status.FAILED:
             found = error_of(status, reason)
-            return (*(found.remedies if found else ()), Resume(run), Resume(run, adopt=True))
+            own = found.remedies if found else ()
+            if found is not None and found.kind == AgentTransient.__name__:
+                own = (*own, AddFallback(found.agent))
+            return (*own, Resume(run), Resume(run, adopt=True))
         case Status.INTERRUPTED:
             return (Resume(run),)
         case Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:

@@ -234,6 +234,8 @@ class Runner:
         return Stage.ENTER
 
     def _finish(self, finish: transitions.Finish, fact: transitions.Fact) -> None:
+        # Looked up before the end of the step makes the run forget its effects.
+        rejection = self._state.last_rejection if finish.status is Status.REJECTED else None
         if finish.edge is not None:
             self._withdraw()
             delta, outcome = self._result(finish.edge.name, fact)
@@ -241,7 +243,7 @@ class Runner:
             self._journal.record(
                 ev.StepFinished(outcome, edge.key, None, delta, iteration, edge.counted)
             )
-        self._come_to_rest(finish.status, finish.reason or self._attempt.reason)
+        self._come_to_rest(finish.status, finish.reason or self._attempt.reason or rejection)
 
     def _end_at(self, limit: transitions.Limit) -> None:
         # A handler that raised has no result to hold back; a resume runs it again.

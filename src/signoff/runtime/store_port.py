@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import NamedTuple, NewType, Protocol
 
 from signoff.core.outcome import Status
@@ -310,6 +311,17 @@ class Store(Protocol):
 
     def late(self, run: RunId) -> dict[tuple[str, int], str]:
         """Returns such replies, by effect and attempt."""
+        ...
+
+    def delete(self, run: RunId, now: float, alive: Alive) -> None:
+        """Deletes a run and the texts that only it used; raises `RunBusy` if a process drives it.
+
+        `alive` is that of `take`.
+        """
+        ...
+
+    def backup(self, target: Path) -> int:
+        """Copies all runs to a new file, checked, while others use them; returns their number."""
         ...
 
     def close(self) -> None:

@@ -7,10 +7,12 @@ except durability.
 from __future__ import annotations
 
 import weakref
+from pathlib import Path
 
 from signoff.runtime.store_port import Store
 from signoff.store.connection import IN_MEMORY, Transaction
 from signoff.store.sqlite import SqliteStore
+from signoff.store.upkeep import back_up
 
 
 class MemoryStore(SqliteStore):
@@ -23,6 +25,10 @@ class MemoryStore(SqliteStore):
     def reopen(self) -> Store:
         """Returns itself: another connection would see a database of its own."""
         return self
+
+    def backup(self, target: Path) -> int:
+        """Copies all runs to a new file; returns how many there are."""
+        return back_up(self._read, target)
 
     def close(self) -> None:
         """Does nothing: the runs remain for as long as the store object exists."""

@@ -100,3 +100,17 @@ TAKE = "UPDATE runs SET owner = ?, fence = fence + 1, cancel = NULL WHERE id = ?
 CANCELS = "SELECT name, cancel FROM runs WHERE owner = ? AND cancel IS NOT NULL"
 ASK_CANCEL = "UPDATE runs SET cancel = ? WHERE id = ?"
 ADOPT = "UPDATE runs SET definition = ?, description = ? WHERE id = ?"
+
+_TABLES = ("journal", "checkpoints", "inbox", "ledger", "late", "run_summaries")
+DELETE_RUN = (*(f"DELETE FROM {name} WHERE run = ?" for name in _TABLES),
+              "DELETE FROM runs WHERE id = ?")  # fmt: skip
+DELETE_BLOB = "DELETE FROM blobs WHERE digest = ?"
+DESCRIPTIONS = "SELECT lower(hex(description)) FROM runs"
+WITH_REFERENCES = (
+    "SELECT events FROM journal",
+    "SELECT state FROM checkpoints",
+    "SELECT form FROM inbox",
+    "SELECT answer FROM inbox",
+    "SELECT outcome FROM late",
+)
+"""Every column whose JSON may refer to texts that are stored separately."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
@@ -47,6 +48,7 @@ from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
 from signoff.store.commits import apply, replace_surrogates
 from signoff.store.connection import Transaction, connect
+from signoff.store.upkeep import back_up, delete_run
 
 E = TypeVar("E", bound=StrEnum)
 _Values = tuple[Any, ...]
@@ -276,6 +278,22 @@ class SqliteStore:
         """Returns the late replies of a run, by effect and attempt."""
         with self._read as db:
             return {(effect, n): outcome for effect, n, outcome in db.execute(q.LATE, (run,))}
+
+    # Upkeep
+
+    def delete(self, run: RunId, now: float, alive: Alive) -> None:
+        """Deletes a run and what only it used; raises `RunBusy` if a process drives it."""
+        with self._write as db:
+            row = _run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
+            if row.owner is not None:
+                self._refuse_if_alive(db, row, now, alive)
+            delete_run(db, run)
+
+    def backup(self, target: Path) -> int:
+        """Copies all runs to a new file while others use them; returns how many there are."""
+        with translate_errors(self.path):
+            # A connection of its own, so that no call has to wait for the copy.
+            return back_up(closing(sqlite3.connect(self.path)), target)
 
     def close(self) -> None:
         """Closes the connection."""

@@ -29,6 +29,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.PullModel("smollm2-135m"),
     fix.ChooseModel(("a", "b")),
     fix.ListBackups(),
+    fix.AddFallback("claude"),
     fix.SetUpDatabase(),
 ]
 

@@ -42,6 +42,7 @@ from signoff.flows.steps.updates import (
     decided_by_human,
     keep_answer,
     report_warnings,
+    shortened,
     with_best,
     with_round,
 )
@@ -281,10 +282,12 @@ class AdjudicateHandler(FlowHandler):
             return {}
         if "conflicting_criticals" in config.triggers and conflicts:
             sides = [filter(None, (d.constraint, d.competing_constraint)) for d in conflicts]
-            lines = [
-                f"- {d.issue_id} ({' against '.join(constraints)})"
-                for d, constraints in zip(conflicts, sides, strict=True)
-            ]
+            lines = []
+            for decision, constraints in zip(conflicts, sides, strict=True):
+                lines.append(f"- {decision.issue_id} ({' against '.join(constraints)})")
+                if known := findings.get(decision.finding_id):
+                    lines.append(f"  {shortened(known.finding)}")
+                    lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
             question = "Critical findings contradict each other. Which should win?"
             update = await ask_for_guidance(ctx, "conflict", "\n".join([question, *lines]))
             return update | decided_by_human(state, [d.finding_id for d in conflicts], update)

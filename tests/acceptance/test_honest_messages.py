@@ -1,0 +1,111 @@
+"""What users are told about rejections, unused answers, busy agents and errors in scripts."""
+
+from __future__ import annotations
+
+import json
+from subprocess import CompletedProcess
+
+import pytest
+
+from tests.acceptance.cli_project import CliProject
+
+WORKFLOW = """
+from signoff import Approval, End, Outcome, StepDef, Workflow
+
+async def sign_off(ctx):
+    answer = await ctx.wait(Approval("Publish this?", "text"))
+    return (Outcome.OK if answer.approved else Outcome.FAIL), {}
+
+next_steps = {Outcome.OK: None, Outcome.FAIL: End.REJECTED}
+WORKFLOW = Workflow("gate", StepDef("sign_off", handler=sign_off, next=next_steps))
+"""
+
+
+def run(project: CliProject, *arguments: str, code: int) -> CompletedProcess[str]:
+    """Runs a command that ends with this code."""
+    done = project.signoff(*arguments)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+@pytest.fixture
+def waiting(project: CliProject) -> CliProject:
+    """A run that waits for an approval."""
+    project.write("gate.py", WORKFLOW)
+    run(project, "run", "gate.py", "--name", "one", "--no-input", "--quiet", code=10)
+    return project
+
+
+def test_a_rejected_run_says_why_in_the_list_and_in_detail(waiting: CliProject) -> None:
+    """The reason is what the next person needs, wherever they look."""
+    run(waiting, "reject", "one", "--why", "too \x1b[31mloud", "--resume", code=14)
+
+    assert waiting.json("runs")[0]["reason"] == "too \x1b[31mloud"
+    assert waiting.signoff("runs").stdout.splitlines()[1].endswith("too loud")
+    assert waiting.signoff("show", "one").stdout.startswith("✗ rejected  one: too loud\n")
+
+
+def test_an_answered_run_says_that_it_was_not_resumed(waiting: CliProject) -> None:
+    """It looks as if it waited for someone, and waits for a command."""
+    before = waiting.json("runs")[0]["answered"]
+    waiting.signoff("approve", "one")
+
+    assert (before, waiting.json("runs")[0]["answered"]) == (False, True)
+    listed = waiting.signoff("runs").stdout.splitlines()[1]
+    assert listed.endswith("answered, not resumed yet: signoff resume one")
+    assert waiting.signoff("show", "one").stdout.startswith("● answered, not resumed yet  one\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "code"),
+    [
+        (["show", "two"], "UnknownName", 2),
+        (["runs", "--status", "bad"], "UnknownName", 2),
+        (["show", "--unknown"], "NoSuchOption", 2),
+        (["run", "gate.py", "-i", "unused=1"], "InvalidParams", 2),
+        (["approve", "one", "--digest", "0123456789ab"], "StaleApproval", 1),
+        (["runs", "--delete", "one"], "UsageError", 2),
+    ],
+)
+def test_an_error_is_a_json_document_where_json_was_asked_for(
+    waiting: CliProject, arguments: list[str], kind: str, code: int
+) -> None:
+    """A script parses standard output, also when something went wrong."""
+    done = run(waiting, *arguments, "--json", code=code)
+
+    document = json.loads(done.stdout)
+    assert (document["error"]["kind"], document["exit_code"]) == (kind, code)
+    assert document["error"]["message"] in done.stderr
+
+
+def test_a_busy_agent_without_a_fallback_is_explained(project: CliProject) -> None:
+    """Users learn that another agent can answer, and when a run is parked instead."""
+    project.write(
+        ".signoff/config.yaml",
+        "version: 1\nagents: {busy: {kind: scripted, file: s.yaml, retries: 0}}\n",
+    )
+    project.write("s.yaml", "version: 1\nrules: [{fault: 429}]\n")
+    project.write(
+        "ask.py",
+        "from signoff import Outcome, StepDef, Workflow\n"
+        "async def ask(ctx):\n    await ctx.ask('busy', 'Hi')\n    return Outcome.OK, {}\n"
+        "WORKFLOW = Workflow('ask', StepDef('ask', handler=ask, next={Outcome.OK: None}))\n",
+    )
+
+    done = run(project, "run", "ask.py", "--name", "one", code=1)
+
+    assert "set agents.busy.fallback in .signoff/config.yaml" in done.stdout
+    assert "parks the run" in done.stdout
+
+
+def test_a_run_is_deleted_with_its_files_and_the_rest_is_backed_up(waiting: CliProject) -> None:
+    """A project is used for years."""
+    run(waiting, "run", "gate.py", "--name", "two", "--no-input", "--quiet", code=10)
+
+    waiting.signoff("runs", "--delete", "one", "--yes")
+    made = waiting.json("backup", "copy.db")
+
+    assert [row["run"] for row in waiting.json("runs")] == ["two"]
+    assert not (waiting.folder / ".signoff/runs/one").exists()
+    assert made["runs"] == 1
+    assert waiting.signoff("runs", "--prune", "1d").stdout == "no run ended longer than 1d ago\n"
