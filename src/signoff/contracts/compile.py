@@ -179,7 +179,10 @@ def step_checks(step: WorkflowStep) -> Iterator[tuple[Path, Check | str]]:
     """Yields every expression or function of a step, and its key."""
     for key in ("preconditions", "postconditions"):
         for index, condition in enumerate(getattr(step, key)):
-            yield (key, index, "check"), condition.check
+            if not condition.query:
+                yield (key, index, "check"), condition.check
+            for name, text in condition.values.items():
+                yield (key, index, "values", name), text
     if isinstance(step.next, ConditionalNext):
         yield ("next", "condition"), step.next.condition
 

@@ -28,7 +28,7 @@ EXPRESSION = (
     "package.module:function"
 )
 COMMAND = "a list (a program and its arguments), or package.module:function"
-CONDITIONS = "a list of conditions: expressions, or mappings with name, check and error"
+CONDITIONS = "a list of conditions: expressions, or mappings with name, check, error and query"
 FILE_OR_SERVER = "a file relative to the project's folder, or postgresql://..."
 
 
@@ -73,6 +73,12 @@ class ConditionSection(Section):
     name: Text = Field(title="The name of the condition", description="a short name")
     check: Check = Field(title="What must be true")
     error: str = _text("The error message if it is false")
+    query: str = _text("A SELECT; the check is then about its rows, or about the value it returns")
+    values: dict[str, Text] = Field(
+        {},
+        title="The values of the query's :names",
+        description="a mapping of names to expressions",
+    )
 
 
 ConditionField = Annotated[

@@ -107,6 +107,22 @@ def check_address(url: str) -> Path | None:
     return read_address(url).path
 
 
+def query_problem(sql: str, database: Database) -> str:
+    """Returns why a condition may not use a query; empty if it may."""
+    from signoff.guarded_db.address import read_address
+    from signoff.guarded_db.guard import Guard
+    from signoff.guarded_db.verdict import Allowed, Dialect, StatementKind
+
+    # Without an address, the database is known when it is used, and checks it then.
+    every: tuple[Dialect, ...] = ("sqlite", "postgres")
+    dialects = (read_address(database.url).dialect,) if database.url else every
+    verdicts = [Guard(dialect).verdict(sql) for dialect in dialects]
+    if any(isinstance(each, Allowed) and each.kind is StatementKind.READ for each in verdicts):
+        return ""
+    refused = verdicts[0]
+    return "a condition can only read" if isinstance(refused, Allowed) else str(refused)
+
+
 def with_absolute_paths(
     database: Database, folder: Path, server_backups: str | None = None
 ) -> Database:

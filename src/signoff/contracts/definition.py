@@ -24,6 +24,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
+from signoff.contracts.query_check import as_query_check, query_problems
 from signoff.contracts.reading import Locate, read_definition, to_plain_values
 from signoff.contracts.results import RESULTS
 from signoff.contracts.work import VARIABLE
@@ -100,9 +101,19 @@ def find_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Pr
     yield from _group_problems(definition, locate)
     functions = FunctionsByName(definition.commands)
     for index, step in enumerate(definition.steps):
+        yield from _query_problems(step, definition.database, index, locate)
         yield from _step_problems(
             step, names, functions, lambda *keys, i=index: locate(("steps", i, *keys))
         )
+
+
+def _query_problems(
+    step: WorkflowStep, database: Database | None, index: int, locate: Locate
+) -> Iterator[Problem]:
+    for key in ("preconditions", "postconditions"):
+        for number, condition in enumerate(getattr(step, key)):
+            for what in query_problems(condition, database):
+                yield Problem(locate(("steps", index, key, number, "query")), what)
 
 
 def _database_problems(database: Database | None, locate: Locate) -> Iterator[Problem]:
@@ -257,7 +268,10 @@ def resolve_functions(definition: WorkflowDefinition) -> WorkflowDefinition:
         return functions.look_up(value) if named else value
 
     def resolve_all(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-        return tuple(replace(each, check=resolve(each.check)) for each in conditions)
+        return tuple(
+            replace(each, check=as_query_check(each) if each.query else resolve(each.check))
+            for each in conditions
+        )
 
     def resolve_step(step: WorkflowStep) -> WorkflowStep:
         branch = step.next

@@ -50,10 +50,10 @@ class BadExpression(AuthorError):  # noqa: N818  # public name
 class Expression:
     """A condition, parsed once and evaluated as often as needed."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, more_names: frozenset[str] = frozenset()) -> None:
         """Parses the text; raises `BadExpression`."""
         self.text = text
-        _check(text)
+        _check(text, NAMES | more_names)
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -115,7 +115,7 @@ class Expression:
 parse_expression = lru_cache(maxsize=512)(Expression)
 
 
-def _check(text: str) -> None:
+def _check(text: str, valid_names: frozenset[str]) -> None:
     """Raises `BadExpression` for a text that is not an expression or uses unknown names."""
     if not text.strip():
         raise BadExpression("the expression is empty")
@@ -134,9 +134,9 @@ def _check(text: str) -> None:
         raise BadExpression(f"{text!r}: expressions cannot use the database; use a function")
     if problem := expression_names.unknown_name(_without_strings(text)):
         raise BadExpression(f"{text!r}: {problem}")
-    unknown = set(names) - NAMES - _TYPES - set(_EACH.findall(text))
+    unknown = set(names) - valid_names - _TYPES - set(_EACH.findall(text))
     if unknown:
-        listed, valid = ", ".join(sorted(unknown)), ", ".join(sorted(NAMES))
+        listed, valid = ", ".join(sorted(unknown)), ", ".join(sorted(valid_names))
         raise BadExpression(f"{text!r}: unknown name {listed}; valid: {valid}")
 
 

@@ -45,6 +45,10 @@ class Condition:
     """A function of the context, the name of one, or an expression over ctx, result, ..."""
     error: str = ""
     """The message for the worker or the human if it is false."""
+    query: str = ""
+    """A SELECT; the check is then an expression over its `rows`, or over the `value` it returns."""
+    values: Mapping[str, str] = field(default_factory=dict)
+    """An expression for each `:name` in the query."""
 
     @property
     def message(self) -> str:
@@ -56,6 +60,7 @@ class Condition:
         """What a worker is shown before it starts."""
         is_named = isinstance(self.check, str) and self.check != self.name
         text = f"{self.name} ({self.check})" if is_named else self.name
+        text = f"{text}, for: {self.query}" if self.query else text
         return f"{text}; otherwise: {self.error}" if self.error else text
 
 

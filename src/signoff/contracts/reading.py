@@ -35,7 +35,7 @@ _TYPES: Mapping[type[BaseModel], type[Any]] = {
 }
 """The public type for each section of a definition."""
 
-_FOREIGN = frozenset({"schema", "commands", "roles"})
+_FOREIGN = frozenset({"schema", "commands", "roles", "values"})
 """Keys whose values have the author's own keys, which stay as they are."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")

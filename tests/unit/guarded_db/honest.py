@@ -1,5 +1,8 @@
 """Statements that must get through, and run, on the library of `SCHEMA`."""
 
+import json
+from pathlib import Path
+
 SCHEMA = {
     "sqlite": """
 CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT, price REAL, added TEXT, meta TEXT);
@@ -175,6 +178,14 @@ DELETES = [
     "title IS NULL OR price > 100",
 ]
 """Conditions for rows of books that may be deleted, given a token."""
+
+
+ORM_STATEMENTS = json.loads(Path(__file__).with_name("orm_statements.json").read_text("utf-8"))
+"""What SQLAlchemy and Django sent to each kind of database, with the schema they created.
+
+Recorded from real sessions: each statement once, with its values, in its order. What needs
+functions that Django adds to its SQLite connections is left out, and values that JSON cannot store.
+"""
 
 
 def lines(text: str) -> list[str]:

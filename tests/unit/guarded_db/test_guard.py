@@ -4,7 +4,7 @@ from signoff.errors import NotAllowed
 from signoff.guarded_db.guard import CACHED_CHARACTERS, MOST_CHARACTERS, Guard
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
 from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN, runs
-from tests.unit.guarded_db.honest import DELETES, HONEST
+from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
 
@@ -31,6 +31,16 @@ def test_every_ordinary_statement_is_allowed(guard: Guard) -> None:
     refused = [f"{sql}: {v}" for sql in honest if isinstance(v := guard.verdict(sql), Refused)]
 
     assert len(honest) >= 80
+    assert refused == []
+
+
+def test_what_orms_send_is_allowed(guard: Guard) -> None:
+    """Most programs do not write their statements by hand."""
+    recorded = [sql for group in ORM_STATEMENTS[guard.dialect] for sql, _ in group["statements"]]
+
+    refused = [f"{sql}: {v}" for sql in recorded if not runs(v := guard.verdict(sql))]
+
+    assert len(recorded) + len(HONEST[guard.dialect]) >= 200
     assert refused == []
 
 
