@@ -52,6 +52,9 @@ _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECA
 _PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
 """The user and password in a URL."""
 
+_HOST_ONLY = re.compile(r"^(\w+://[^/?#]*)[/?#].*$")
+"""An address with more than its host."""
+
 COMMAND_LINE = "command line"
 BUILT_IN_ORIGIN = "built-in"
 
@@ -135,6 +138,15 @@ class Settings:
 
 
 def _mask(key: str, value: Any) -> Any:
+    if key == "notify":
+        # The path of a webhook's address is often all that protects it.
+        return [
+            {
+                name: _HOST_ONLY.sub(r"\1/***", each) if name == "webhook" else each
+                for name, each in entry.items()
+            }
+            for entry in value
+        ]
     if _SECRET.search(key) and value:
         return "***"
     return _PASSWORD.sub("***", value) if isinstance(value, str) else value

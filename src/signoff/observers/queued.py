@@ -41,6 +41,8 @@ class QueuedObserver:
         self._observer = observer
         self._queue: SimpleQueue[Notice | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        """Agents may report progress from threads of their own, at the same time."""
         self._dropped = 0
         self._failed = False
         self._finishing = threading.Event()
@@ -72,11 +74,15 @@ class QueuedObserver:
             log.warning("observer %r was too slow and missed %d events", self.name, self._dropped)
 
     def _start(self) -> None:
-        # A daemon: an observer that hangs must not keep the program from exiting.
-        self._thread = threading.Thread(
-            target=self._pass_on, name=f"signoff-observer-{self.name}", daemon=True
-        )
-        self._thread.start()
+        with self._starting:
+            if self._thread is not None:
+                return
+            # A daemon: an observer that hangs must not keep the program from exiting.
+            thread = threading.Thread(
+                target=self._pass_on, name=f"signoff-observer-{self.name}", daemon=True
+            )
+            thread.start()
+            self._thread = thread
 
     def _pass_on(self) -> None:
         while (notice := self._queue.get()) is not None:

@@ -282,3 +282,22 @@ def test_the_secret_of_a_webhook_is_hidden_everywhere(
 
     with open_project(home, environment) as project:
         assert project.secrets.hide("salt-and-pepper") == "[hidden: HOOK_SALT]"
+
+
+def test_the_address_of_a_webhook_is_masked(home: Path) -> None:
+    """`config show` is pasted into tickets, and the path of such an address is its key."""
+    environment = configure(
+        home,
+        "notify:\n  - {on: [ended], webhook: 'https://hooks.example/T0/very-secret?x=1'}\n"
+        "  - {on: [ended], webhook: 'https://hooks.example'}\n  - {on: [ended], command: [mail]}\n",
+    )
+
+    with open_project(home, environment) as project:
+        shown = project.settings.masked()["notify"].value
+
+    assert [each.get("webhook") for each in shown] == [
+        "https://hooks.example/***",
+        "https://hooks.example",
+        None,
+    ]
+    assert shown[2]["command"] == ["mail"]

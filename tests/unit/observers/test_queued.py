@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from signoff.core import events as ev
+from signoff.core.context import StepContext
+from signoff.core.outcome import Outcome
 from signoff.observers.queued import (
     QUEUED_NOTICES,
     QUEUED_PROGRESS,
@@ -13,6 +15,7 @@ from signoff.observers.queued import (
 )
 from signoff.runtime.ports import ClosableObserver, Notice, Progress, Recorded
 from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 NOTICE = Recorded("one", [ev.RunResumed()], 3)
 
@@ -181,3 +184,49 @@ def test_nothing_is_logged_if_all_goes_well(caplog: pytest.LogCaptureFixture) ->
     close_observers([queued])
 
     assert caplog.messages == []
+
+
+async def test_runs_do_not_notice_observers_that_hang_or_raise(
+    bench: EngineFixture, hanging: Hanging
+) -> None:
+    """A failed observer never breaks a run, and never delays one."""
+
+    class Broken:
+        def notice(self, notice: Notice) -> None:
+            raise OSError("No space left on device")
+
+    async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
+        for number in range(50):
+            await ctx.ask("claude", f"Part {number}", key="part")
+        return Outcome.OK, {}
+
+    bench.agent.on("", "fine")
+    watching = [QueuedObserver("hangs", hanging), QueuedObserver("broken", Broken())]
+    await bench.restart(observers=watching)
+
+    result = await bench.start(one_step(work))
+
+    assert result.ok
+    assert not hanging.over.is_set()
+    close_observers(watching, seconds=0)
+
+
+def test_threads_that_report_at_once_share_one_thread() -> None:
+    """Agents report progress from threads of their own; order would be lost with two."""
+    listener = Listener()
+    queued = QueuedObserver("listener", listener)
+    together = threading.Barrier(8)
+
+    def report() -> None:
+        together.wait(PATIENCE_SECONDS)
+        queued.notice(Progress("one", "draft", "", "word"))
+
+    threads = [threading.Thread(target=report) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    close_observers([queued])
+
+    assert len(listener.got) == 8
+    assert len(listener.threads) == 1

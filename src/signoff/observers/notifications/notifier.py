@@ -19,7 +19,8 @@ from dataclasses import field
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.errors import ConfigError, SignoffError
+from signoff.error_text import describe_error
+from signoff.errors import ConfigError
 from signoff.light_dataclass import light_dataclass
 from signoff.observers.notifications.delivery_log import DeliveryLog
 from signoff.observers.notifications.document import NotifyOn, RunStop, document
@@ -178,8 +179,9 @@ class Notifier:
                 age = now - row.updated_at
                 if RESEND_AFTER_SECONDS < age < RESEND_UNTIL_SECONDS:
                     self._send(RunStop.of(row), store)
-        except (SignoffError, OSError) as error:
-            log.warning("cannot look for notifications that were not sent: %s", error)
+        except Exception as error:  # noqa: BLE001  # new notifications can still be sent
+            reason = describe_error(error)
+            log.warning("cannot look for notifications that were not sent: %s", reason)
         finally:
             if store is not None:
                 store.close()
@@ -203,6 +205,9 @@ class Notifier:
                 each.problem = str(error)
                 if error.final or loop.time() + pause > until:
                     return False
+            except Exception as error:  # noqa: BLE001  # a target must not stop those after it
+                each.problem = describe_error(error)
+                return False
             else:
                 self._log.add(found["id"], each.target.id)
                 return True

@@ -339,3 +339,15 @@ async def test_a_store_that_cannot_be_read_is_reported(
     close_observers([queued], 60)
 
     assert "cannot look for notifications that were not sent" in caplog.text
+
+
+async def test_an_address_that_cannot_be_used_stops_nothing(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever a client raises, the documents after it are sent."""
+    with WebhookServer() as server:
+        odd = every(f"http://{'x' * 70}.example/")
+        await watched.drive(end, odd, every(server.url))
+
+    assert len(server.bodies) == 1
+    assert "did not get a notification" in caplog.text
