@@ -77,11 +77,14 @@ class Preset:
     name: str
     help: str
     files: str
-    """`package:folder`. Files under `home/` go into `.signoff/`, the rest next to it."""
+    """`package:folder`. Files under `home/` go into `.signoff/`, the rest next to it. The ending
+    `.template` is removed: without it, a Python file would be part of the package."""
     target: str
-    """What to run once the files are there, seen from the home."""
+    """What to run once the files are there: a path seen from the home, or `scheme:name`."""
     options: Mapping[str, str] = field(default_factory=dict)
     """The options to run it with, by name."""
+    external: bool = False
+    """Whether external workers, such as a coding agent, do the work of its runs."""
 
 
 @light_dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Every preset runs to its approval unchanged, with scripted agents."""
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from signoff.app.presets import presets
 from signoff.cli import main
 from signoff.flows.reading import read_flow_file
 
-NAMES = list(presets())
+NAMES = [name for name, (_, notation) in presets().items() if notation.name == "flows"]
 PASSED = {"overall": "PASS", "issues": []}
 SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: script.yaml}\n"
 
@@ -219,3 +220,44 @@ def test_the_accuracy_critic_gets_the_material_once_and_that_of_the_runs_goal(
     assert code == 0
     assert critic.count("Kettles boil.") == 1
     assert "prints a greeting" not in critic
+
+
+def test_a_contract_runs_to_its_sign_off_and_its_release(
+    begin: Set, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The start of a user who has steps to be proved."""
+    main(["init", "--preset", "contract"])
+    suggested = next_commands(capsys.readouterr().err)
+
+    assert main(suggested[0]) == 0
+    assert main([*suggested[1], "--name", "one", "--no-input"]) == 10
+    assert main(["answer", "one", "Release", "--resume"]) == 0
+
+
+def test_a_profile_waits_at_its_first_gate(begin: Set, capsys: pytest.CaptureFixture[str]) -> None:
+    """The start of a user who wants code gate by gate."""
+    main(["init", "--preset", "profile"])
+    suggested = next_commands(capsys.readouterr().err)
+
+    assert main(suggested[0]) == 0
+    assert main([*suggested[1], "--name", "one", "--no-input"]) == 10
+    prompt = Path(".signoff/runs/one/iteration-1/planning-prompt.md").read_text()
+    assert prompt.startswith("Outline a friendly letter to a new customer")
+
+
+def test_a_skill_hands_out_its_first_step(begin: Set, capsys: pytest.CaptureFixture[str]) -> None:
+    """The start of a user who has a procedure for a coding agent."""
+    main(["init", "--preset", "skill"])
+    suggested = next_commands(capsys.readouterr().err)
+
+    assert main(suggested[0]) == 0
+    assert main([*suggested[1], "--name", "one"]) == 10
+    out = capsys.readouterr().out
+    assert "Find the shortest command that shows it." in out
+    assert "signoff submit one" in out
+
+
+def next_commands(text: str) -> list[list[str]]:
+    """Returns the commands that `init` suggests, without the program's name."""
+    lines = [line.removeprefix("next: signoff ") for line in text.splitlines()]
+    return [shlex.split(line) for line in lines if line.startswith(("validate", "run"))]

@@ -67,6 +67,8 @@ class InitResult:
     """Files of the preset that exist with other content."""
     run: tuple[str, ...] = ()
     """The target and the options to check and run the preset with, in the project's root."""
+    external: bool = False
+    """Whether external workers do the work of the preset's runs."""
 
 
 def find_home(start: Path, environment: Mapping[str, str]) -> Home | None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 HOME = "home"
 """The folder of a preset whose files go into the project's home."""
+TEMPLATE = ".template"
 
 
 def presets() -> dict[str, tuple[Preset, Notation]]:
@@ -50,11 +51,14 @@ def init_project(
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(f"cannot write {error.filename or home.path}: {why}") from error
-    return InitResult(home, (*created, *new), tuple(existing), tuple(_run(chosen, notation, home)))
+    run = tuple(_run(chosen, notation, home))
+    return InitResult(home, (*created, *new), tuple(existing), run, chosen.external)
 
 
 def _run(preset: Preset, notation: Notation, home: Home) -> Iterator[str]:
-    yield (home.path / preset.target).relative_to(home.root).as_posix()
+    is_named = notation.scheme and preset.target.startswith(f"{notation.scheme}:")
+    path = home.path / preset.target
+    yield preset.target if is_named else path.relative_to(home.root).as_posix()
     for option in notation.options:
         if option.name in preset.options:
             yield from (option.flag, preset.options[option.name])
@@ -88,7 +92,7 @@ def _write(preset: Preset, home: Home) -> tuple[list[Path], list[Path]]:
 def _files(folder: Traversable, folder_path: Path, home: Home) -> Iterator[tuple[Path, str]]:
     for each in _sorted(folder):
         top = folder_path == home.root and each.name == HOME
-        path = home.path if top else folder_path / each.name
+        path = home.path if top else folder_path / each.name.removesuffix(TEMPLATE)
         if each.is_dir():
             yield from _files(each, path, home)
         else:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.notation import Command, Notation, NotationOption, OptionKind, SettingsSection
+from signoff.notation import (
+    Command,
+    Notation,
+    NotationOption,
+    OptionKind,
+    Preset,
+    SettingsSection,
+)
 
 KEYS = frozenset({"steps", "type", "initial_step", "initialStep"})
 """Any of these at the top of a file makes it a contract."""
@@ -48,6 +55,14 @@ NOTATION = Notation(
     plan="signoff.contracts.plan:plan",
     resume="signoff.contracts.resuming:resume_context",
     schemas="signoff.contracts:schemas",
+    presets=(
+        Preset(
+            "contract",
+            "steps with conditions that signoff checks, and a sign-off before the release",
+            "signoff.contracts:presets/contract",
+            "flows/release.yaml",
+        ),
+    ),
     commands={
         "db": Command(
             "signoff.guarded_db.commands:db",

@@ -21,7 +21,7 @@ NOTATION = Notation(
     commands={
         "pair": Command(
             "signoff.pair.commands:pair",
-            "Write a short text until its reviewers approve it.",
+            "Write a short text until its reviewers approve it; a shortcut for run.",
             "Run",
         )
     },

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from signoff.notation import Command, Notation, NotationOption, OptionKind, SettingsSection
+from signoff.notation import (
+    Command,
+    Notation,
+    NotationOption,
+    OptionKind,
+    Preset,
+    SettingsSection,
+)
 
 
 def _role(name: str, phase: str) -> NotationOption:
@@ -46,10 +53,18 @@ NOTATION = Notation(
     ),
     layout="signoff.profiles.layout:ProfileLayout",
     report="signoff.profiles.report:report",
+    presets=(
+        Preset(
+            "profile",
+            "a profile of your own: plan, generate, review and revise, with a gate after each",
+            "signoff.profiles:presets/profile",
+            "profile:letter",
+        ),
+    ),
     commands={
         "profile": Command(
             "signoff.profiles.commands:profile",
-            "Generate code in sessions: plan, generate, review, revise.",
+            "Generate code in sessions; a shortcut for run, approve and reject.",
             "Run",
         )
     },

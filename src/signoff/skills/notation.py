@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signoff.notation import Command, Notation
+from signoff.notation import Command, Notation, Preset
 
 NOTATION = Notation(
     name="skills",
@@ -13,10 +13,19 @@ NOTATION = Notation(
     shipped="signoff.skills.discovery:library_names",
     discover="signoff.skills.discovery:own_skills",
     suffixes=(),
+    presets=(
+        Preset(
+            "skill",
+            "a procedure for a coding agent, handed out one step at a time",
+            "signoff.skills:presets/skill",
+            "skill:bug-report",
+            external=True,
+        ),
+    ),
     commands={
         "skill": Command(
             "signoff.skills.commands:skill",
-            "Follow a procedure, one step at a time.",
+            "Follow a procedure step by step; a shortcut for run, next and submit.",
             "Run",
         )
     },

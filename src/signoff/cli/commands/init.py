@@ -18,7 +18,7 @@ from signoff.cli.text import near
 @click.option(
     "--preset",
     type=click.Choice(list(presets())),
-    help="Also write a review flow, its constraints and a goal.",
+    help="Also write a working start: a review flow, a contract, a profile or a skill.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the presets and exit.")
 @output_options
@@ -32,6 +32,7 @@ def command(folder: Path | None, preset: str | None, listing: bool, out: Output)
       signoff init                 in the root of your project
       signoff init path/to/project
       signoff init --preset docs   with a review flow to start from
+      signoff init --preset skill  with a procedure for a coding agent
       signoff init --list          list the presets
     """
     if listing:
@@ -39,7 +40,8 @@ def command(folder: Path | None, preset: str | None, listing: bool, out: Output)
         return
     result = init_project((folder or Path()).absolute(), os.environ, preset)
     run = " ".join(result.run)
-    commands = [f"signoff validate {run}", f"signoff run {run}"] if run else []
+    pull = " --pull" if result.external else ""
+    commands = [f"signoff validate {run}", f"signoff run {run}{pull}"] if run else []
     if out.as_json:
         paths = {"created": result.created, "kept": result.existing}
         paths_json = {name: [str(each) for each in value] for name, value in paths.items()}

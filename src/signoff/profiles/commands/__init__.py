@@ -42,7 +42,7 @@ class ProfileGroup(Group):
 
 @click.group(cls=ProfileGroup)
 def profile() -> None:
-    """Generate code in sessions: plan, generate, review, revise.
+    """Generate code in sessions; a shortcut for `run`, `approve` and `reject`.
 
     A session stops at every gate whose approver is `manual`, with a file that you may edit
     before you approve it. These commands are shortcuts: sessions are runs, so `signoff runs`,

@@ -42,7 +42,7 @@ class SkillGroup(Group):
 
 @click.group(cls=SkillGroup)
 def skill() -> None:
-    """Follow a procedure, one step at a time.
+    """Follow a procedure step by step; a shortcut for `run`, `next` and `submit`.
 
     A skill hands an agent the instructions of one step, and the command for the next. The steps
     keep nothing between commands. `signoff run NAME` follows the same skill as a run instead: it
