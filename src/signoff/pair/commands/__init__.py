@@ -74,7 +74,7 @@ def pair(
     Examples:
       signoff pair "eco-friendly water bottles" --preset slogan
       slogan=$(signoff pair "smart watches" --preset slogan --agent claude)
-      signoff pair "A two-line product note" --writer claude --reviewer codex --reviewer gemini=tone
+      signoff pair "A product note" --writer claude --reviewer gemini=tone
       signoff pair "a tea shop" --preset slogan --writer local --check words=8
       signoff pair - --criteria "no jargon" -o note.txt < task.txt
 

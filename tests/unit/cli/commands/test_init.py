@@ -86,8 +86,9 @@ def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path
     assert main(["init", "--list", "--json"]) == 0
 
     table, _, document = capsys.readouterr().out.partition("[")
-    assert [line.split()[0] for line in table.splitlines()[1:]] == ["docs", "code", "stories"]
-    assert [each["name"] for each in json.loads(f"[{document}")] == ["docs", "code", "stories"]
+    names = ["docs", "code", "stories", "contract", "profile", "skill"]
+    assert [line.split()[0] for line in table.splitlines()[1:]] == names
+    assert [each["name"] for each in json.loads(f"[{document}")] == names
     assert list(folder.iterdir()) == []
 
 
