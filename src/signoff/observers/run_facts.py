@@ -28,6 +28,8 @@ class RunFacts:
     """Follows one run."""
 
     def __init__(self) -> None:
+        self.seq = 0
+        """The last commit that was followed."""
         self.workflow = ""
         self.step = ""
         self.turn = 1

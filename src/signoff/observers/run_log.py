@@ -124,11 +124,13 @@ class RunLog:
 
     def _facts(self, notice: Recorded) -> RunFacts:
         facts = self._runs.get(notice.run)
-        if facts is None:
+        # A gap means that the queue was full and a notice was dropped.
+        if facts is None or facts.seq + 1 != notice.seq:
             facts = self._runs[notice.run] = RunFacts()
             if self._history is not None and not isinstance(notice.events[0], ev.RunStarted):
                 for event in self._history(notice.run, notice.seq):
                     facts.apply(event)
+        facts.seq = notice.seq
         return facts
 
     def _entry(self, run: str, facts: RunFacts, event: ev.Event) -> LogEntry:

@@ -222,6 +222,18 @@ async def test_a_resumed_run_is_logged_with_what_was_recorded_before(
     assert answered["duration"] == step["duration"] == ended["duration"] == 60
 
 
+def test_after_a_gap_the_records_are_right_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Notices are dropped when a disk is slow; the journal has what they said."""
+    moved = ev.StepFinished(Outcome.OK, "draft/ok", "judge", iteration=2, at=3)
+    observer = LoggingObserver(history=lambda _run, _seq: [STARTED, moved])
+
+    observer.notice(Recorded("one", [STARTED], 1))
+    observer.notice(Recorded("one", [ev.AttemptFailed("short")], 3))
+
+    record: Any = caplog.records[-1]
+    assert (record.step, record.turn, record.workflow) == ("judge", 2, "slogan")
+
+
 def test_retries_and_streamed_output_are_logged_too(caplog: pytest.LogCaptureFixture) -> None:
     """A run that seems to hang is often one that backs off."""
     notices: list[Notice] = [

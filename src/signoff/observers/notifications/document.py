@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.codec import decode
 from signoff.core.digest import text_digest
+from signoff.core.events import RunStopped
 from signoff.core.outcome import Status
 from signoff.core.requests import options_of
 from signoff.observers.setup import ObserverSetup
@@ -64,6 +65,13 @@ class RunStop(NamedTuple):
             row.reason,
             row.due_at,
             row.updated_at,
+        )
+
+    @classmethod
+    def at_commit(cls, row: RunRow, seq: int, event: RunStopped) -> RunStop:
+        """Returns the stop that a commit has recorded; the run may have gone on since."""
+        return cls.of(row)._replace(
+            seq=seq, status=event.status, reason=event.reason, due_at=event.due_at, at=event.at
         )
 
     @property

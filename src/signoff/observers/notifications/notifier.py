@@ -26,6 +26,7 @@ from signoff.observers.notifications.delivery_log import DeliveryLog
 from signoff.observers.notifications.document import NotifyOn, RunStop, document
 from signoff.observers.notifications.target import DeliveryFailed, NotificationTarget, build_target
 from signoff.observers.setup import ObserverSetup
+from signoff.runtime.journal import events_in
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
 
@@ -64,6 +65,8 @@ class Subscription:
     target: NotificationTarget
     queue: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
     """Documents to deliver; an empty one is the last."""
+    queued: set[str] = field(default_factory=set)
+    """The ids of documents that this process has queued."""
     since: float = 0.0
     """From when on it gets notifications."""
     missed: int = 0
@@ -105,14 +108,18 @@ class Notifier:
         for event in notice.events:
             if isinstance(event, ev.RunStopped):
                 store = self._opened()
-                stop = RunStop.of(store.row(notice.run))._replace(
-                    seq=notice.seq,
-                    status=event.status,
-                    reason=event.reason,
-                    due_at=event.due_at,
-                    at=event.at,
-                )
-                self._send(stop, store)
+                self._send(RunStop.at_commit(store.row(notice.run), notice.seq, event), store)
+            elif isinstance(event, ev.RunResumed):
+                self._send_previous(notice, self._opened())
+
+    def _send_previous(self, notice: Recorded, store: Store) -> None:
+        """Sends the stop before a resume, if the process that drove the run then has not."""
+        row = store.row(notice.run)
+        # Nothing is recorded between the two, so it is in the commit before.
+        before = [each for each in store.journal(row.id, notice.seq - 2) if each.seq < notice.seq]
+        for event in events_in(before, lambda _digest: ""):
+            if isinstance(event, ev.RunStopped):
+                self._send(RunStop.at_commit(row, notice.seq - 1, event), store)
 
     def close(self) -> None:
         """Waits for deliveries, and gives up those that take too long."""
@@ -140,12 +147,14 @@ class Notifier:
             for each in self._subscriptions
             if stop.event in each.on
             and stop.at >= each.since
+            and stop.id not in each.queued
             and not self._log.has(stop.id, each.target.id)
         ]
         found = document(stop, store, self._setup) if wanting else None
         if found is not None:
             loop = self._ready.result(self._close_seconds)
             for each in wanting:
+                each.queued.add(stop.id)
                 loop.call_soon_threadsafe(each.queue.put_nowait, found)
 
     def _stop_targets(self) -> None:
@@ -169,6 +178,9 @@ class Notifier:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for each in self._subscriptions:
+            while not each.queue.empty():
+                each.missed += bool(each.queue.get_nowait())
 
     def _resend(self, now: float) -> None:
         """Sends what a process that died, or had to end, has not delivered."""

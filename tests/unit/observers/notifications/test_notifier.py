@@ -351,3 +351,43 @@ async def test_an_address_that_cannot_be_used_stops_nothing(
 
     assert len(server.bodies) == 1
     assert "did not get a notification" in caplog.text
+
+
+async def test_a_failure_that_was_not_announced_is_announced_when_the_run_is_resumed(
+    watched: Watched,
+) -> None:
+    """Its process was killed; the one that resumes the run at once has to make up for it."""
+    broken = ["yes"]
+
+    async def fail_once(ctx: StepContext) -> Work:
+        if broken:
+            broken.clear()
+            raise ValueError("a bug")
+        return Outcome.OK, {}
+
+    workflow = one_step(fail_once)
+    with WebhookServer() as server:
+        close_observers([watched.notifier(every(server.url))], 60)
+        await watched.bench.start(workflow)
+        for _ in range(2):
+            notifier = watched.notifier(every(server.url))
+            await watched.bench.restart(observers=[notifier])
+            await watched.bench.resume(workflow)
+            close_observers([notifier], 60)
+
+    assert [each["status"] for each in server.documents] == ["failed", "completed"]
+    assert len({each["id"] for each in server.documents}) == 2
+
+
+async def test_what_waits_behind_a_document_that_hangs_is_counted(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The user reads how much a target has missed."""
+    with WebhookServer(lambda _number: 0) as server:
+        notifier = watched.notifier(every(server.url), close_seconds=0.5)
+        await watched.bench.restart(observers=[notifier])
+        for name in ("a", "b", "c"):
+            await watched.bench.engine.start(one_step(end), {}, name=name)
+        close_observers([notifier], 60)
+
+    assert "webhook 127.0.0.1 did not get 3 notifications" in caplog.text
