@@ -31,7 +31,7 @@ def send_trace(project: Project, run: str | None = None) -> int:
     from signoff.telemetry.otel_signals import OtelSpan
 
     signals = all_signals(record_of(project, project.run(run)), _options(project))
-    sending = OtelExport(otlp_exporters(None))
+    sending = OtelExport(otlp_exporters(None), report=False)
     delivered = sending.deliver(signals)
     sending.close()
     if not delivered:

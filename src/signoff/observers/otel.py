@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 from signoff.core import events as ev
 from signoff.light_dataclass import light_dataclass
-from signoff.observers.otel_export import OtelExport, OtelExporters, otlp_exporters, reporting
+from signoff.observers.otel_export import OtelExport, OtelExporters, otlp_exporters
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
 from signoff.telemetry.genai_names import OPT_IN_VARIABLE, wants_latest
 from signoff.telemetry.otel_signals import OtelSignals, OtelSpan, Signal
+
+LIVE_SECONDS = 2.0
+"""How long a collector may take for a batch. The end of a command waits for the last one."""
 
 UNSENT_SECONDS = 60.0
 """A process that was killed may have taken this much of the trace with it; see `OtelObserver`."""
@@ -92,4 +95,4 @@ def _recent_spans(signals: list[Signal], since: float) -> Iterator[Signal]:
 def otel_observer(setup: ObserverSetup, *, endpoint: str | None = None) -> OtelObserver:
     """Returns the observer of `observe: {otel: ...}`; raises `ConfigError` without the extra."""
     latest = wants_latest(os.environ.get(OPT_IN_VARIABLE, ""))
-    return OtelObserver(setup, reporting(otlp_exporters(endpoint)), latest=latest)
+    return OtelObserver(setup, otlp_exporters(endpoint, timeout=LIVE_SECONDS), latest=latest)

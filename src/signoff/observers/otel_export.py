@@ -7,9 +7,10 @@ cannot take is lost, and `signoff export otel` sends it later, under the same id
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from signoff._extras import install_command
@@ -45,11 +46,13 @@ class OtelExporters:
     metrics: MetricReader | None = None
 
 
-def otlp_exporters(endpoint: str | None) -> OtelExporters:
+def otlp_exporters(endpoint: str | None, *, timeout: float | None = None) -> OtelExporters:
     """Returns exporters that send by OTLP over HTTP, configured by the usual `OTEL_` variables.
 
     `endpoint` is the collector's address without a path, such as `http://localhost:4318`.
     """
+    # In seconds, retries included; what the user sets goes before.
+    timeout = None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else timeout
     try:
         from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -60,40 +63,40 @@ def otlp_exporters(endpoint: str | None) -> OtelExporters:
             f"tracing needs the extra 'otel'; install it: {install_command('otel')}"
         ) from error
 
-    # It would print a line for each retry of each batch; `reporting` says it once.
+    # It would print a line for each retry of each batch; `_WatchedExporter` says it once.
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
 
     def address(signal: str) -> str | None:
         return None if endpoint is None else f"{endpoint.rstrip('/')}/v1/{signal}"
 
     return OtelExporters(
-        OTLPSpanExporter(endpoint=address("traces")),
-        OTLPLogExporter(endpoint=address("logs")),
-        PeriodicExportingMetricReader(OTLPMetricExporter(endpoint=address("metrics"))),
+        OTLPSpanExporter(endpoint=address("traces"), timeout=timeout),
+        OTLPLogExporter(endpoint=address("logs"), timeout=timeout),
+        PeriodicExportingMetricReader(
+            OTLPMetricExporter(endpoint=address("metrics"), timeout=timeout)
+        ),
     )
 
 
-def reporting(exporters: OtelExporters) -> OtelExporters:
-    """Returns exporters that report the first time that no collector takes a trace."""
-    return replace(exporters, spans=cast("SpanExporter", _ReportOnce(exporters.spans)))
+class _WatchedExporter:
+    """Passes spans on to an exporter, and notes whether a collector takes them."""
 
-
-class _ReportOnce:
-    """Passes spans on to an exporter, and reports its first failure."""
-
-    def __init__(self, exporter: SpanExporter) -> None:
+    def __init__(self, exporter: SpanExporter, *, report: bool) -> None:
         self._exporter = exporter
-        self._failed = False
+        self._reported = not report
+        self.failed = False
+        """Whether the last batch was refused."""
         self.shutdown = exporter.shutdown
         self.force_flush = exporter.force_flush
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Sends spans."""
+        """Sends spans; the first failure is reported."""
         from opentelemetry.sdk.trace.export import SpanExportResult
 
         result = self._exporter.export(spans)
-        if result is not SpanExportResult.SUCCESS and not self._failed:
-            self._failed = True
+        self.failed = result is not SpanExportResult.SUCCESS
+        if self.failed and not self._reported:
+            self._reported = True
             log.warning(
                 "the trace is incomplete, because no collector takes it; check "
                 "OTEL_EXPORTER_OTLP_ENDPOINT. The whole trace can be exported later"
@@ -104,19 +107,21 @@ class _ReportOnce:
 class OtelExport:
     """Sends signals as they come."""
 
-    def __init__(self, exporters: OtelExporters) -> None:
+    def __init__(self, exporters: OtelExporters, *, report: bool = True) -> None:
+        """`report` warns once if no collector takes the spans."""
         from opentelemetry.sdk._logs import LoggerProvider
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        self._exporters = exporters
+        self._exporter = _WatchedExporter(exporters.spans, report=report)
         # The environment may name the service and add attributes, and goes before our name.
         named = Resource.create({"service.name": SERVICE})
         self._resource = named.merge(OTELResourceDetector().detect())
         delay = BATCH_SECONDS * 1000
-        self._spans = BatchSpanProcessor(exporters.spans, schedule_delay_millis=delay)
+        watched = cast("SpanExporter", self._exporter)
+        self._spans = BatchSpanProcessor(watched, schedule_delay_millis=delay)
         self._logs = LoggerProvider(resource=self._resource, shutdown_on_exit=False)
         self._logs.add_log_record_processor(
             BatchLogRecordProcessor(exporters.logs, schedule_delay_millis=delay)
@@ -139,14 +144,14 @@ class OtelExport:
 
     def deliver(self, signals: Iterable[Signal]) -> bool:
         """Sends signals and waits for the collector; tells whether it took the spans."""
-        from opentelemetry.sdk.trace.export import SpanExportResult
-
         listed = list(signals)
         self.send(each for each in listed if isinstance(each, OtelEvent))
         spans = [self._sdk_span(each) for each in listed if isinstance(each, OtelSpan)]
-        batches = (spans[at : at + BATCH_SPANS] for at in range(0, len(spans), BATCH_SPANS))
-        results = (self._exporters.spans.export(batch) for batch in batches)
-        return all(result is SpanExportResult.SUCCESS for result in results)
+        for at in range(0, len(spans), BATCH_SPANS):
+            self._exporter.export(spans[at : at + BATCH_SPANS])
+            if self._exporter.failed:
+                return False
+        return True
 
     def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Sends what is queued, for at most that many seconds."""
@@ -155,12 +160,14 @@ class OtelExport:
             self._logs.shutdown,
             self._metrics.shutdown,
         ]
-        # A collector that does not answer blocks each of them for as long as its timeout.
+        # A collector that does not answer blocks each of them for as long as its timeout. One that
+        # has not answered before is not waited for.
         threads = [threading.Thread(target=each, daemon=True) for each in closing]
         for thread in threads:
             thread.start()
+        until = time.monotonic() + (0.0 if self._exporter.failed else seconds)
         for thread in threads:
-            thread.join(seconds)
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _sdk_span(self, span: OtelSpan) -> Any:
         from opentelemetry.sdk.trace import ReadableSpan

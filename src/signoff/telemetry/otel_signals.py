@@ -35,6 +35,9 @@ LONGEST_ATTRIBUTE = 256
 
 Attribute = str | int | float | Sequence[str]
 
+_CALL_LABELS = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
+"""What the metrics of a call are broken down by."""
+
 _FAILED = {EffectResult.ERROR, EffectResult.RETRIED, EffectResult.LOST}
 
 
@@ -104,8 +107,9 @@ class OtelSignals:
         news = self.history.apply(event) if self.history is not None else ()
         signals: list[Signal] = []
         for part in self.trace.apply(event):
-            signals += [self._span(part), *self._measurements(part)]
-            self._note_author(part)
+            span = self._span(part)
+            signals += [span, *self._measurements(part, span.attributes)]
+            self._note_author(part, span.span_id)
         for each in news:
             if isinstance(each, IssuesReported):
                 signals += self._evaluations(each, event.at)
@@ -120,7 +124,8 @@ class OtelSignals:
         return text_digest(f"signoff trace/{self.trace.key}")[:32]
 
     def _span_id(self, *parts: object) -> str:
-        return text_digest(json.dumps([self.trace.key, *parts]))[:16]
+        # Joined by a character that no name contains, so that no two spans have the same text.
+        return text_digest("\x1f".join(map(str, (self.trace.key, *parts))))[:16]
 
     def _id_of(self, part: RunPart) -> str:
         match part:
@@ -203,14 +208,14 @@ class OtelSignals:
             attributes[names.PROGRAM] = str(argv[0])
         return name, attributes
 
-    def _note_author(self, part: RunPart) -> None:
+    def _note_author(self, part: RunPart, span_id: str) -> None:
         """Notes which span wrote the text that critics will read next."""
         match part:
             case EffectSpan(kind=EffectKind.ASK, result=EffectResult.OK):
-                self._last_ask = self._id_of(part)
+                self._last_ask = span_id
             case StepSpan():
                 if "artifact" in part.delta.get("set", {}):
-                    self._author = self._last_ask or self._id_of(part)
+                    self._author = self._last_ask or span_id
                 self._last_ask = ""
 
     def _evaluations(self, report: IssuesReported, at: float) -> Iterator[OtelEvent]:
@@ -234,42 +239,46 @@ class OtelSignals:
                 {key: clean_attribute(key, value) for key, value in attributes.items()},
             )
 
-    def _measurements(self, part: RunPart) -> Iterator[OtelMeasurement]:
+    def _measurements(
+        self, part: RunPart, attributes: Mapping[str, Attribute]
+    ) -> Iterator[OtelMeasurement]:
+        """Yields what the metrics of the conventions get from a span with these attributes."""
         match part:
             case RunSpan():
-                attributes: dict[str, Attribute] = {names.WORKFLOW: part.workflow}
-                if part.error:
-                    attributes[names.ERROR_TYPE] = part.error
                 seconds = max(0.0, part.ended_at - part.started_at)
-                yield self._measurement(names.WORKFLOW_DURATION, seconds, attributes)
+                labels = _only(attributes, names.WORKFLOW, names.ERROR_TYPE)
+                yield self._measurement(names.WORKFLOW_DURATION, seconds, labels)
             case EffectSpan(kind=EffectKind.ASK):
-                yield from self._call_measurements(part)
+                yield from self._call_measurements(part, attributes)
 
-    def _call_measurements(self, part: EffectSpan) -> Iterator[OtelMeasurement]:
-        _name, every = self._effect(part)
-        if not part.chat:
-            agent = {name: every[name] for name in (names.AGENT, names.ERROR_TYPE) if name in every}
-            yield self._measurement(names.AGENT_DURATION, part.seconds, agent)
-            if part.usage is not None and part.usage.get("model_calls") is not None:
-                calls = part.usage["model_calls"]
-                yield self._measurement(names.INFERENCE_CALLS, calls, agent)
-        kept = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
-        labels = {name: every[name] for name in kept if name in every}
+    def _call_measurements(
+        self, part: EffectSpan, attributes: Mapping[str, Attribute]
+    ) -> Iterator[OtelMeasurement]:
+        labels = _only(attributes, *_CALL_LABELS)
         for token_type, key in (("input", "tokens_in"), ("output", "tokens_out")):
-            if (tokens := every.get(names.USAGE[key])) is not None:
+            tokens = attributes.get(names.USAGE[key])
+            if isinstance(tokens, int):
                 typed = {**labels, names.TOKEN_TYPE: token_type}
                 yield self._measurement(names.TOKEN_USAGE, tokens, typed)
         if part.chat:
-            if names.ERROR_TYPE in every:
-                labels[names.ERROR_TYPE] = every[names.ERROR_TYPE]
-            yield self._measurement(names.OPERATION_DURATION, part.seconds, labels)
+            timed = {**labels, **_only(attributes, names.ERROR_TYPE)}
+            yield self._measurement(names.OPERATION_DURATION, part.seconds, timed)
+            return
+        agent = _only(attributes, names.AGENT, names.ERROR_TYPE)
+        yield self._measurement(names.AGENT_DURATION, part.seconds, agent)
+        calls = (part.usage or {}).get("model_calls")
+        if isinstance(calls, int):
+            yield self._measurement(names.INFERENCE_CALLS, calls, agent)
 
     def _measurement(
-        self, metric: str, value: Any, attributes: Mapping[str, Attribute]
+        self, metric: str, value: float, attributes: Mapping[str, Attribute]
     ) -> OtelMeasurement:
         name = names.LATEST.get(metric, metric) if self.latest else metric
-        cleaned = {key: clean_attribute(key, each) for key, each in attributes.items()}
-        return OtelMeasurement(name, float(value), cleaned)
+        return OtelMeasurement(name, float(value), attributes)
+
+
+def _only(attributes: Mapping[str, Attribute], *keys: str) -> dict[str, Attribute]:
+    return {key: attributes[key] for key in keys if key in attributes}
 
 
 def genai_attributes(part: EffectSpan) -> dict[str, Attribute]:
@@ -336,4 +345,5 @@ def clean_attribute(key: str, value: Attribute) -> Attribute:
 
 def clean(text: str, longest: int | None = LONGEST_ATTRIBUTE) -> str:
     """Returns a text without half surrogate pairs, which cannot be sent as UTF-8."""
-    return text[:longest].encode(errors="replace").decode()
+    text = text[:longest]
+    return text if text.isascii() else text.encode(errors="replace").decode()

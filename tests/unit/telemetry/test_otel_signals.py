@@ -88,10 +88,10 @@ def test_every_count_of_a_reply_has_its_name() -> None:
     assert attributes["gen_ai.conversation.id"] == "s-1"
     assert attributes["gen_ai.response.finish_reasons"] == ["stop"]
     assert [(each.metric, each.value) for each in found[1:]] == [
-        ("gen_ai.invoke_agent.duration", 1.0),
-        ("gen_ai.invoke_agent.inference_calls", 4.0),
         ("gen_ai.client.token.usage", 9.0),
         ("gen_ai.client.token.usage", 8.0),
+        ("gen_ai.invoke_agent.duration", 1.0),
+        ("gen_ai.invoke_agent.inference_calls", 4.0),
     ]
 
 
