@@ -384,6 +384,8 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W10-items": elsewhere("contract_steps", "contract_items"),
     "W11": elsewhere("sessions", "automatic_session"),
     "W12": elsewhere("observed", "observed"),
+    "W13": elsewhere("observed", "traced"),
+    "W14": elsewhere("all_metrics", "all_metrics"),
 }
 
 if __name__ == "__main__":

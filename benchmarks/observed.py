@@ -1,4 +1,4 @@
-"""W12: what a log file and notifications add to the review loop of W2.
+"""W12 and W13: what a log file and notifications, and traces, add to the review loop of W2.
 
 Both are measured in turn in one process, so that other load affects them equally. Two figures:
 the time until the run has ended, and the CPU time that all threads took in addition, as a part of
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -22,8 +22,10 @@ from benchmarks.payload import text
 from benchmarks.sample import Figures
 from benchmarks.scale import FULL, Scale
 from signoff import AgentRequest, Reply, Status
+from signoff.app.run_records import stored_record
 from signoff.observers.log_output import LogOutput
 from signoff.observers.notifications.notifier import Notifier
+from signoff.observers.otel import otel_observer
 from signoff.observers.queued import QueuedObserver, close_observers
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.engine import Engine
@@ -31,6 +33,9 @@ from signoff.runtime.ports import Call
 from signoff.store.sqlite import SqliteStore
 
 THINKS_SECONDS = 0.02
+
+NO_COLLECTOR = "http://127.0.0.1:9"
+"""Nothing listens there."""
 
 
 class Slow:
@@ -46,15 +51,27 @@ class Slow:
         return Reply(text(self._asked))
 
 
+Observers = Callable[[SqliteStore, Path], list[QueuedObserver]]
+
+
 async def observed(folder: Path, scale: Scale) -> Figures:
-    """W12: the loop with observers compared with the loop without."""
+    """W12: the loop with a log and notifications compared with the loop without."""
+    return await _compared(folder, scale, _log_and_notify)
+
+
+async def traced(folder: Path, scale: Scale) -> Figures:
+    """W13: the loop with traces to a collector that is down compared with the loop without."""
+    return await _compared(folder, scale, _trace_to_nowhere)
+
+
+async def _compared(folder: Path, scale: Scale, observers: Observers) -> Figures:
     pairs = 5 if scale == FULL else 1
     seconds: dict[bool, list[float]] = {False: [], True: []}
     cpu: dict[bool, list[float]] = {False: [], True: []}
     with closing(SqliteStore(folder / "signoff.db")) as store:
         for number in range(2 * pairs):
             on = bool(number % 2)
-            watching = _observers(store, folder) if on else []
+            watching = observers(store, folder) if on else []
             took, worked = await _loop(store, watching, scale, f"run-{number}")
             seconds[on].append(took)
             cpu[on].append(worked)
@@ -79,10 +96,19 @@ async def _loop(
     return took, process_time() - worked
 
 
-def _observers(store: SqliteStore, folder: Path) -> list[QueuedObserver]:
+def _log_and_notify(store: SqliteStore, folder: Path) -> list[QueuedObserver]:
     setup = ObserverSetup(open_store=store.reopen, folder=folder)
     quick = {"on": ["waiting", "ended"], "command": [sys.executable, "-IS", "-c", ""]}
     return [
         QueuedObserver("log", LogOutput(setup, file="run.log", json=True, level="info")),
         QueuedObserver("notify", Notifier(setup, targets=[quick])),
     ]
+
+
+def _trace_to_nowhere(store: SqliteStore, folder: Path) -> list[QueuedObserver]:
+    setup = ObserverSetup(
+        open_store=store.reopen,
+        folder=folder,
+        record_of=lambda opened, run: stored_record(opened, opened.row(run)),
+    )
+    return [QueuedObserver("otel", otel_observer(setup, endpoint=NO_COLLECTOR))]

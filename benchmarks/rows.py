@@ -280,6 +280,26 @@ ROWS = (
         Target(at_most=3),
         median,
     ),
+    Row(
+        "W13",
+        "the same loop: with traces to a collector that is down over without",
+        "ratio",
+        "x",
+        None,
+        Target(at_most=1.01),
+        median,
+    ),
+    Row(
+        "W13",
+        "CPU time that they add, as a part of the loop's time",
+        "cpu_pct",
+        "%",
+        None,
+        None,
+        median,
+    ),
+    Row("W14", "metrics of 10,000 runs, read again, CPU time", "s", "s", None, Target(at_most=1)),
+    Row("W14", "read for the first time", "first_s", "s", None, None),
 )
 
 

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from signoff._extras import install_command
@@ -113,12 +114,23 @@ class OtelExport:
         from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
         from opentelemetry.sdk.metrics import MeterProvider
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+        from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace.status import Status, StatusCode
 
         self._exporter = _WatchedExporter(exporters.spans, report=report)
         # The environment may name the service and add attributes, and goes before our name.
         named = Resource.create({"service.name": SERVICE})
         self._resource = named.merge(OTELResourceDetector().detect())
+        self._make_span = partial(
+            ReadableSpan,
+            resource=self._resource,
+            instrumentation_scope=InstrumentationScope(SERVICE),
+        )
+        self._kinds = {False: SpanKind.INTERNAL, True: SpanKind.CLIENT}
+        self._statuses = {False: Status(StatusCode.UNSET), True: Status(StatusCode.ERROR)}
         delay = BATCH_SECONDS * 1000
         watched = cast("SpanExporter", self._exporter)
         self._spans = BatchSpanProcessor(watched, schedule_delay_millis=delay)
@@ -169,23 +181,16 @@ class OtelExport:
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
 
-    def _sdk_span(self, span: OtelSpan) -> Any:
-        from opentelemetry.sdk.trace import ReadableSpan
-        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-        from opentelemetry.trace import SpanKind
-        from opentelemetry.trace.status import Status, StatusCode
-
-        return ReadableSpan(
+    def _sdk_span(self, span: OtelSpan) -> ReadableSpan:
+        return self._make_span(
             name=span.name,
             context=_context(span.trace_id, span.span_id),
             parent=_context(span.trace_id, span.parent_id) if span.parent_id else None,
-            resource=self._resource,
-            attributes=dict(span.attributes),
-            kind=SpanKind.CLIENT if span.client else SpanKind.INTERNAL,
-            status=Status(StatusCode.ERROR if span.failed else StatusCode.UNSET),
+            attributes=span.attributes,
+            kind=self._kinds[span.client],
+            status=self._statuses[span.failed],
             start_time=nanoseconds(span.started_at),
             end_time=nanoseconds(span.ended_at),
-            instrumentation_scope=InstrumentationScope(SERVICE),
         )
 
     def _emit(self, event: OtelEvent) -> None:
