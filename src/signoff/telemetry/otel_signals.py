@@ -38,6 +38,9 @@ Attribute = str | int | float | Sequence[str]
 _CALL_LABELS = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL)
 """What the metrics of a call are broken down by."""
 
+_REVIEWED = frozenset({"artifact", "files"})
+"""The keys of a run's state under which reviews have the text, or the files, that critics read."""
+
 _FAILED = {EffectResult.ERROR, EffectResult.RETRIED, EffectResult.LOST}
 
 
@@ -214,7 +217,7 @@ class OtelSignals:
             case EffectSpan(kind=EffectKind.ASK, result=EffectResult.OK):
                 self._last_ask = span_id
             case StepSpan():
-                if "artifact" in part.delta.get("set", {}):
+                if not _REVIEWED.isdisjoint(part.delta.get("set", {})):
                     self._author = self._last_ask or span_id
                 self._last_ask = ""
 
