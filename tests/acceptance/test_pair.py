@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,6 +207,35 @@ def test_other_agents_and_checks_need_no_server(project: CliProject) -> None:
 
     assert (done.returncode, done.stdout) == (0, "just tea\n")
     assert "use at most 2 words" in done.stderr
+
+
+def test_python_and_the_command_line_share_their_runs(
+    project: CliProject, server: PairServer
+) -> None:
+    """Without a project, the call creates one; the command line then finds its run."""
+    project.write(
+        "slogan.py",
+        "import asyncio\n"
+        "from signoff.pair import run_slogan_generation\n"
+        f"session = asyncio.run(run_slogan_generation({TASK!r}, max_turns=1))\n"
+        "print(session.completion_reason, session.run)\n",
+    )
+    environment = {**project.environment, "PYTHONWARNINGS": "default"}
+
+    done = subprocess.run(
+        [sys.executable, "slogan.py"],
+        cwd=project.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+    )
+
+    reason, run = done.stdout.split()
+    assert reason == "max_turns"
+    resumed = project.signoff("resume", run)
+    assert resumed.returncode == 11
+    assert project.json("show", run)["target"] == "pair:slogan"
 
 
 def test_the_models_of_a_server_are_listed(project: CliProject, server: PairServer) -> None:

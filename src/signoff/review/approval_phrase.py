@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
 from typing import NamedTuple
 
 from signoff.review.typography import limit_marks, plain_text
@@ -26,6 +27,8 @@ from signoff.review.typography import limit_marks, plain_text
 PHRASE = "SHIP IT"
 
 _PHRASE = re.compile(r"\bship\s+it\b")
+_LABEL = re.compile(r"\bship\s+it\s*[:=]")
+"""The phrase as the name of a value: "SHIP IT: no"."""
 _ONLY_PHRASE = re.compile(r"ship\s+it[\s!.\u3002]*+")
 
 _OPENING = "\"'`\u2018\u201a\u201c\u201e\u00ab\u00bb\u2039\u203a\u300c\u300e\u300a\u3008"
@@ -79,15 +82,21 @@ _CONSENT = frozenset(
 
 _HOLDS = frozenset(
     # negations
-    "ain't barely cannot cant don't dont hardly neither never no nobody none nope nor not nothing "
-    "refuse reject rejected rejecting scarcely unable unready without won't wont wouldnt "
+    "ain't barely cannot cant don't dont false hardly joking kidding neither never no nobody none "
+    "nope nor not nothing refuse reject rejected rejecting scarcely unable unready without "
+    "won't wont wouldnt "
     # conditions
     "after although assuming before but contingent depending except had however if once only or "
     "otherwise pending provided providing should subject then though unless until till when "
     "whenever were "
-    # postponements and demands
-    "almost another could delay eventually far first fix hold later maybe may might must nearly "
-    "need needs next perhaps postpone probably shortly someday soon still tomorrow wait would yet "
+    # postponements
+    "almost another could delay eventually far first hold later maybe may might nearly next "
+    "perhaps postpone probably shortly someday soon still tomorrow wait would yet "
+    # demands and objections
+    "add change cut delete drop fix improve instead lack lacks make missing more must need needs "
+    "remove replace revise rewrite rework shorten swap tighten too trim try tweak weak "
+    # talk about the phrase
+    "either format options phrase "
     # German, French, Spanish, Italian, Portuguese, Dutch and Russian
     "aber bevor bis erst falls kein keine nachdem nein nicht nie noch sobald sofern wenn "
     "apres avant des jamais lorsque mais ne non pas quand sauf sinon "
@@ -104,13 +113,15 @@ _SIGNS = (
     "\u1106\u1167\u11ab \u110b\u1161\u110c\u1175\u11a8 \u110b\u1161\u11ad "
     "\u274c \u274e \U0001f6ab \u26d4 \U0001f44e \u2717 \u2718 \U0001f6d1"
 ).split()
-_TAKES_BACK = frozenset("actually joke joking just kidding psych sarcasm scratch sike".split())
-"""More words with which a sentence takes back the one before it."""
+_TAKES_BACK = frozenset("actually joke joking kidding psych sarcasm scratch sike".split())
+"""Words with which a sentence takes back what was said before it."""
+_LABELS = frozenset("answer decision final is my recommendation result status the verdict".split())
+"""What may introduce a refusal."""
 _REFUSALS = frozenset(
     {
         *("declined", "fail", "failed", "needs work", "needs more work", "never", "no", "nope"),
         *("not approved", "not quite", "not ready", "not ready yet", "not yet", "redo", "reject"),
-        *("rejected", "revise", "revision needed", "rewrite", "stop", "try again", "wait"),
+        *("rejected", "revise", "revision needed", "rewrite", "s", "stop", "try again", "wait"),
     }
 )
 
@@ -182,13 +193,14 @@ def _sentences(text: str) -> Iterator[_Sentence]:
 def _approves(sentences: Sequence[_Sentence], place: int) -> bool:
     """Whether a sentence with the phrase approves, with what follows it."""
     text, end = sentences[place]
-    if "?" in end or "\u061f" in end or _holds(text):
+    if "?" in end or "\u061f" in end or _holds(text) or _LABEL.search(text):
         return False
     if any(not _consents(clause) for clause in _clauses(text) if _PHRASE.search(clause)):
         return False
-    following = sentences[place + 1].text if place + 1 < len(sentences) else ""
-    opening = _words(following)[:2]
-    return not any(_is_hold(word) or word in _TAKES_BACK for word in opening)
+    openings = [_words(each.text)[:2] for each in sentences[place + 1 :]]
+    if any(word in _TAKES_BACK for opening in openings for word in opening):
+        return False
+    return not (openings and any(map(_is_hold, openings[0])))
 
 
 def _clauses(text: str) -> list[str]:
@@ -209,7 +221,8 @@ def _is_hold(word: str) -> bool:
 
 
 def _refuses(sentence: _Sentence) -> bool:
-    return any(" ".join(_words(clause)) in _REFUSALS for clause in _clauses(sentence.text))
+    clauses = (filterfalse(_LABELS.__contains__, _words(c)) for c in _clauses(sentence.text))
+    return any(" ".join(words) in _REFUSALS for words in clauses)
 
 
 def _words(text: str) -> list[str]:

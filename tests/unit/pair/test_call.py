@@ -479,6 +479,20 @@ async def test_a_pair_is_a_run_like_any_other() -> None:
     assert len(author.requests) == 3
 
 
+async def test_resuming_a_session_without_approval_only_reports_it() -> None:
+    """No turn is added behind the caller's back."""
+    store = MemoryStore()
+    session, agent = await slogan("a", "no", max_turns=1, store=store)
+
+    resumed = await resume_pair(
+        session.run, preset="slogan", writer=agent, reviewers=[agent], store=store
+    )
+
+    assert resumed.completion_reason is CompletionReason.MAX_TURNS
+    assert (resumed.final_slogan, resumed.turn_count) == ("a", 1)
+    assert len(agent.requests) == 2
+
+
 async def test_two_sessions_at_once_do_not_mix() -> None:
     """An override in one call must never reach the other."""
     agents = {name: writer(f"text of {name}") for name in "ab"}
