@@ -47,15 +47,16 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports docs format inputs bench bench-loop bench-peers agents model pins clean
+.PHONY: help setup demo test check fast lint types imports docs pictures format inputs bench bench-loop bench-peers agents model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## run the main job, end to end, on a small model, without keys
 	@$(MAKE) --no-print-directory model
-	@PYTHONPATH=$(MODEL_ENV) $(BIN)/signoff demo --folder $(DEMO)
-	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH="$(CURDIR)/$(MODEL_ENV)"'
+	@$(BIN)/python -c "import site; open(site.getsitepackages()[0] + '/signoff-model.pth', 'w').write('$(CURDIR)/$(MODEL_ENV)\n')"
+	@$(BIN)/signoff demo --kill --folder $(DEMO)
+	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
 	@$(MAKE) --no-print-directory --keep-going agents || \
@@ -75,6 +76,9 @@ bench-peers: setup ## the same work side by side with other engines
 
 docs: setup ## update the generated parts of the documentation
 	@$(BIN)/python docs/generate.py
+
+pictures: model ## make the pictures of the README from a real run of the demo (needs chromium)
+	@PYTHONPATH=$(MODEL_ENV) $(BIN)/python docs/pictures.py
 
 inputs: setup ## run every input of every skill as a process of its own
 	@EVERY_INPUT=1 $(BIN)/pytest -q -n $(WORKERS) tests/acceptance/test_skill_inputs.py

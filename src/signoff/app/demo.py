@@ -6,24 +6,29 @@ demo again starts another run with the files as they are.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from signoff.app.history import events_of
 from signoff.app.home import Home, write_new
 from signoff.app.presets import init_project
+from signoff.core.effects import EffectKind
+from signoff.core.events import EffectFinished, EffectStarted, Event, StepFinished
 from signoff.documents.regular_files import translate_write_errors
 from signoff.errors import UsageError
 from signoff.remedies import PassOption
 from signoff.runtime.home_folder import FOLDER, VARIABLE
+from signoff.runtime.ports import Notice, Recorded
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from signoff.app.project import Project
-    from signoff.app.show import RunDetails
     from signoff.app.start import StartPlan
     from signoff.runtime.ports import Observer
     from signoff.runtime.result import RunResult
@@ -45,16 +50,6 @@ class DemoRun:
     plan: StartPlan
     name: str
     """The name of the new run."""
-
-
-@dataclass(frozen=True)
-class DemoVersion:
-    """The text that one round reviewed, and its open findings."""
-
-    text: str
-    findings: tuple[Mapping[str, Any], ...]
-    by_edits: bool = False
-    """Whether exact edits produced it from the previous version, without an agent call."""
 
 
 def prepare_run(
@@ -112,20 +107,36 @@ def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:
     return not can_run_models(), states[DEFAULT] is not State.READY
 
 
-def versions(report: RunDetails) -> list[DemoVersion]:
-    """Returns every reviewed text in order, with its findings."""
-    facts = report.notation_report.facts if report.notation_report else {}
-    found = facts.get("findings", ())
-    read: list[DemoVersion] = []
-    for counted in facts.get("rounds", ()):
-        number = counted["iteration"]
-        path = report.folder / "iterations" / _file_of(number)
-        open_then = [each for each in found if _is_open(each, number)]
-        if path.is_file():
-            asked = any(path.parent.glob("prompt_refine*"))
-            by_edits = number > 1 and not asked
-            read.append(DemoVersion(path.read_text("utf-8").strip(), tuple(open_then), by_edits))
-    return read
+class DieOnce:
+    """Kills its own process, as a power cut would, once the first fix is recorded."""
+
+    def notice(self, notice: Notice) -> None:
+        """Kills the process at the end of the first fix."""
+        if isinstance(notice, Recorded) and any(map(_ends_fix, notice.events)):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _ends_fix(event: Event) -> bool:
+    record = event.delta.get("set", {}).get("step") if isinstance(event, StepFinished) else None
+    return isinstance(record, Mapping) and record.get("kind") == "refine"
+
+
+def repeated_calls(project: Project, name: str) -> tuple[int, int]:
+    """Returns how many calls a run has finished, and how many of them were made again after that.
+
+    The journal knows every start and every end of a call.
+    """
+    finished: set[tuple[int, str]] = set()
+    again, visit = 0, 0
+    for _, event in events_of(project, project.run(name), whole=False):
+        match event:
+            case StepFinished():
+                visit += 1
+            case EffectStarted(kind=EffectKind.ASK, id=identity):
+                again += (visit, identity) in finished
+            case EffectFinished(id=identity, usage=usage) if usage is not None:
+                finished.add((visit, identity))
+    return len(finished), again
 
 
 def _is_demo(home: Home) -> bool:
@@ -149,12 +160,3 @@ def _files(home: Home) -> Iterator[tuple[Path, str]]:
 def _free_name(project: Project) -> str:
     names = (FLOW if number == 1 else f"{FLOW}-{number}" for number in count(1))
     return next(name for name in names if not project.has_run(name))
-
-
-def _file_of(number: int) -> str:
-    return "1/artifact.md" if number == 1 else f"{number - 1}/artifact_refined.md"
-
-
-def _is_open(finding: Mapping[str, Any], iteration: int) -> bool:
-    states = [state for when, state in finding["history"] if when <= iteration]
-    return bool(states) and states[-1] not in ("fixed", "dismissed", "ignored")

@@ -30,7 +30,7 @@ from signoff.cli.picture import (
     spent,
 )
 from signoff.cli.streams import StreamTail
-from signoff.cli.terminal import Keyboard
+from signoff.cli.terminal import SHOW_CURSOR, Keyboard
 from signoff.cli.text import NARROWEST, one_line
 from signoff.cli.views import OpenReview, View
 from signoff.core import events as ev
@@ -52,7 +52,6 @@ PICTURES_PER_SECOND = 10
 FLUSH_SECONDS = 0.1
 """Printing above a live view is expensive, so steps that finish quickly share one print."""
 
-_SHOW_CURSOR = "\x1b[?25h"
 _GATE = gate_name("")
 """The prefix of the edge names of gate options."""
 _PRINTED_ELSEWHERE = (ev.RunStarted, ev.StepFinished, ev.RunStopped)
@@ -121,7 +120,7 @@ class LiveView(View):
         """Restores the terminal at once; safe to call from a signal handler."""
         self._keyboard.restore()
         # Not through `sys.stderr`, which refuses to be entered twice.
-        os.write(2, _SHOW_CURSOR.encode())
+        os.write(2, SHOW_CURSOR.encode())
 
     def notice(self, notice: Notice) -> None:
         """Records what happened; the next redraw shows it."""

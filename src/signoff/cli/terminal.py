@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 try:
     import termios
 except ImportError:  # Windows: its console echoes only what is read
     termios = None  # type: ignore[assignment]  # checked before each use
+
+
+SHOW_CURSOR = "\x1b[?25h"
 
 
 def has_keyboard() -> bool:
@@ -66,3 +70,19 @@ def discard_typed() -> None:
         return
     with suppress(termios.error, OSError):
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+@contextmanager
+def preserved_terminal() -> Iterator[None]:
+    """Restores the terminal after a program that may be killed while it draws."""
+    before = None
+    if termios is not None and has_keyboard():
+        with suppress(termios.error, OSError):
+            before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        if before is not None:
+            with suppress(termios.error, OSError):
+                termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+            os.write(2, SHOW_CURSOR.encode())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.app.demo import DemoRun, drive_run, prepare_project, prepare_run, versions
+from signoff.app.demo import DemoRun, drive_run, prepare_project, prepare_run, repeated_calls
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.errors import UnknownName, UsageError
@@ -32,10 +32,13 @@ async def test_the_demo_repeats_until_its_checks_find_nothing(demo_run: DemoRun)
     result = await drive_run(demo_run, "stand-in", [])
 
     assert result.status is Status.COMPLETED
-    read = versions(show(demo_run.project, demo_run.name))
-    assert [each.text for each in read] == [FIRST, SECOND, SECOND.replace("Sip", "sip")]
-    assert [len(each.findings) for each in read] == [3, 1, 0]
-    assert [each.by_edits for each in read] == [False, False, True]
+    history = show(demo_run.project, demo_run.name).review
+    assert history is not None
+    texts = [each.files[""].strip() for each in history.versions]
+    assert texts == [FIRST, SECOND, SECOND.replace("Sip", "sip")]
+    assert [sum(each.counts["open"].values()) for each in history.rounds] == [3, 1, 0]
+    assert [each.agent for each in history.versions] == ["writer", "writer", ""]
+    assert repeated_calls(demo_run.project, demo_run.name) == (14, 0)
     assert author.prompts[1].strip().endswith("Say that it comes out on 1 May.")
 
 

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import click
 
 from signoff._extras import install_command
-from signoff.app.demo import DEFAULT_FOLDER, drive_run, prepare_run, versions, what_is_missing
+from signoff.app.demo import (
+    DEFAULT_FOLDER,
+    DieOnce,
+    drive_run,
+    prepare_run,
+    repeated_calls,
+    what_is_missing,
+)
+from signoff.app.export import export
 from signoff.app.project import Project
-from signoff.app.show import RunDetails, show
+from signoff.app.show import show
 from signoff.cli.commands.models import pull
-from signoff.cli.driving import drive
+from signoff.cli.driving import drive, drive_resume
 from signoff.cli.options import CliCommand, limit_settings, progress_options
 from signoff.cli.output import STYLES, DisplayOptions, Output
+from signoff.cli.review_lines import DIFF_STYLES, severity_style
+from signoff.cli.terminal import preserved_terminal
 from signoff.core.outcome import Status
-from signoff.core.severity import IssueBehavior, Severity
+from signoff.documents.regular_files import replace_private
 from signoff.errors import UnknownName, UsageError
+from signoff.review.history import OPEN_LABELS, ReviewHistory, fates_by_round
 
 _NEXT = """
 Explore the result, change something, and run it again:
@@ -37,9 +51,17 @@ its agents."""
               help="The folder of the demo project; created if it does not exist.")  # fmt: skip
 @click.option("--agent", metavar="NAME",
               help="The agent that writes, instead of the small local model.")  # fmt: skip
+@click.option("--kill", is_flag=True,
+              help="Kill the run once in the middle, like a power cut, and resume it.")  # fmt: skip
+@click.option("--die", is_flag=True, hidden=True)
 @progress_options
 def command(
-    folder: Path, agent: str | None, limits: dict[str, str], display: DisplayOptions
+    folder: Path,
+    agent: str | None,
+    kill: bool,
+    die: bool,
+    limits: dict[str, str],
+    display: DisplayOptions,
 ) -> int:
     """Watch a small model write and checks review until the text is approved.
 
@@ -48,25 +70,43 @@ def command(
 
     Examples:
       signoff demo                   on the small local model: no account, no cost
+      signoff demo --kill            killed once in the middle, and resumed
       signoff demo --agent manual    you write, the checks review
       signoff demo --agent claude    on another agent, which may cost money
     """
     out = display.out
     if agent is None:
         _require_model(display.may_ask)
+    killed = _killed_run(folder, agent) if kill else None
     demo = prepare_run(folder.absolute(), os.environ, limit_settings(limits))
     with demo.project as project:
-        who = agent or "A small model on this machine"
-        out.note(f"{who} writes an announcement, four checks review it, the rules decide.\n")
-        code = drive(
-            project,
-            display,
-            lambda observers: drive_run(demo, agent, observers),
-            workflow=demo.plan.target.workflow,
-        )
+        if killed is not None:
+            out.note("\nIts process was killed on purpose. Another one resumes the run:\n")
+            name = project.run().name
+            code = drive_resume(project, display, project.run(name))
+        else:
+            name = demo.name
+            who = agent or "A small model on this machine"
+            out.note(f"{who} writes an announcement, four checks review it, the rules decide.\n")
+            watchers = [DieOnce()] if die else []
+            code = drive(
+                project,
+                display,
+                lambda observers: drive_run(demo, agent, [*observers, *watchers]),
+                workflow=demo.plan.target.workflow,
+            )
         if not (out.as_json or out.quiet):
-            _print_result(project, demo.name, folder, out)
+            _print_result(project, name, folder, out)
     return code
+
+
+def _killed_run(folder: Path, agent: str | None) -> int | None:
+    """Runs the demo in a process that kills itself; None if it ended before that."""
+    chosen = ["--agent", agent] if agent else []
+    command_line = [sys.executable, "-m", "signoff", "demo", "--folder", str(folder), *chosen]
+    with preserved_terminal():
+        code = subprocess.run([*command_line, "--die", "--no-input"], check=False).returncode
+    return code if code == -signal.SIGKILL else None
 
 
 def _require_model(may_ask: bool) -> None:
@@ -87,41 +127,58 @@ def _require_model(may_ask: bool) -> None:
 
 
 def _print_result(project: Project, name: str, folder: Path, out: Output) -> None:
-    """Prints all versions of the text, and what to do next."""
+    """Prints what happened round by round, and where everything is."""
     try:
         report = show(project, name)
     except UnknownName:
         return  # stopped before there was a run
     approved = report.row.status is Status.COMPLETED
-    _show_versions(report, approved, out)
+    if report.review is not None:
+        _show_rounds(report.review, approved, out)
     if not approved:
         out.note(f"\nRun these commands in the demo's folder: cd {folder}")
         return
     run_folder = folder / report.folder.relative_to(project.home.root)
+    page = folder / f"{name}.html"
+    replace_private(page.absolute(), export(project, "html", name))
+    finished, again = repeated_calls(project, name)
     out.line()
+    out.line(f"  calls     {finished} finished, {again} of them made twice")
     out.line(f"  artifact  {run_folder / 'final' / 'artifact.md'}")
     out.line(f"  history   {run_folder}")
-    findings = report.notation_report.facts.get("findings") if report.notation_report else None
-    if findings:
-        out.note(_NEXT.format(folder=folder, name=name, finding=findings[0]["id"]))
+    out.line(f"  report    {page}")
+    if report.review is not None and report.review.findings:
+        finding = report.review.findings[0].id
+        out.note(_NEXT.format(folder=folder, name=name, finding=finding))
 
 
-def _show_versions(report: RunDetails, approved: bool, out: Output) -> None:
-    for number, version in enumerate(versions(report), 1):
+def _show_rounds(history: ReviewHistory, approved: bool, out: Output) -> None:
+    """Prints each version with its findings, and what was changed then."""
+    fates = fates_by_round(history)
+    for each in history.rounds:
+        version = history.reviewed_in(each.number)
+        if version is None:
+            continue
+        text = " ".join(" ".join(version.files.values()).split())
         out.line()
-        if number > 1:
-            edited = "fixed by exact edits, without an agent call"
-            how = edited if version.by_edits else "rewritten by the agent"
-            out.line(f"     {how}:", style="dim")
-        out.prose(f"  {number}  {' '.join(version.text.split())}", hang="     ")
-        for finding in version.findings:
-            severity = Severity.read(finding["severity"])
-            out.line(f"     {severity:<8} {finding['finding']}", style=_style(severity))
+        out.prose(f"  {each.number}  {text}", hang="     ")
+        for finding, label in fates.get(each.number, ()):
+            if label in OPEN_LABELS:
+                severity = finding.severity
+                out.line(f"     {severity:<8} {finding.finding}", style=severity_style(severity))
+        _show_fix(history, each.number, out)
     if approved:
         out.line("     approved: no open findings", STYLES["completed"])
 
 
-def _style(severity: Severity) -> str:
-    if severity.defaults.blocks:
-        return "red"
-    return "dim" if severity.defaults.behavior is IssueBehavior.IGNORE else "yellow"
+def _show_fix(history: ReviewHistory, number: int, out: Output) -> None:
+    if (fix := history.fix_of(number)) is None:
+        return
+    how = (
+        "rewritten by the agent" if fix[1].agent else "fixed by exact edits, without an agent call"
+    )
+    out.line()
+    out.line(f"     {how}:", style="dim")
+    for hunks in history.changes(*fix).values():
+        for line in (line for hunk in hunks for line in hunk.lines if line.strip()):
+            out.prose(f"     {line}", style=DIFF_STYLES.get(line[:1], ""), hang="       ")

@@ -39,10 +39,24 @@ def test_it_ends_with_every_version_and_where_everything_is(
     printed = capsys.readouterr()
     assert "  1  Sipwell is free and needs no account.\n" in printed.out
     assert "HIGH     the text does not say that it comes out on 1 May" in printed.out
-    assert "     fixed by exact edits, without an agent call:\n  3  sipwell is free" in printed.out
+    assert "     fixed by exact edits, without an agent call:\n     -Sipwell is free" in printed.out
+    assert "  3  sipwell is free" in printed.out
+    assert "report    signoff-demo/demo.html" in printed.out
+    assert Path("signoff-demo/demo.html").read_text().startswith("<!DOCTYPE html>")
     assert "artifact  signoff-demo/.signoff/runs/demo/final/artifact.md" in printed.out
     assert "round  open" in printed.out
     assert "  cd signoff-demo\n" in printed.err
+
+
+def test_it_is_killed_once_and_repeats_no_call(capfd: pytest.CaptureFixture[str]) -> None:
+    """That nothing is paid for twice is the promise a newcomer doubts most."""
+    assert main(["demo", "--agent", "stand-in", "--kill"]) == 0
+
+    printed = capfd.readouterr()
+    assert "Its process was killed on purpose" in printed.err
+    assert "its process had died" in printed.err
+    assert "  calls     14 finished, 0 of them made twice\n" in printed.out
+    assert "approved: no open findings" in printed.out
 
 
 def test_a_person_can_be_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
