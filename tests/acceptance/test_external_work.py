@@ -441,3 +441,40 @@ def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> No
     assert (done.code, done.json["status"]) == (0, "completed")
     state = json.loads((book.folder / ".signoff/runs/one/state.json").read_text())
     assert "Two cats." in json.dumps(state)
+
+
+def test_the_writer_of_release_notes_cannot_declare_them_complete(book: BookProject) -> None:
+    """Keys of other steps in its result used to lead past the comparison, up to the gate."""
+    copy_example(EXAMPLE.with_name("release_notes"), book.folder)
+    book.call("run", "release_notes.yaml", "--pull", "--name", "one", "-i", "version=2.0")
+    lie = {"notes": "2.0: rows keep their order (#12)", "changes": [], "missing": []}
+
+    told = book.submit("--result", json.dumps(lie))
+
+    (work,) = told.json["work"]
+    assert (told.json["step"], told.json["for_people"]) == ("write", [])
+    assert 'Left out the last time: ["#15", "#17"]' in work["prompt"]
+
+
+def test_a_worker_with_a_token_cannot_decide_or_adopt(
+    book: BookProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does the work of its run, and nothing else."""
+    book.write("book.py", WORKFLOW)
+    started = book.call(
+        "run", "book.py:BOOK", "--pull", "--name", "one", "-i", "title=Emma", "--json"
+    )
+    token = started.json["worker_token"]
+    monkeypatch.setenv("SIGNOFF_WORKER_TOKEN", token)
+
+    refused = [
+        book.call(*words)
+        for words in (
+            ["answer", "1", "x"], ["approve", "1"], ["reject", "1"], ["resume", "one", "--adopt"],
+        )
+    ]  # fmt: skip
+    taken = book.call("next", "one", "--json")
+
+    assert [each.code for each in refused] == [2, 2, 2, 2]
+    assert all("a worker cannot" in each.err for each in refused)
+    assert len(taken.json["work"]) == 1

@@ -164,6 +164,7 @@ def _label(project: Project, item: InboxItem) -> str:
 
 def decide(project: Project, number: int, answer: AnswerInput, *, yes: bool) -> InboxItem:
     """Approves or rejects a request; at a gate, chooses the option of that name."""
+    refuse_worker(project, "approve or reject requests")
     item = project.store.item(number)
     _check_open(item)
     verb = "approve" if yes else "reject"

@@ -53,7 +53,7 @@ async def test_a_worker_does_its_work_and_leaves_the_decision_to_a_human(worker:
         lambda: decide(worker, gate.id, AnswerInput(None), yes=False),
     ]
     for decision in refused:
-        with pytest.raises(UsageError, match="a worker cannot answer requests"):
+        with pytest.raises(UsageError, match="a worker cannot"):
             decision()
     tried = await submit(worker, "one", gate.id, AnswerInput("Approve"))
     decide(project, gate.id, AnswerInput(None), yes=True)
