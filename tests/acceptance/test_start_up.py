@@ -61,6 +61,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("runs", NEVER | ENGINE | COMPILER | {"signoff.flows"}),
         ("show first", NEVER | ENGINE | COMPILER),
+        ("metrics", NEVER | ENGINE | COMPILER | {"opentelemetry"}),
+        ("export otel first", NEVER | ENGINE | COMPILER | {"opentelemetry"}),
         ("validate slogan.yaml", NEVER | ENGINE | {"signoff.review.sources", "sqlite3"}),
         ("run slogan.yaml --pull --quiet", NEVER),
     ],

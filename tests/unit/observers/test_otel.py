@@ -1,3 +1,5 @@
+import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -6,19 +8,23 @@ from typing import Any
 import pytest
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
 from signoff.core import events as ev
 from signoff.core.outcome import Outcome
+from signoff.errors import ConfigError
 from signoff.exports.otel import all_signals, nanoseconds
 from signoff.exports.run_record import ExportOptions
 from signoff.observers.otel import OtelObserver
-from signoff.observers.otel_export import OtelExporters
+from signoff.observers.otel_export import OtelExport, OtelExporters, otlp_exporters
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Progress, Recorded
 from signoff.store.memory import MemoryStore
 from signoff.telemetry.otel_signals import OtelSpan
+from tests.patience import PATIENCE_SECONDS
 from tests.unit.exports.records import record_of_events
 from tests.unit.telemetry.events import answers, asks, at, journal
 from tests.unit.telemetry.test_otel_signals import History
@@ -197,3 +203,68 @@ def test_the_environment_names_the_service(monkeypatch: pytest.MonkeyPatch) -> N
 
     spans = process.spans.get_finished_spans()
     assert {span.resource.attributes["service.name"] for span in spans} == {"reviews"}
+
+
+class Collector(SpanExporter):
+    """Takes nothing, or never answers."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.asked = 0
+        self._answer = threading.Event()
+        if not hangs:
+            self._answer.set()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self.asked += 1
+        self._answer.wait(PATIENCE_SECONDS)
+        return SpanExportResult.FAILURE
+
+    def shutdown(self) -> None:
+        self._answer.set()
+
+
+def all_spans() -> list[OtelSpan]:
+    found = all_signals(record_of_events(journal()), ExportOptions())
+    return [each for each in found if isinstance(each, OtelSpan)]
+
+
+def sending_to(collector: Collector) -> OtelExport:
+    logs = InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]  # it brings no types
+    return OtelExport(OtelExporters(collector, logs))
+
+
+def test_a_collector_that_takes_nothing_is_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A line for each batch would bury what the run has to say."""
+    collector = Collector()
+    export = sending_to(collector)
+
+    assert not export.deliver(all_spans())
+    assert not export.deliver(all_spans())
+    export.close()
+
+    assert collector.asked == 2
+    assert [each.message for each in caplog.records if "no collector" in each.message] != []
+    assert len(caplog.records) == 1
+
+
+def test_a_collector_that_never_answers_does_not_keep_the_command_from_ending() -> None:
+    """The spans are in the journal, and can be exported later."""
+    collector = Collector(hangs=True)
+    export = sending_to(collector)
+    export.send(all_spans())
+
+    export.close(seconds=0.1)
+
+    collector.shutdown()
+
+
+def test_without_the_extra_the_user_is_told_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The settings ask for traces, and a run without them would be a surprise."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+
+    with pytest.raises(ConfigError, match=r"install it: .*\[otel\]"):
+        otlp_exporters(None)

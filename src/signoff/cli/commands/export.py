@@ -12,31 +12,35 @@ from signoff.app.export import export, send_trace
 from signoff.cli.options import CliCommand, complete_run, debug_option, open_here, output
 from signoff.cli.text import clean
 from signoff.documents.regular_files import replace_private
+from signoff.errors import ConfigError
 
 
-def _help() -> str:
-    """Returns the text of `--help`, with the formats that are installed."""
-    formats = [(name, plugins.export(name)) for name in plugins.export_paths()]
-    width = max(len(name) for name, _ in formats)
-    lines = [f"  {name:{width}}  {each.help}" for name, each in sorted(formats) if each]
-    return "\n".join(
-        [
-            "Export RUN (default: the latest run) as FORMAT.",
-            "",
-            "The same run gives the same bytes, whenever and wherever it is exported.",
-            "",
-            "\b",
-            "Formats:",
-            *lines,
-            "",
-            "Examples:",
-            "  signoff export json first-try -o run.json",
-            "  signoff export otel first-try --send    to the collector on this machine",
-        ]
-    )
+class ExportCommand(CliCommand):
+    """Lists the formats in its help; only then are they, and installed packages, looked up."""
+
+    @property
+    def help(self) -> str:
+        """The text of `--help`, with the formats that are installed."""
+        names = sorted(plugins.export_paths())
+        width = max(map(len, names))
+        lines = [f"  {name:{width}}  {_help_of(name)}" for name in names]
+        return "\n".join([self._text, "", "\b", "Formats:", *lines])
+
+    @help.setter  # noqa: A003  # click calls it so
+    def help(self, text: str) -> None:
+        self._text = text
 
 
-@click.command(cls=CliCommand, help=_help())
+def _help_of(name: str) -> str:
+    try:
+        found = plugins.export(name)
+    except ConfigError as error:
+        # A broken package must not hide the other formats.
+        return f"not available: {error}"
+    return found.help if found is not None else ""
+
+
+@click.command(cls=ExportCommand)
 @click.argument("format_name", metavar="FORMAT")
 @click.argument("run", required=False, shell_complete=complete_run)
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
@@ -45,6 +49,14 @@ def _help() -> str:
               help="Send a trace to the collector at OTEL_EXPORTER_OTLP_ENDPOINT.")  # fmt: skip
 @debug_option
 def command(format_name: str, run: str | None, file: Path | None, send: bool) -> None:
+    """Export RUN (default: the latest run) as FORMAT.
+
+    The same run gives the same bytes, whenever and wherever it is exported.
+
+    Examples:
+      signoff export json first-try -o run.json
+      signoff export otel first-try --send    to the collector on this machine
+    """
     if send and (format_name != "otel" or file is not None):
         raise click.UsageError("--send is for `export otel`, without -o")
     with open_here() as project:
