@@ -26,7 +26,10 @@ def test_findings_are_printed_with_their_place_and_quote(review_project: ReviewP
 def test_a_review_without_blocking_findings_exits_with_zero(review_project: ReviewProject) -> None:
     review_project.script(finds(issue("docs/a.md", severity="MEDIUM")))
 
-    assert review_project.review("docs/a.md").code == 0
+    result = review_project.review("docs/a.md")
+
+    assert result.code == 0
+    assert "no critic has read" not in result.err
 
 
 def test_programs_get_everything_as_json(review_project: ReviewProject) -> None:

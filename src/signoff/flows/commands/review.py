@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import chdir
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,15 @@ from signoff.cli.options import CliCommand, limit_settings, progress_options, se
 from signoff.cli.output import DisplayOptions, Output
 from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_review
+from signoff.light_dataclass import light_dataclass
+from signoff.runtime.home_folder import VARIABLE
 
 if TYPE_CHECKING:
+    from signoff.app.home import Home
     from signoff.app.start import StartPlan
     from signoff.flows.files.selection import Selection
 
+BASE, WORKTREE = "base", "worktree"
 MOST_CALLS = 50
 """Calls that a review makes without asking; more need `--yes` or a limit."""
 STDIN = "-"
@@ -44,6 +49,9 @@ STDIN = "-"
               help="With --fix, change the files of the project as well.")  # fmt: skip
 @click.option("--patch", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="With --fix, write the diff to FILE.")  # fmt: skip
+@click.option("--config-from", type=click.Choice([BASE, WORKTREE]), metavar="base|worktree",
+              help="With --diff, where settings, constraints, decisions and programs come from; "
+              "base in CI.")  # fmt: skip
 @click.option("--baseline", is_flag=True,
               help="Accept what is found today, so that only new findings block.")  # fmt: skip
 @click.option("--name", metavar="NAME", help="A name for the run; must be new.")
@@ -89,12 +97,13 @@ def command(
     report = partial(
         print_review,
         out=display.out,
-        patch=patch,
+        patch=patch.absolute() if patch is not None else None,
         write=options["write"],
         baseline=options["baseline"],
     )
     display = replace(display, report=report)
-    return _start(planned, selection, display, name=name, yes=yes, dry_run=dry_run)
+    confirmed = _Confirmed(name, yes, dry_run, prepared.folder)
+    return _start(planned, selection, display, confirmed)
 
 
 class _Review:
@@ -109,6 +118,8 @@ class _Review:
     ) -> None:
         self._paths, self._since, self._options = paths, since, options
         self._environment = environment
+        self.folder = Path.cwd()
+        """Where programs run: in the project, or in the project before the change."""
 
     def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
         """Returns what a run would start with, and the files it is about."""
@@ -125,8 +136,10 @@ class _Review:
 
         cwd, given = Path.cwd(), self._options
         home = expected_home(cwd, self._environment)
-        selection = self._select(home.root, cwd)
-        constraints = find_constraints(home.path, given["preset"], given["sentences"])
+        base = self._base(home)
+        selection = self._select(home.root, cwd, base)
+        rules = base / home.path.name if base is not None else home.path
+        constraints = find_constraints(rules, given["preset"], given["sentences"])
         options = ReviewOptions(
             paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
             since=self._since,
@@ -136,9 +149,11 @@ class _Review:
             fix=given["fix"],
             write=given["write"],
         )
+        # From the base, nothing of the change is read or imported, not even by accident.
+        hidden = {VARIABLE} if base is not None else set()
         planned = plan(
-            cwd,
-            self._environment,
+            base or cwd,
+            {key: value for key, value in self._environment.items() if key not in hidden},
             TARGET,
             {},
             name=name,
@@ -147,14 +162,40 @@ class _Review:
         )
         workflow = planned.target.workflow
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
-        params = prepared(flow, selection)
+        params = prepared(flow, selection, trusted=selection.base if base is not None else None)
         target = replace(planned.target, workflow=workflow.with_prepare(lambda _params: params))
-        return replace(planned, target=target), selection
+        self.folder = base or cwd
+        return replace(planned, target=target, home=home), selection
 
-    def _select(self, root: Path, cwd: Path) -> Selection:
+    def _base(self, home: Home) -> Path | None:
+        """Returns the project as it was before the change, if the rules come from there."""
+        source = self._options["config_from"]
+        if self._since is None:
+            if source is not None:
+                raise UsageError("--config-from is about reviews of changes; add --diff BASE")
+            return None
+        if source is None:
+            source = BASE if self._environment.get("CI") else WORKTREE
+        if source == WORKTREE:
+            return None
+        if self._options["write"] or self._options["baseline"]:
+            raise UsageError(
+                "--write and --baseline change the project; add --config-from worktree"
+            )
+        from signoff.app.home import init_home
+        from signoff.flows.files.base_tree import base_tree
+        from signoff.flows.files.selection import FileSelector
+
+        repository = FileSelector(home.root, home.root).repository()
+        commit = repository.commit(self._since)
+        if not home.path.is_dir():
+            init_home(Path.cwd(), self._environment)
+        return base_tree(repository, commit, home.path)
+
+    def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:
         from signoff.flows.files.selection import FileSelector, Selection
 
-        selector = FileSelector(root, cwd)
+        selector = FileSelector(root, cwd, base)
         if self._since is not None:
             return selector.changed_since(self._since, self._paths, self._options["intent"])
         if self._paths == (STDIN,):
@@ -164,18 +205,22 @@ class _Review:
         return selector.select(self._paths)
 
 
+@light_dataclass(frozen=True)
+class _Confirmed:
+    """How a planned review is started."""
+
+    name: str | None
+    yes: bool
+    dry_run: bool
+    folder: Path
+
+
 def _portable(path: str, cwd: Path, root: Path) -> str:
     return path if path == STDIN else os.path.relpath((cwd / path).resolve(), root.resolve())
 
 
 def _start(
-    planned: StartPlan,
-    selection: Selection,
-    display: DisplayOptions,
-    *,
-    name: str | None,
-    yes: bool,
-    dry_run: bool,
+    planned: StartPlan, selection: Selection, display: DisplayOptions, options: _Confirmed
 ) -> int:
     from signoff.app.start import start
     from signoff.cli import exits
@@ -193,12 +238,12 @@ def _start(
     summary = f"{files}{skipped_note(selection)}; {planned_flow.first_round} planned"
     for warning in (*planned.warnings, *workflow.warnings):
         out.warn(str(warning))
-    if dry_run:
+    if options.dry_run:
         _print_plan(planned, selection, summary, out)
         return exits.OK
     out.note(f"reviewing {summary}, at most {most} with corrections")
     limited = planned.limits.calls is not None or planned.limits.usd is not None
-    if calls["at_most"] > MOST_CALLS and not (yes or limited):
+    if calls["at_most"] > MOST_CALLS and not (options.yes or limited):
         raise UsageError(
             f"this review makes up to {calls['at_most']} calls, more than {MOST_CALLS}: review "
             "fewer files or constraints, set a limit (--limit calls=N or usd=N), or add --yes"
@@ -206,12 +251,13 @@ def _start(
     set_up_logging(planned.settings)
     own = planned.own_limits or Limits()
     limits = own if limited else replace(own, calls=most)
-    with planned.open(Path.cwd(), os.environ) as project:
+    # A run's programs work in the folder it was started in.
+    with chdir(options.folder), planned.open(options.folder, os.environ) as project:
         return drive(
             project,
             display,
             lambda watchers: start(
-                project, planned.target, {}, name=name, limits=limits, observers=watchers
+                project, planned.target, {}, name=options.name, limits=limits, observers=watchers
             ),
             workflow=workflow,
         )

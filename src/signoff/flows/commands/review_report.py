@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import cached_property
@@ -55,9 +56,10 @@ class ReviewReport:
     @cached_property
     def blocking(self) -> set[Severity]:
         """The severities that block."""
-        target = self.project.find_again(self.details.row)
-        handler = next(iter(target.workflow.steps.values())).handler
-        return set(handler.flow.config.adjudication.block_on)  # type: ignore[union-attr]
+        # Read from what is stored: compiling again would import from the project under review.
+        description = json.loads(self.project.store.description(self.details.row.id))
+        names = description["source"]["flow"]["adjudication"]["block_on"]
+        return {Severity(name) for name in names}
 
     @cached_property
     def before(self) -> Mapping[str, str]:

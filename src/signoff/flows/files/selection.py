@@ -55,6 +55,8 @@ class FileSelector:
     root: Path
     cwd: Path
     """Where relative paths that a user names start."""
+    trusted: Path | None = None
+    """The project before a change, if the change must not decide what is left out."""
 
     def select(self, paths: Sequence[str], globs: Sequence[str] = ()) -> Selection:
         """Returns the files that paths and patterns name; raises `UsageError` for a wrong one."""
@@ -80,12 +82,15 @@ class FileSelector:
         skipped: Counter[str] = Counter()
         present = [each for each in changes if not each.deleted]
         wanted = self._worth_reading(repository, [each.path for each in present], skipped)
-        files = dict(self._read(wanted, set(), skipped))
+        base = _base_texts(repository, commit, present)
+        # A change could call its own files generated; then only what they were before counts.
+        doubted = set() if self.trusted is None else _not_generated(base)
+        files = dict(self._read(wanted, doubted, skipped, refuse=False))
         chosen = [each for each in present if each.path in files]
         return Selection(
             files,
             dict(skipped),
-            base=_base_texts(repository, commit, chosen),
+            base={path: text for path, text in base.items() if path in files},
             renamed={e.path: e.old_path for e in chosen if e.path != e.old_path and not e.added},
             deleted=tuple(each.path for each in changes if each.deleted),
             intent=intent or repository.messages(commit),
@@ -138,8 +143,9 @@ class FileSelector:
     def _worth_reading(
         self, repository: Repository | None, paths: Sequence[str], skipped: Counter[str]
     ) -> list[str]:
-        patterns = ignore_patterns(self.root)
-        marked = repository.marked(paths) if repository and paths else {}
+        patterns = ignore_patterns(self.trusted or self.root)
+        known = repository is not None and paths and self.trusted is None
+        marked = repository.marked(paths) if repository is not None and known else {}
         wanted = []
         for path in paths:
             why = Skip.IGNORED if is_ignored(patterns, path) else skip_by_name(path)
@@ -151,8 +157,9 @@ class FileSelector:
         return wanted
 
     def _read(
-        self, paths: Sequence[str], named: set[str], skipped: Counter[str]
+        self, paths: Sequence[str], named: set[str], skipped: Counter[str], *, refuse: bool = True
     ) -> Iterator[tuple[str, str]]:
+        """Yields texts by path; files in `named` are read even if they say they are generated."""
         for path in paths:
             content = read_content(self.root / path)
             if isinstance(content, str) and path not in named and says_generated(content):
@@ -160,7 +167,7 @@ class FileSelector:
             if isinstance(content, str):
                 yield path, content
                 continue
-            if path in named and content is not Skip.EMPTY:
+            if refuse and path in named and content is not Skip.EMPTY:
                 raise UsageError(f"{path} cannot be reviewed: {_PROBLEMS[content]}")
             skipped[content.value] += 1
 
@@ -190,3 +197,7 @@ def _base_texts(
         before = decoded(old.get(each.old_path, b""))
         texts[each.path] = before if isinstance(before, str) and not each.added else ""
     return texts
+
+
+def _not_generated(base: Mapping[str, str]) -> set[str]:
+    return {path for path, text in base.items() if not says_generated(text)}

@@ -77,6 +77,9 @@ def _never_read(flow: Flow, state: FlowState) -> list[str]:
         constraint.id
         for step, constraint in reviews
         for agent in flow.reviewers(step, constraint)
-        if reading_key(constraint.id, agent) in state.readings
+        for path in state.files
+        if reading_key(constraint.id, agent, path) in state.readings
     }
-    return list(dict.fromkeys(c.id for _, c in reviews if c.id not in read))
+    # A constraint about other files than those of the artifact has nothing to be read against.
+    due = [c for _, c in reviews if any(map(c.applies_to, state.files))]
+    return list(dict.fromkeys(c.id for c in due if c.id not in read))
