@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from signoff.flows.files import prepared
@@ -56,8 +58,8 @@ def test_a_file_that_changed_during_the_review_is_not_overwritten(
     """The other files stay as they are, too: half a fix is worse than none."""
     whole = prepared.prepared
 
-    def change_after_reading(*arguments: object) -> object:
-        params = whole(*arguments)  # type: ignore[arg-type]
+    def change_after_reading(*arguments: Any, **options: Any) -> dict[str, Any]:
+        params = whole(*arguments, **options)
         fixable.write("docs/b.md", "Somebody else was here.\n")
         return params
 

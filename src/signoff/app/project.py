@@ -50,6 +50,8 @@ class Project:
     """Agents that a program provides; they override those of the settings."""
     worker_token: str = ""
     """The token of an external worker, which may not decide anything; empty for a human."""
+    code_root: Path | None = None
+    """Where modules that the settings name are imported from; the project's folder by default."""
     observers: list[QueuedObserver] | None = None
     """Those of the settings, once an engine was opened; they watch until the project is closed."""
 
@@ -96,7 +98,7 @@ class Project:
         from signoff.store.rundir.files import RunFiles
         from signoff.store.rundir.projection import Projection
 
-        make_importable([self.home.root])
+        make_importable([self.code_root or self.home.root])
         if self.observers is None and self.settings.is_observed:
             from signoff.app.observers import build_observers
 

@@ -44,13 +44,17 @@ class StartPlan:
     settings: Settings
     warnings: tuple[str, ...] = ()
     """Warnings about the settings."""
+    code_root: Path | None = None
+    """Where modules that the settings name are imported from; the project's folder by default."""
 
     def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
         """Opens the project of the run; creates its home if there is none."""
         if not self.home.path.is_dir():
             init_home(cwd, environment)
         store, token = open_store(self.home, self.settings), environment.get(WORKER_VARIABLE, "")
-        return Project(self.home, self.settings, store, cwd, worker_token=token)
+        return Project(
+            self.home, self.settings, store, cwd, worker_token=token, code_root=self.code_root
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Returns the plan as plain values."""

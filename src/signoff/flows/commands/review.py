@@ -165,7 +165,7 @@ class _Review:
         params = prepared(flow, selection, trusted=selection.base if base is not None else None)
         target = replace(planned.target, workflow=workflow.with_prepare(lambda _params: params))
         self.folder = base or cwd
-        return replace(planned, target=target, home=home), selection
+        return replace(planned, target=target, home=home, code_root=base), selection
 
     def _base(self, home: Home) -> Path | None:
         """Returns the project as it was before the change, if the rules come from there."""
