@@ -75,6 +75,7 @@ class DeliveryLog:
     def _shorten(self, lines: list[str]) -> list[str]:
         starts = [line for line in lines if line.startswith("since ")]
         kept = [*starts, *(line for line in lines[-MOST_LINES // 2 :] if line not in starts)]
-        with suppress(OSError), file_lock(self._path):
+        # Not every system has such locks; the file is then shortened another time.
+        with suppress(OSError, ImportError), file_lock(self._path):
             replace_private(self._path, [f"{line}\n" for line in kept])
         return kept

@@ -44,7 +44,7 @@ class Watched:
         self.secrets = Secrets()
 
     def notifier(self, *targets: Mapping[str, Any], **options: Any) -> QueuedObserver:
-        """Starts one, as a process of its own would."""
+        """Starts one, as a process of its own would, with time for a busy machine."""
         setup = ObserverSetup(
             open_store=self.bench.store.reopen,
             folder=self.folder,
@@ -52,7 +52,9 @@ class Watched:
             secrets=self.secrets,
             answer_commands=lambda item, _form: [f"answer {item.id}"],
         )
-        return QueuedObserver("notify", Notifier(setup, targets=targets, **options))
+        return QueuedObserver(
+            "notify", Notifier(setup, targets=targets, **{"close_seconds": 60, **options})
+        )
 
     async def drive(
         self, handler: Callable[[StepContext], Any], *targets: Mapping[str, Any], **options: Any
@@ -256,7 +258,12 @@ async def test_the_end_waits_a_bounded_time_for_what_fails_forever(
             every(broken.url),
             every(silent.url),
         ]
-        await watched.drive(end, *targets, close_seconds=0.5)
+        notifier = watched.notifier(*targets, close_seconds=0.5)
+        await watched.bench.restart(observers=[notifier])
+        await watched.bench.start(one_step(end))
+        # The second attempt means that the failure of the first is known.
+        wait_until(lambda: len(broken.bodies) > 1 and silent.bodies, "the attempts")
+        close_observers([notifier], 60)
 
     warned = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
     assert [each.partition(":")[0] for each in warned] == [
