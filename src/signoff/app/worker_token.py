@@ -9,7 +9,6 @@ database without signoff.
 from __future__ import annotations
 
 import hashlib
-import hmac
 
 from signoff.app.history import load_state
 from signoff.app.project import WORKER_VARIABLE, Project
@@ -28,7 +27,7 @@ def token_of(project: Project, row: RunRow) -> str:
 def check_token(project: Project, row: RunRow) -> None:
     """Raises if this is a worker of another run."""
     token = project.worker_token
-    if token and not hmac.compare_digest(token.encode(), token_of(project, row).encode()):
+    if token and token != token_of(project, row):
         raise UsageError(
             f"the token in {WORKER_VARIABLE} does not belong to run {row.name!r}; a worker does "
             "the work of its own run only"

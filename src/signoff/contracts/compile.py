@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, ClassVar
 
-from signoff.contracts.called_code import describe_called
 from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
 from signoff.contracts.model import (
     MAX_RETRIES,
@@ -139,6 +138,9 @@ def _describe_condition(condition: Condition, rules: Rules) -> list[Any]:
 def _describe_check(check: Check | str, rules: Rules) -> Any:
     if not callable(check):
         return check
+    # Most files have expressions only, and need not wait for this.
+    from signoff.contracts.called_code import describe_called
+
     code = describe_code(check)
     # A worker that can edit the project must not be able to change what a condition proves.
     called = describe_called(check) if rules >= Rules.OWNED else ()
