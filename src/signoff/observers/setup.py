@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ class ObserverSetup:
     """The project home: relative paths in the options are relative to it."""
     log_content: bool = False
     """Whether prompts, replies and inputs may leave the database."""
-    clock: Clock = SystemClock()  # it has no state of its own
-    secrets: Secrets = Secrets()  # it is frozen
+    clock: Clock = field(default_factory=SystemClock)
+    secrets: Secrets = field(default_factory=Secrets)
     """Values that must never be written or sent."""
     record_of: Callable[[Store, str], RunRecord] = _no_record
     """Returns what a store has about the run of a name, such as its journal so far."""
