@@ -1,4 +1,4 @@
-"""A review flow and a contract workflow, recorded up to several points by an earlier version.
+"""Review flows, a contract workflow and a pair, recorded at several points by earlier versions.
 
 `python -m tests.replay.notations 0.1.0` records what is not recorded yet. The definitions and the
 answers must never change: they are part of what was recorded. The words of prompts may.
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from signoff.contracts import define_workflow
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.compile import compile_flow
+from signoff.notation import CompileContext
+from signoff.pair.workflow import build
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.rundir.files import RunFiles
@@ -40,6 +42,7 @@ class Story:
     """What each agent answers, call by call."""
     answers: Sequence[tuple[str, str]]
     """What people answer, one after the other, with an explanation."""
+    params: Mapping[str, Any] = field(default_factory=dict)
 
 
 REVIEW = Story(
@@ -130,7 +133,14 @@ REREAD = Story(
     [("pass", "")],
 )
 
-STORIES = {"review": REVIEW, "trip": TRIP, "reread": REREAD}
+SLOGAN = Story(
+    build("slogan", CompileContext(root=Path("project"), agents={})),
+    {"author": ["x" * 600, "One.", "Two words."], "critic": ["Too short.", "SHIP IT!"]},
+    [],
+    {"task": "bottles", "writer": "author", "reviewers": ["critic"]},
+)
+
+STORIES = {"review": REVIEW, "trip": TRIP, "reread": REREAD, "slogan": SLOGAN}
 
 POINTS: dict[str, dict[str, int]] = {
     "review-critic": {"answers": 0},
@@ -141,6 +151,8 @@ POINTS: dict[str, dict[str, int]] = {
     "trip-failed": {"answers": 0},
     "trip-killed-3": {"answers": 0, "commits": 3},
     "trip-killed-5": {"answers": 0, "commits": 5},
+    "slogan-killed-4": {"answers": 0, "commits": 4},
+    "slogan-killed-8": {"answers": 0, "commits": 8},
 }
 
 
@@ -167,7 +179,7 @@ async def tell(
             store.row("run")
             result = await engine.resume("run", story.workflow)
         except UnknownName:
-            result = await engine.start(story.workflow, name="run")
+            result = await engine.start(story.workflow, story.params, name="run")
         for value, text in answers:
             (item,) = store.items("run")
             answer = json.dumps({"value": value, "text": text})

@@ -156,7 +156,8 @@ def agent_error(error: ErrorInfo) -> AgentError:
 
 def _unavailable(health: Health, error: errors.AgentError | None, agent: str = "") -> AgentError:
     about = f"{agent} is not ready: " if agent else ""
-    hint = f"; {health.remedy}" if health.remedy else ""
+    # Some agents have the remedy in their details already.
+    hint = f"; {health.remedy}" if health.remedy not in health.detail else ""
     found = AgentError(f"{about}{health.detail}{hint}", remedy=health.remedies)
     found.is_transient = isinstance(error, errors.AgentTransient | errors.AgentTimeout)
     return found

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from signoff.agents.base import KnownAgent
 from signoff.agents.ollama import BASE_URL, OllamaModel, parse_ollama_host
 from signoff.documents.mistakes import ADVICE, mistakes_of
-from signoff.errors import ConfigError, Problem
+from signoff.errors import ConfigError, Problem, UnknownName
 from signoff.notation import CompileContext
 from signoff.pair.errors import ConfigurationError
 from signoff.pair.ollama_config import ENVIRONMENT, OllamaConfig
@@ -206,7 +206,7 @@ class _Seats:
         names = self._context.agent_names
         for agent in dict.fromkeys(self._agents):
             if names is not None and agent not in names:
-                yield Problem("agent", f"unknown agent {agent!r}", f"valid: {', '.join(names)}")
+                yield Problem("agents", str(UnknownName("agent", agent, names)))
         if not self.use_server:
             for name in SERVER_VALUES:
                 if name in self._given:

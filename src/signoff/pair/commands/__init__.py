@@ -138,7 +138,8 @@ def _task(task: str | None) -> str:
     if task is None and sys.stdin.isatty():
         raise click.UsageError("say what to write, or pipe it in", click.get_current_context())
     try:
-        return sys.stdin.read()
+        # As bytes: the text stream would let bytes that are not text pass.
+        return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"stdin is not text: {error}") from error
 
