@@ -53,7 +53,8 @@ def print_summary(report: RunDetails, out: Output) -> None:
     first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:
-        out.line(f"  {format_spend(line.spend)} · {duration(line.spend.seconds)} at work")
+        spend = f"{format_spend(line.spend)} · {duration(line.spend.seconds)} at work"
+        out.prose(f"  {spend}", hang="  ")
         if report.notation_report is not None:
             print_indented(report.notation_report.summary, out)
     print_end(report, out)

@@ -7,8 +7,11 @@ from typing import Any
 
 from signoff.review.severity import Severity
 
-BAR = 36
-"""The longest row of letters; with more findings, one letter represents several."""
+BAR = 16
+"""The longest row of letters; with more findings, one letter represents several (`x3`).
+
+With its indent the plot fits a terminal of 60 columns.
+"""
 MOST_ROUNDS = 20
 """Rounds that are shown; of a longer run, the first and the last ones."""
 _FIRST = 6
@@ -17,7 +20,7 @@ _COLUMNS = {"new": "new", "introduced": "by a fix", "regressed": "back", "fixed"
 
 
 def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
-    """Returns a plot of at most 80 columns: the open findings by severity, and the changes."""
+    """Returns a plot of at most 58 columns: the open findings by severity, and the changes."""
     if not rounds:
         return "no rounds were reviewed"
     per_letter = max(1, -(-max(map(_total, rounds)) // (BAR - len(Severity))))
@@ -30,7 +33,7 @@ def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
 
 def _heading(per_letter: int) -> str:
     letters = " ".join(severity.letter for severity in Severity)
-    scale = letters if per_letter == 1 else f"{letters}, a letter for {per_letter}"
+    scale = letters if per_letter == 1 else f"{letters} x{per_letter}"
     columns = "".join(f"{name:>{_width(name)}}" for name in _COLUMNS.values())
     return f"round  open  {scale:<{BAR}}{columns}"
 

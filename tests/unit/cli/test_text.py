@@ -2,7 +2,16 @@ import time
 
 import pytest
 
-from signoff.cli.text import ago, ahead, clean, moment, one_line, wrapped
+from signoff.cli.text import (
+    PLAIN_SIGNS,
+    ago,
+    ahead,
+    clean,
+    moment,
+    one_line,
+    register_plain_signs,
+    wrapped,
+)
 
 
 @pytest.mark.parametrize(
@@ -86,3 +95,12 @@ def test_a_word_that_fits_nowhere_stays_whole(monkeypatch: pytest.MonkeyPatch) -
     address = "https://example.org/" + "x" * 30
 
     assert wrapped(f"see {address}") == f"see\n{address}"
+
+
+def test_signs_of_our_own_have_plain_forms_where_only_ascii_can_be_printed() -> None:
+    """A table full of question marks is unreadable in a plain locale."""
+    register_plain_signs()
+
+    plain = "✓ done · 3 more… → 深".encode("ascii", PLAIN_SIGNS)
+
+    assert plain == b"+ done - 3 more~ > ?"

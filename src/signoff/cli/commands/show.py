@@ -101,7 +101,8 @@ def _describe(report: RunDetails, out: Output) -> None:
         )
         for v in line.visits
     ]
-    out.table(("STEP", "VISIT", "ROUND", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS"), rows)
+    columns = ("STEP", "VISIT", "ROUND", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS")
+    out.table(columns, rows, spare=("ATTEMPTS", "VISIT"))
     _print_errors(line, out)
     _print_decisions(line, out)
     if report.ledger:
@@ -112,12 +113,13 @@ def _describe(report: RunDetails, out: Output) -> None:
                 e.model or "-",
                 e.step,
                 e.calls,
-                _tokens(e),
                 money(None if e.unknown_usd else e.usd),
+                _tokens(e),
             )
             for e in report.ledger
         ]
-        out.table(("AGENT", "MODEL", "STEP", "CALLS", "TOKENS", "COST"), costs)
+        headings = ("AGENT", "MODEL", "STEP", "CALLS", "COST", "TOKENS")
+        out.table(headings, costs, spare=("MODEL", "STEP"))
 
 
 def _tokens(entry: LedgerEntry) -> str:
