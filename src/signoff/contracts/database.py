@@ -43,8 +43,9 @@ class Tables(Protocol):
         """
 
 
-Proof = tuple[str, Callable[[Tables], bool], str]
-"""A postcondition: its name, the check inside the transaction, and the message if it fails."""
+Proof = tuple[str, Callable[[Tables], bool], str, bool]
+"""A postcondition: its name, the check inside the transaction, the message if it fails, and whether
+the check is quick and cannot hang."""
 
 
 class StepDatabase(Tables, Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -35,20 +35,24 @@ def prove(
     output: Mapping[str, Any],
     key: StepKey,
     confirmed: Sequence[Mapping[str, Any]] = (),
+    is_wanted: Callable[[], bool] = lambda: True,
 ) -> Mapping[str, Any] | None:
     """Commits a step's statements if its conditions hold; raises `StepFailed` with all problems.
 
     Returns the output that belongs to the committed work. If an earlier attempt that seemed
     lost was committed after all, that is the output of that attempt. None means that nothing was
-    committed, because a human has to confirm a change that is not in `confirmed`.
+    committed, because a human has to confirm a change that is not in `confirmed`. `is_wanted` is
+    asked right before the commit.
     """
 
     def holds_in(check: Check | str, view: Tables) -> bool:
         return holds(check, ctx.seen_by(view, output["result"], output["hint"]))
 
     proofs: list[Proof] = [
-        (each.name, partial(holds_in, each.check), each.message) for each in conditions
+        (each.name, partial(holds_in, each.check), each.message, is_quick(each.check))
+        for each in conditions
     ]
+    proofs.append(("in time", lambda _view: is_wanted(), "it took too long", True))
     note = json.dumps(output)
     stored = database.commit(proofs, key, note, confirmed)
     if stored is None:

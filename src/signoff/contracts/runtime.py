@@ -25,7 +25,6 @@ from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
 from signoff.contracts.model import (
     Check,
-    Condition,
     ConditionalNext,
     ParallelItemResult,
     PendingRetry,
@@ -215,14 +214,17 @@ class ContractRuntime:
         marker: StepKey,
     ) -> dict[str, Any]:
         canceled = threading.Event()
-        in_time = Condition("in time", lambda _ctx: not canceled.is_set(), "it took too long")
+
+        def is_wanted() -> bool:
+            return not canceled.is_set()
+
         # Committed work cannot be tried again, so the branch after it must be decidable.
-        conditions = [*step.postconditions, *branch_conditions(step), in_time]
+        conditions = [*step.postconditions, *branch_conditions(step)]
 
         async def commit(confirmed: Sequence[Change]) -> dict[str, Any] | None:
             # In a thread: conditions may be slow, and other runs continue meanwhile.
             proved = await asyncio.to_thread(
-                prove, inner, database, conditions, output, marker, confirmed
+                prove, inner, database, conditions, output, marker, confirmed, is_wanted
             )
             return None if proved is None else dict(proved)
 

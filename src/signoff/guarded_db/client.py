@@ -95,7 +95,7 @@ class SafeDatabaseClient:
             raise confirmation_missing(allowed.kind.upper())
         if allowed.kind is StatementKind.READ:
             return StatementResult(self.query(sql, params), 0)
-        with self._change(statement) as commit:
+        with self._change() as commit:
             result, needs_confirmation = run_checked(self._db, statement)
             if needs_confirmation:
                 raise confirmation_missing(f"a change of every row of {allowed.table}")
@@ -111,7 +111,7 @@ class SafeDatabaseClient:
         statement = Statement(sql, params, self._guard.check(sql))
         if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
             raise UsageError("a statement that changes nothing needs no confirmation")
-        with self._change(statement):
+        with self._change():
             _result, seen = self._run_seen(statement)
         token = self._confirmations.issue(statement.allowed.scope, params, seen)
         return ChangeConfirmation(token, statement.allowed.table, seen.rows, seen.others)
@@ -178,7 +178,7 @@ class SafeDatabaseClient:
 
     def _execute_confirmed(self, statement: Statement, token: str) -> StatementResult:
         confirmed = self._confirmations.redeem(token, statement.allowed.scope, statement.params)
-        with self._change(statement) as commit:
+        with self._change() as commit:
             result, seen = self._run_seen(statement)
             check_same_rows(seen, confirmed)
             commit()
@@ -243,10 +243,9 @@ class SafeDatabaseClient:
             self._db.commit()
 
     @contextmanager
-    def _change(self, statement: Statement) -> Iterator[Callable[[], None]]:
+    def _change(self) -> Iterator[Callable[[], None]]:
         """Opens a transaction for one change; yields what commits it."""
-        tables = [statement.allowed.target] if statement.allowed.target else []
-        with self._lock, transaction(self._db, write=True, tables=tables):
+        with self._lock, transaction(self._db, write=True):
             yield self._db.commit
 
 

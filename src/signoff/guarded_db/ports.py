@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -42,11 +42,8 @@ class Connection(Protocol):
     label: str
     """What it is connected to, as shown to users; never contains a password."""
 
-    def begin(self, *, write: bool, tables: Iterable[str] = ()) -> None:
-        """Opens a transaction; one that writes locks the database from the start.
-
-        `tables` are those that will be changed, if they are known: a server is asked for them once.
-        """
+    def begin(self, *, write: bool) -> None:
+        """Opens a transaction; one that writes locks the database from the start."""
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only; it can still be committed."""
@@ -86,9 +83,9 @@ class Connection(Protocol):
 
 
 @contextmanager
-def transaction(db: Connection, *, write: bool, tables: Iterable[str] = ()) -> Iterator[None]:
+def transaction(db: Connection, *, write: bool) -> Iterator[None]:
     """Opens a transaction for the block, which is rolled back unless the block commits it."""
-    db.begin(write=write, tables=tables)
+    db.begin(write=write)
     try:
         yield
     finally:

@@ -19,12 +19,7 @@ from signoff._extras import install_command
 from signoff.errors import ConfigError, StoreBusy, StoreError, WriteFailed
 from signoff.guarded_db.ports import MOST_RESULT_BYTES, StatementResult, result_too_large
 from signoff.guarded_db.postgres_grants import missing_grants
-from signoff.guarded_db.postgres_judgments import (
-    FUNCTIONS_VERSION,
-    TABLE_VERSION,
-    Judgments,
-    SchemaVersion,
-)
+from signoff.guarded_db.postgres_judgments import SCHEMA_VERSION, Judgments, SchemaVersion
 from signoff.guarded_db.postgres_values import (
     adapted,
     json_positions,
@@ -95,7 +90,7 @@ class PostgresConnection:
         with self._translate_errors():
             self._db, self._shared = self._connect(database, patience)
 
-    def begin(self, *, write: bool, tables: Iterable[str] = ()) -> None:
+    def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
         self._versions.clear()
         if not (write or self._shared):
@@ -103,15 +98,7 @@ class PostgresConnection:
             return
         local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
         parts = [f"BEGIN {'READ WRITE' if write else 'READ ONLY'}", *(local * self._shared)]
-        wanted = list(dict.fromkeys(tables))
-        if wanted:
-            parts.append(_versions_query(wanted, self._db))
-        with self._translate_errors(), self._cursor() as cursor:
-            cursor.execute("; ".join(parts))
-            if wanted:
-                while cursor.nextset():
-                    pass
-                self._note_versions(wanted, cursor.fetchone() or ())
+        self.own("; ".join(parts))
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
@@ -267,15 +254,11 @@ class PostgresConnection:
             return StatementResult(rows, 0 if locks else max(cursor.rowcount, 0))
 
     def _version(self, target: str) -> SchemaVersion:
+        """Returns the state of the schema in this transaction."""
         if target not in self._versions:
-            (row,) = self._query(_versions_query([target], self._db), ())
-            self._note_versions([target], row)
-        return self._versions[target]
-
-    def _note_versions(self, targets: Sequence[str], row: Sequence[Any]) -> None:
-        functions, *tables = row
-        for target, table in zip(targets, tables, strict=True):
+            ((functions, table),) = self._query(SCHEMA_VERSION, [target])
             self._versions[target] = SchemaVersion(functions, table)
+        return self._versions[target]
 
     def _json_positions(self, sql: str) -> frozenset[int]:
         if sql not in self._json:
@@ -341,10 +324,3 @@ def label_of(url: str) -> str:
             "the database's address cannot be read; write postgresql://user@host/name"
         ) from error
     return f"database {parts.get('dbname', '')} on {parts.get('host') or 'this machine'}"
-
-
-def _versions_query(targets: Sequence[str], db: psycopg.Connection[Any]) -> str:
-    from psycopg.sql import Literal
-
-    names = [TABLE_VERSION.format(name=Literal(target).as_string(db)) for target in targets]
-    return f"SELECT {', '.join([FUNCTIONS_VERSION, *names])}"

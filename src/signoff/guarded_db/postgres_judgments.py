@@ -25,17 +25,16 @@ READ_SECONDS = 5.0
 
 Query: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
-FUNCTIONS_VERSION = """
-(SELECT count(*) || ' ' || coalesce(sum(xmin::text::bigint), 0) FROM pg_proc WHERE oid >= 16384)
+SCHEMA_VERSION = """
+SELECT
+    (SELECT count(*) || ' ' || coalesce(sum(xmin::text::bigint), 0)
+     FROM pg_proc WHERE oid >= 16384),
+    (SELECT concat_ws(' ', c.oid, c.relkind, c.relhasrules, c.xmin)
+     FROM pg_class AS c WHERE c.oid = to_regclass($1))
 """
-"""A text that changes when a function is added, renamed or replaced. PostgreSQL's own functions
-have lower numbers."""
-
-TABLE_VERSION = """
-(SELECT concat_ws(' ', c.oid, c.relkind, c.relhasrules, c.xmin) FROM pg_class AS c
-WHERE c.oid = to_regclass({name}))
-"""
-"""A text that changes when another table has the name, or its kind or its rules change."""
+"""Two texts. The first changes when a function is added, renamed or replaced; PostgreSQL's own
+have lower numbers. The second changes when another table has the name, or when its kind or its
+rules change."""
 
 _HARMLESS = ALLOWED["postgres"] - {"nextval"}
 _CALLS = """

@@ -94,7 +94,7 @@ class StepSession(Queries):
 
     def commit(
         self,
-        proofs: Sequence[tuple[str, Callable[[ReadOnlyView], bool], str]],
+        proofs: Sequence[tuple[str, Callable[[ReadOnlyView], bool], str, bool]],
         key: tuple[str, str, int, str],
         note: str = "",
         confirmed: Sequence[Mapping[str, Any]] = (),

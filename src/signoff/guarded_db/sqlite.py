@@ -90,9 +90,8 @@ class SqliteConnection:
             self.close()
             raise
 
-    def begin(self, *, write: bool, tables: Iterable[str] = ()) -> None:
+    def begin(self, *, write: bool) -> None:
         """Opens a transaction; one that writes locks the database from the start."""
-        del tables  # SQLite compiles a statement again whenever the schema has changed.
         with translate_errors(self.path):
             self._set_read_only(not write)
             self._execute("BEGIN IMMEDIATE" if write else "BEGIN")

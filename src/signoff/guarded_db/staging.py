@@ -94,8 +94,7 @@ def apply(
     the changes that may be made although they need a confirmation.
     """
     table = _find_or_create_table(db)
-    tables = _tables(statements)
-    with closing(ReadOnlyView(reader)) as view, transaction(db, write=True, tables=tables):
+    with closing(ReadOnlyView(reader)) as view, transaction(db, write=True):
         if not _mark(db, table, marker, note):
             return Committed(0, already=True)
         changed = _run(db, statements, list(confirmed))
@@ -117,7 +116,7 @@ def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ..
     and triggers do.
     """
     impacts = []
-    with transaction(db, write=True, tables=_tables(statements)):
+    with transaction(db, write=True):
         for number, statement in enumerate(statements, start=1):
             try:
                 _result, impact, needs_confirmation = run_counted(db, statement)
@@ -170,10 +169,6 @@ def _mark(db: Connection, table: str, marker: Marker, note: str) -> bool:
     """Inserts the marker; returns whether it was missing before."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return bool(db.own(_MARK.format(table=table), [*marker, now, note]))
-
-
-def _tables(statements: Sequence[Statement]) -> list[str]:
-    return [each.allowed.target for each in statements if each.allowed.target]
 
 
 def _run(
