@@ -183,3 +183,22 @@ def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
         *("accuracy", "structure", "clarity", "tone")
     ]
     assert [ask["constraint"] for ask in words["plan"][0]["asks"]] == ["short", "rule-2"]
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_nothing_starts_if_an_agent_is_not_ready(
+    review_project: ReviewProject, more: tuple[str, ...]
+) -> None:
+    (review_project.folder / ".signoff/script.json").unlink()
+
+    result = review_project.review("docs", *more)
+
+    assert result.code == 2
+    assert "claude is not ready" in result.err
+    assert review_project.call("runs").out.strip() == "no runs"
+
+
+def test_the_plan_of_fixes_counts_every_file(review_project: ReviewProject) -> None:
+    plan = review_project.review("docs", "--fix", "--dry-run", "--json").json
+
+    assert plan["calls"]["per_round"] == 1 + 2

@@ -56,7 +56,9 @@ class ConstraintLookup:
 
     def _folder(self) -> Path | None:
         if self.config.dir is None:
-            default = self.home / "constraints" if self.home and not self.config.files else None
+            # A flow that has constraints of its own means these and no others.
+            own = self.config.files or self.config.inline
+            default = self.home / "constraints" if self.home and not own else None
             return default if default is not None and default.is_dir() else None
         folder = self._find(self.config.dir)
         if folder is not None and folder.is_dir():

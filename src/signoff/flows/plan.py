@@ -218,7 +218,10 @@ def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[Planned
             yield PlannedCall(agent, rule, _size(prompt), constraint.id)
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         rule = "the step's agent" if step.agent else "the default agent"
-        yield PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, state)))
+        call = PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, state)))
+        # Files are fixed one by one, and all of them may have findings.
+        by_file = step.step is StepKind.REFINE and state.has_files
+        yield from (call for _ in (state.files if by_file else [""]))
 
 
 def _prompt(flow: Flow, step: WorkflowStep, state: FlowState) -> ProductPrompt:

@@ -32,7 +32,7 @@ def ids(project: Path, constraints: str) -> list[str]:
     ("constraints", "found"),
     [
         ("", "home"),
-        ("{inline: {short: It is short.}}", "home short"),
+        ("{inline: {short: It is short.}}", "short"),
         ("{dir: rules}", "a b"),
         ("{files: [extra.yaml]}", "extra"),
         ("{dir: rules, files: [extra.yaml, rules/b.yaml, ./extra.yaml]}", "extra b a"),

@@ -15,7 +15,7 @@ import click
 
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
-from signoff.errors import UsageError
+from signoff.errors import ConfigError, UsageError
 from signoff.flows.commands.review_report import print_review
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.home_folder import VARIABLE
@@ -248,6 +248,7 @@ def _start(
             f"this review makes up to {calls['at_most']} calls, more than {MOST_CALLS}: review "
             "fewer files or constraints, set a limit (--limit calls=N or usd=N), or add --yes"
         )
+    _check_agents(planned)
     set_up_logging(planned.settings)
     own = planned.own_limits or Limits()
     limits = own if limited else replace(own, calls=most)
@@ -263,11 +264,20 @@ def _start(
         )
 
 
+def _check_agents(planned: StartPlan) -> None:
+    """Raises before anything is started if an agent that the review asks cannot answer."""
+    if not_ready := planned.not_ready():
+        reasons = "; ".join(f"{name} is not ready: {why}" for name, why in not_ready.items())
+        raise ConfigError(
+            f"{reasons}. Nothing was started; check your setup with `signoff doctor`, or name "
+            "another agent: --agent NAME"
+        )
+
+
 def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> None:
-    not_ready = planned.not_ready()
     if out.as_json:
         files = {"files": list(selection.files), "skipped": dict(selection.skipped)}
-        out.json({**planned.to_json(), **files, "not_ready": not_ready})
+        out.json({**planned.to_json(), **files, "not_ready": planned.not_ready()})
         return
     for path in selection.files:
         out.line(f"  {path}")
@@ -276,6 +286,5 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         out.table(dry_run.columns, dry_run.rows)
         for note in dry_run.notes:
             out.prose(note, hang="  ")
-    for agent, why in not_ready.items():
-        out.warn(f"{agent} is not ready: {why}")
     out.line(f"{summary}. Nothing was started.")
+    _check_agents(planned)
