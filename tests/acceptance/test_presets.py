@@ -37,7 +37,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
 
 
 def run(preset: str) -> int:
-    return main(["run", preset, "--goal", "goal.yaml", "--name", "one", "--no-input"])
+    return main(["run", preset, "--goal", f"{preset}-goal.yaml", "--name", "one", "--no-input"])
 
 
 def final(name: str = "artifact.md") -> str:
@@ -67,7 +67,7 @@ def test_the_command_that_init_suggests_finds_no_problems(
     flow = f".signoff/flows/{preset}.yaml"
     capsys.readouterr()
 
-    code = main(["validate", flow, "--goal", "goal.yaml", "--json"])
+    code = main(["validate", flow, "--goal", f"{preset}-goal.yaml", "--json"])
 
     report = json.loads(capsys.readouterr().out)
     assert (code, report["problems"], report["workflows"]) == (0, [], [preset])
@@ -84,7 +84,7 @@ def test_a_dry_run_starts_nothing_and_its_bound_is_within_the_limit(
     begin(preset, [])
     capsys.readouterr()
 
-    code = main(["run", preset, "--goal", "goal.yaml", "--dry-run", "--json"])
+    code = main(["run", preset, "--goal", f"{preset}-goal.yaml", "--dry-run", "--json"])
 
     calls = json.loads(capsys.readouterr().out)["calls"]
     limit = read_flow_file(Path(f".signoff/flows/{preset}.yaml")).limits.calls

@@ -15,7 +15,7 @@ def recognize(content: Mapping[str, Any]) -> bool:
 
 def _preset(name: str, text: str) -> Preset:
     files = f"signoff.flows:presets/{name}"
-    return Preset(name, text, files, f"flows/{name}.yaml", {"goal": "goal.yaml"})
+    return Preset(name, text, files, f"flows/{name}.yaml", {"goal": f"{name}-goal.yaml"})
 
 
 NOTATION = Notation(

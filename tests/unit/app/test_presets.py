@@ -30,7 +30,7 @@ def written(home: Home) -> list[Path]:
     return [
         *home.flows.glob("*.yaml"),
         *home.constraints.glob("*.yaml"),
-        home.root / "goal.yaml",
+        *home.root.glob("*-goal.yaml"),
     ]
 
 
@@ -41,10 +41,10 @@ def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path
 
     home = result.home
     assert (home.flows / f"{name}.yaml").is_file()
-    assert (tmp_path / "goal.yaml").is_file()
+    assert (tmp_path / f"{name}-goal.yaml").is_file()
     assert 3 <= len(list(home.constraints.glob("*.yaml"))) <= 5
     assert set(written(home)) <= set(result.created)
-    assert result.run == (f".signoff/flows/{name}.yaml", "--goal", "goal.yaml")
+    assert result.run == (f".signoff/flows/{name}.yaml", "--goal", f"{name}-goal.yaml")
 
 
 def test_every_shipped_preset_can_be_named() -> None:
@@ -52,12 +52,12 @@ def test_every_shipped_preset_can_be_named() -> None:
     assert sorted(each.name for each in SHIPPED.iterdir()) == sorted(NAMES)
 
 
-def test_presets_have_no_files_in_common_except_the_goal() -> None:
-    """A project may use several presets."""
+def test_presets_have_no_files_in_common() -> None:
+    """A project may use several presets, and none must pick up the goal of another."""
     names = [
         path.relative_to(SHIPPED / preset).as_posix()
         for preset in NAMES
-        for path in (SHIPPED / preset / "home/constraints").iterdir()
+        for path in (SHIPPED / preset).rglob("*.yaml")
     ]
 
     assert len(names) == len(set(names))
@@ -65,7 +65,7 @@ def test_presets_have_no_files_in_common_except_the_goal() -> None:
 
 def test_existing_files_are_left_alone_and_reported(tmp_path: Path) -> None:
     """A user's own goal must survive a second preset."""
-    goal = tmp_path / "goal.yaml"
+    goal = tmp_path / "docs-goal.yaml"
     goal.write_text("goal: mine\n")
 
     result = init_project(tmp_path, {}, "docs")
@@ -139,7 +139,8 @@ def test_a_preset_has_no_warnings(home: Home) -> None:
     """A beginner validates first; a warning would be about our own files."""
     (flow,) = home.flows.glob("*.yaml")
 
-    read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=home.root / "goal.yaml")
+    (goal,) = home.root.glob("*-goal.yaml")
+    read = read_flow(SourceFile(flow), root=home.root, home=home.path, goal=goal)
 
     assert read.warnings == ()
     assert read.goal is not None

@@ -21,10 +21,10 @@ def test_a_preset_tells_what_it_wrote_and_what_to_type_next(
 
     output = capsys.readouterr()
     assert "created .signoff/flows/docs.yaml\n" in output.out
-    assert "created goal.yaml\n" in output.out
+    assert "created docs-goal.yaml\n" in output.out
     assert output.err.splitlines() == [
-        "next: signoff validate .signoff/flows/docs.yaml --goal goal.yaml",
-        "next: signoff run .signoff/flows/docs.yaml --goal goal.yaml",
+        "next: signoff validate .signoff/flows/docs.yaml --goal docs-goal.yaml",
+        "next: signoff run .signoff/flows/docs.yaml --goal docs-goal.yaml",
     ]
 
 
@@ -32,11 +32,11 @@ def test_a_file_that_was_kept_is_told_apart(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
     """Otherwise users would unknowingly run the new flow with the old goal."""
-    (folder / "goal.yaml").write_text("goal: mine\n")
+    (folder / "stories-goal.yaml").write_text("goal: mine\n")
 
     assert main(["init", "--preset", "stories"]) == 0
 
-    assert "kept goal.yaml unchanged\n" in capsys.readouterr().out
+    assert "kept stories-goal.yaml unchanged\n" in capsys.readouterr().out
 
 
 def test_another_folder_is_where_to_go_next(
@@ -63,7 +63,7 @@ def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
 
     output = capsys.readouterr()
     assert f"created {elsewhere}/reviews/flows/docs.yaml\n" in output.out
-    assert f"created {elsewhere}/goal.yaml\n" in output.out
+    assert f"created {elsewhere}/stories-goal.yaml\n" in output.out
     assert output.err.startswith(f"next: cd {elsewhere}\n")
 
 
