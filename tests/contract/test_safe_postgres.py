@@ -86,6 +86,56 @@ def test_the_servers_plan_must_match_the_allowed_change(
     assert library.titles() == BEFORE
 
 
+RENAMED = """
+CREATE SCHEMA other;
+CREATE FUNCTION other.f(books) RETURNS text LANGUAGE sql RETURN $1.title;
+ALTER FUNCTION other.f RENAME TO lower;
+ALTER FUNCTION other.lower SET SCHEMA public
+"""
+
+
+@pytest.mark.parametrize(
+    "ddl",
+    [
+        "CREATE RULE loud AS ON UPDATE TO books DO INSTEAD DELETE FROM chapters",
+        "ALTER TABLE books RENAME TO old; CREATE VIEW books AS SELECT * FROM old",
+        "CREATE FUNCTION lower(books) RETURNS text LANGUAGE sql RETURN $1.title",
+        RENAMED,
+    ],
+    ids=["a rule", "a view", "a function", "a renamed function"],
+)
+def test_a_known_statement_is_judged_again_when_the_schema_has_changed(
+    library: Library, ddl: str
+) -> None:
+    """A judgment that outlives its schema would let a statement do something else."""
+    sql = "UPDATE books SET title = lower(title) WHERE id = 1"
+    with library.open() as db:
+        for _ in range(3):
+            db.execute(sql)
+        library.change(ddl)
+
+        with pytest.raises(NotAllowed, match=r"something else|calls the function"):
+            db.execute(sql)
+
+    assert len(library.rows("SELECT 1 FROM chapters")) == 3
+
+
+def test_a_known_statement_is_not_explained_again(library: Library) -> None:
+    """Asking for the plan takes longer than most statements."""
+    sql = "UPDATE books SET title = 'x' WHERE id = 1"
+    asked: list[str] = []
+
+    with library.open() as db:
+        connection = db._db
+        assert isinstance(connection, PostgresConnection)
+        query = connection._query
+        connection._query = lambda text, params: asked.append(text) or query(text, params)  # type: ignore[method-assign,func-returns-value]  # counts the calls
+        for _ in range(5):
+            db.execute(sql)
+
+    assert len([text for text in asked if text.startswith("EXPLAIN")]) == 1
+
+
 def test_several_statements_in_one_text_are_refused_by_the_server_too(
     connection: PostgresConnection, library: Library
 ) -> None:

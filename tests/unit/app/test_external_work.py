@@ -1,3 +1,6 @@
+import json
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -238,3 +241,44 @@ async def test_a_failure_in_the_result_fails_the_attempt_whatever_comes_with_it(
 
     assert after.verdict is not None
     assert (after.verdict.accepted, after.verdict.problem) == (False, "could not read it")
+
+
+TIDY = """
+import sqlite3
+from pathlib import Path
+
+from signoff.contracts import define_workflow
+
+DATABASE = Path(__file__).with_name("library.db")
+if not DATABASE.exists():
+    with sqlite3.connect(DATABASE) as db:
+        db.execute("CREATE TABLE books (id INTEGER PRIMARY KEY)")
+        db.executemany("INSERT INTO books VALUES (?)", [(n,) for n in range(12)])
+    db.close()
+
+WORKFLOW = define_workflow(
+    {
+        "type": "tidy",
+        "database": {"url": str(DATABASE), "backup": False},
+        "steps": [{"name": "tidy", "prompt": "Tidy up."}],
+    }
+)
+"""
+
+
+async def test_a_delete_that_is_submitted_waits_for_a_human(project: Project) -> None:
+    """A worker must not confirm its own deletes."""
+    (project.cwd / "tidy.py").write_text(TIDY)
+    await start(project, project.find("tidy.py"), {}, name="spring", switch=FROM_OUTSIDE)
+    work = json.dumps({"statements": [["DELETE FROM books WHERE id > ?", [1]]]})
+
+    after = await submit(project, "spring", None, AnswerInput(work))
+    (asked,) = after.people
+    tried = await submit(project, "spring", asked["number"], AnswerInput("yes"))
+
+    assert after.work == ()
+    assert asked["kind"] == "approval"
+    assert tried.verdict is not None
+    assert not tried.verdict.accepted
+    with closing(sqlite3.connect(project.cwd / "library.db")) as db:
+        assert db.execute("SELECT count(*) FROM books").fetchone() == (12,)
