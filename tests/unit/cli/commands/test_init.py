@@ -63,7 +63,7 @@ def test_a_home_elsewhere_is_named_as_it_is_found_from_here(
 
     output = capsys.readouterr()
     assert f"created {elsewhere}/reviews/flows/docs.yaml\n" in output.out
-    assert f"created {elsewhere}/stories-goal.yaml\n" in output.out
+    assert f"created {elsewhere}/docs-goal.yaml\n" in output.out
     assert output.err.startswith(f"next: cd {elsewhere}\n")
 
 
