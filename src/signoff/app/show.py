@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,17 +13,18 @@ from signoff.app.inbox import request_to_json
 from signoff.app.next_commands import with_file
 from signoff.app.project import Project
 from signoff.app.runs import current_row
-from signoff.core.events import ANY_AGENT
+from signoff.core.events import ANY_AGENT, Event, StepFinished
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
+from signoff.exports.run_record import STATE_CHANGES
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import ResumeReport, RunReport
 from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem, RunRow
-from signoff.runtime.timeline import StepVisit, Timeline
+from signoff.runtime.timeline import ERROR_KEY, StepVisit, Timeline
 from signoff.store.rundir.layout import EndView
 
 if TYPE_CHECKING:
@@ -130,11 +131,12 @@ def show(project: Project, name: str | None = None) -> RunDetails:
     row = current_row(project, project.run(name))
     inbox = project.store.items(row.name)
     answered = project.store.items(row.name, state=(ItemState.ANSWERED,))
-    timeline, fold = Timeline(), history_fold(project, row)
-    for _, event in events_of(project, row):
-        timeline.apply(event)
-        if fold is not None:
+    fold, events = history_fold(project, row), [event for _, event in events_of(project, row)]
+    if fold is not None:
+        # Results of single critics are news for live views only, and locating them takes time.
+        for event in (each for each in events if each.tag in STATE_CHANGES):
             fold.apply(event)
+    timeline = Timeline().follow(_with_last_values(events))
     if row.status is not Status.RUNNING:
         timeline.close_bill()
     return RunDetails(
@@ -149,6 +151,21 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         end=project.end_view(row, timeline.state),
         review=fold.history if fold is not None else None,
     )
+
+
+def _with_last_values(events: Sequence[Event]) -> Sequence[Event]:
+    """Returns events without values that a later step has replaced.
+
+    A review stores all of its findings after every step, and folding them takes most of the time.
+    """
+    replaced: set[str] = set()
+    for event in reversed(events):
+        if isinstance(event, StepFinished) and "set" in event.delta:
+            values = event.delta["set"]
+            kept = {k: v for k, v in values.items() if k not in replaced or k == ERROR_KEY}
+            replaced.update(values)
+            event.delta = {**event.delta, "set": kept}
+    return events
 
 
 def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:

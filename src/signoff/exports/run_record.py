@@ -20,7 +20,7 @@ from signoff.runtime.timeline import ERROR_KEY, Timeline
 if TYPE_CHECKING:
     from signoff.review.history import ReviewHistory
 
-_STATE_CHANGES = frozenset(
+STATE_CHANGES = frozenset(
     kind.tag
     for kind in (
         *(ev.RunStarted, ev.StepWorked, ev.Escalated, ev.StepFinished),
@@ -73,7 +73,7 @@ class RunRecord:
         timeline = Timeline()
         fold = self.history(self.definition) if self.history is not None else None
         for _, event in self.events():
-            if fold is not None:
+            if fold is not None and event.tag in STATE_CHANGES:
                 fold.apply(event)
             timeline.apply(_without_state(event))
         return timeline, fold.history if fold is not None else None
@@ -86,7 +86,7 @@ class RunRecord:
         for _, text in self.journal:
             for data in decode(text, self.blob):
                 # The calls of agents are most of a journal, and no part of the history.
-                if data.get("e") in _STATE_CHANGES:
+                if data.get("e") in STATE_CHANGES:
                     fold.apply(ev.from_json(data))
         return fold.history
 

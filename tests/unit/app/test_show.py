@@ -1,13 +1,16 @@
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from signoff import Outcome, Question, StepContext, StepDef, Usage, Workflow
+from signoff import Edge, Outcome, Question, StepContext, StepDef, Usage, Workflow
+from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.runs import list_runs, run_to_json
 from signoff.app.show import show
 from signoff.core import events as ev
+from signoff.core.delta import Append
 from signoff.core.effects import EffectId, EffectKind
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import StartRun
@@ -207,3 +210,24 @@ async def test_a_run_of_a_flow_reports_its_findings_by_round(project: Project) -
     assert report.notation_report is not None
     assert "round" in report.notation_report.summary
     assert json.loads(json.dumps(report.to_json()))["rounds"] == rounds
+
+
+async def test_the_state_that_is_shown_is_the_one_that_the_engine_folds(project: Project) -> None:
+    """Values that later steps replaced are not folded, which must not change the result."""
+
+    def grow(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
+        rounds = [*ctx.step_state.get("rounds", ()), ctx.visit]
+        update = {"rounds": rounds, "last": ctx.visit, "log": Append([ctx.visit])}
+        if ctx.visit == 2:
+            update["rounds"] = ["restarted"]
+        return (Outcome.OK if ctx.visit == 4 else Outcome.ITERATE), update
+
+    edges = {Outcome.OK: None, Outcome.ITERATE: Edge("grow", 9)}
+    async with project.engine() as engine:
+        await engine.start(Workflow("w", StepDef("grow", handler=grow, next=edges)), name="one")
+
+    shown = show(project, "one").state
+
+    assert shown == load_state(project, project.run("one")).state
+    assert shown["rounds"] == ["restarted", 3, 4]
+    assert shown["log"] == [1, 2, 3, 4]
