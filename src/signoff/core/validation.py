@@ -50,7 +50,7 @@ def problems_of(
             continue
         where = f"step {step.id!r}" if _is_name(step.id) else f"step {position}"
         fields = _Fields(where, str(step.id))
-        sound = fields.sound_step(step, StepDef(f"step {position}", next={Outcome.OK: None}))
+        sound = fields.sound_step(step, f"step {position}")
         sound_steps.append(sound)
         found += fields.problems
         # `is`, because an id of the wrong type may not even be comparable.
@@ -111,26 +111,29 @@ class _Fields:
             self.check(f"limits.{name}", value, False, AMOUNT)
         return limits  # type: ignore[no-any-return]  # checked above
 
-    def sound_step(self, step: StepDef, stand_in: StepDef) -> StepDef:
-        """Returns the step with the right types in every field, taken from `stand_in` if needed."""
+    def sound_step(self, step: StepDef, name: str) -> StepDef:
+        """Returns the step with the right types in every field; `name` is for one without an id."""
         wrong = [
-            name
-            for name, (fits, remedy) in _FIELDS.items()
-            if not self.check(name, getattr(step, name), fits(getattr(step, name)), remedy)
+            field
+            for field, (fits, remedy) in _FIELDS.items()
+            if not self.check(field, getattr(step, field), fits(getattr(step, field)), remedy)
         ]
-        step = replace(step, **{name: getattr(stand_in, name) for name in wrong})
-        return replace(
-            step,
-            actions=self._listed("actions", step.actions, object, "a list of instructions"),
-            limits=self.limits(step.limits),
-            preconditions=self._conditions("preconditions", step.preconditions),
-            postconditions=self._conditions("postconditions", step.postconditions),
-            next={
+        if wrong:
+            stand_in = StepDef(name, next={Outcome.OK: None})
+            step = replace(step, **{field: getattr(stand_in, field) for field in wrong})
+        sound = {
+            "actions": self._listed("actions", step.actions, object, "a list of instructions"),
+            "limits": self.limits(step.limits),
+            "preconditions": self._conditions("preconditions", step.preconditions),
+            "postconditions": self._conditions("postconditions", step.postconditions),
+            "next": {
                 key: self._target(f"next[{getattr(key, 'value', key)!r}]", target)
                 for key, target in step.next.items()
             },
-            gate=self._gate(step.gate) if step.gate is not None else None,
-        )
+            "gate": self._gate(step.gate) if step.gate is not None else None,
+        }
+        # A copy takes as long as all checks, and nearly every step is sound.
+        return replace(step, **sound) if self.problems else step
 
     def _conditions(self, name: str, value: Any) -> list[Condition]:
         listed = self._listed(name, value, Condition, "a list of Condition(name, check, error)")
