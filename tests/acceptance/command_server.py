@@ -1,9 +1,9 @@
 """Runs signoff commands, each in a process forked from a server that has signoff imported.
 
 A forked process is as separate as one started by a shell: it has its own folder, environment,
-input and output, and exits like any other. It only skips starting Python and importing
-signoff, which is most of the time of a short command. The examples and the documentation are
-tested with the installed program instead, so that a cold start is tested as well.
+input and output, and exit handlers. It only skips starting Python, importing signoff and
+destroying its modules, which is most of the time of a short command. The examples and the
+documentation are tested with the installed program instead, so that a cold start is tested too.
 """
 
 import gc
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -65,20 +66,21 @@ class CommandServer:
         self._process.communicate()
 
 
-def serve() -> int:
+def serve() -> None:
     """Forks a process for each command on standard input, and prints its exit code."""
     sys.path.append(str(ROOT))
     import_module("tests.preload")
     sys.path.remove(str(ROOT))
+    from signoff.testing.forked_process import run_and_exit
+
     # The garbage collectors of the commands then skip everything that was imported.
     gc.freeze()
     for line in iter(sys.stdin.readline, ""):
         child = os.fork()
         if not child:
-            return _command(*json.loads(line))
+            run_and_exit(partial(_command, *json.loads(line)))
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
-    return 0
 
 
 def _command(
@@ -100,4 +102,4 @@ def _command(
 
 
 if __name__ == "__main__":
-    sys.exit(serve())
+    serve()

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -41,9 +42,11 @@ MOVES = st.lists(
 @example([("approve", "approve_revise")] * 10)
 @example([("approve", None)] * 6 + [("approve_revise", None), ("reject", None)])
 @example([("approve", None)] * 6 + [("approve_complete", "approve_revise")])
-def test_no_sequence_of_commands_leaves_the_table(moves: list[Move]) -> None:
+def test_no_sequence_of_commands_leaves_the_table(
+    tmp_path_factory: pytest.TempPathFactory, moves: list[Move]
+) -> None:
     """The graph that is really run has no hidden way."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as folder:
         session = SessionFixture(Path(folder), max_iterations=MOST)
         session.start()
         phase, stage, iteration = WorkflowPhase.PLAN, WorkflowStage.PROMPT, 1

@@ -14,10 +14,11 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import closing, contextmanager
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import cycle
 from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
@@ -59,7 +60,7 @@ def crash_everywhere(
     story: Story, directory: Path, *, when: When, again: bool = False, timeout: float = 120.0
 ) -> Iterator[Survival]:
     """Kills the story at its first write, then at its second, until it ends without a kill."""
-    with _servers(story, timeout) as run:
+    with _runner(story, timeout) as run:
         for at in range(1, MOST_PROCESSES):
             survival = _crash_at(run, directory / f"{when}-{at}", at, when, again)
             yield survival
@@ -80,7 +81,7 @@ def crash_at(
 
     With `again`, each of those is also killed at its own write of that number.
     """
-    with _servers(story, timeout) as run:
+    with _runner(story, timeout) as run:
         return _crash_at(run, directory, at, when, again)
 
 
@@ -98,27 +99,72 @@ def _crash_at(run: Run, directory: Path, at: int, when: When, again: bool) -> Su
     raise AssertionError(f"the story never ends when every process is killed {when} write {at}")
 
 
+class _Servers:
+    """The programs that fork the processes of stories.
+
+    There are two that take turns, so that a run is resumed with another hash seed than it was
+    killed with, as in real life: the order of a set must not matter.
+    """
+
+    def __init__(self) -> None:
+        self._turns: deque[subprocess.Popen[str] | None] = deque([None, None])
+
+    def ask(self, request: Sequence[Any]) -> str:
+        """Returns the exit code of the process for a request; empty if its story is unusable."""
+        server = self._turns.popleft() or subprocess.Popen(
+            [sys.executable, "-m", "signoff.testing.crash_child"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        code = ""
+        try:
+            print(json.dumps(request), file=server.stdin, flush=True)
+            code = cast("IO[str]", server.stdout).readline().strip()
+        finally:
+            # One that did not answer, or whose answer was not awaited, is of no further use.
+            if not code:
+                _end(server)
+            self._turns.append(server if code else None)
+        return code
+
+    def close(self) -> None:
+        """Ends them."""
+        for server in filter(None, self._turns):
+            _end(server)
+
+
+def _end(server: subprocess.Popen[str]) -> None:
+    server.kill()
+    server.communicate()
+
+
+_SHARED: ContextVar[_Servers | None] = ContextVar("_SHARED", default=None)
+
+
 @contextmanager
-def _servers(story: Story, timeout: float) -> Iterator[Run]:
+def shared_servers() -> Iterator[None]:
+    """Lets all stories inside use the same servers: starting them takes longer than most stories.
+
+    They are started with the environment of the first story.
+    """
+    with closing(_Servers()) as servers:
+        token = _SHARED.set(servers)
+        yield
+        _SHARED.reset(token)
+
+
+@contextmanager
+def _runner(story: Story, timeout: float) -> Iterator[Run]:
     """Yields a function that runs the story in a new process and returns if it was killed."""
-    source = inspect.getsourcefile(story)
-    argv = [sys.executable, "-m", "signoff.testing.crash_child", str(source), story.__name__]
-
-    def start() -> subprocess.Popen[str]:
-        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    # Processes come from two servers in turn, so that a run is resumed with another hash seed
-    # than it was killed with, as in real life: the order of a set must not matter.
-    with start() as one, start() as other:
-        servers = cycle((one, other))
-        yield lambda directory, at, when: _was_killed(next(servers), directory, at, when, timeout)
+    shared = _SHARED.get()
+    with nullcontext(shared) if shared is not None else closing(_Servers()) as servers:
+        what = [str(inspect.getsourcefile(story)), story.__name__]
+        yield lambda directory, at, when: _was_killed(servers, what, directory, at, when, timeout)
 
 
 def _was_killed(
-    server: subprocess.Popen[str], directory: Path, at: int, when: When, timeout: float
+    servers: _Servers, what: Sequence[str], directory: Path, at: int, when: When, timeout: float
 ) -> bool:
-    print(json.dumps([str(directory), at, when, timeout]), file=server.stdin, flush=True)
-    code = cast("IO[str]", server.stdout).readline().strip()
+    code = servers.ask([*what, str(directory), at, when, timeout])
     if code in ("0", str(-signal.SIGKILL)):
         return code != "0"
     problem = f"a process failed after a kill {when} write {at}"

@@ -1,7 +1,7 @@
-"""The program that the crash harness starts: imports a story, and forks a process per request.
+"""The program that the crash harness starts: imports stories, and forks a process per request.
 
 Starting Python and importing the engine takes far longer than a story does. This server does
-it once and never runs the story itself, so every process that it forks is as good as new.
+it once and never runs a story itself, so every process that it forks is as good as new.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crashing_store import CrashingStore, When
 from signoff.testing.effect_log import EffectLog
+from signoff.testing.forked_process import run_and_exit
 
 DATABASE = "signoff.db"
 ERRORS = "errors.txt"
@@ -27,20 +29,21 @@ NEVER = 0
 """No write: the process is not killed."""
 
 
-def main(source: str, name: str) -> None:
+def main() -> None:
     """Forks a process for each line of standard input, and prints the exit code of each."""
-    story = getattr(_import_file(Path(source)), name)
-    # Otherwise the garbage collector of each process searches, and thereby copies, everything that
-    # was imported, which takes longer than most stories do.
-    gc.freeze()
+    modules: dict[str, Any] = {}
     for line in sys.stdin:
+        source, name, *how = json.loads(line)
+        if source not in modules:
+            modules[source] = _import_file(Path(source))
+            # Otherwise the garbage collector of each process searches, and thereby copies,
+            # everything that was imported, which takes longer than most stories do.
+            gc.freeze()
         child = os.fork()
         if not child:
-            # The process then ends like any other: with its exit handlers, or a traceback.
-            return _run(story, *json.loads(line))
+            run_and_exit(partial(_run, getattr(modules[source], name), *how))
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
-    return None
 
 
 def _run(story: Any, directory: str, at: int, when: When, timeout: float) -> None:
@@ -71,4 +74,4 @@ def _import_file(path: Path) -> Any:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
