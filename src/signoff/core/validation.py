@@ -121,7 +121,7 @@ class _Fields:
         if wrong:
             stand_in = StepDef(name, next={Outcome.OK: None})
             step = replace(step, **{field: getattr(stand_in, field) for field in wrong})
-        sound = {
+        sound: dict[str, Any] = {
             "actions": self._listed("actions", step.actions, object, "a list of instructions"),
             "limits": self.limits(step.limits),
             "preconditions": self._conditions("preconditions", step.preconditions),
