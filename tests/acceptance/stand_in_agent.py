@@ -31,7 +31,9 @@ _NEXT = re.compile(
     r"When it is done, or cannot be done:)\n+ +(signoff .+)$",
     re.MULTILINE,
 )
-_SCRIPT = re.compile(r"^Run this and follow what it prints: python3 -m (.+)$", re.MULTILINE)
+_SCRIPT = re.compile(
+    r"^Run this and follow what it prints: signoff skill script (.+)$", re.MULTILINE
+)
 _FILE = re.compile(r"^Write (\S+) with this content:\n\n(.+?)\n\n", re.MULTILINE | re.DOTALL)
 _RECORD = re.compile(r"^ +(signoff skill qr .+ --id )ID (--status PASS)$", re.MULTILINE)
 _ITEM = re.compile(r"^\{.+\}$", re.MULTILINE)
