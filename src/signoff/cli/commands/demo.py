@@ -53,7 +53,8 @@ its agents."""
               help="The agent that writes, instead of the small local model.")  # fmt: skip
 @click.option("--kill", is_flag=True,
               help="Kill the run once in the middle, like a power cut, and resume it.")  # fmt: skip
-@click.option("--die", is_flag=True, hidden=True)
+@click.option("--die", is_flag=True, hidden=True,
+              help="Kill this process once the first fix is recorded.")  # fmt: skip
 @progress_options
 def command(
     folder: Path,
