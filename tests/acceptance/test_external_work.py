@@ -165,7 +165,6 @@ def test_database_changes_are_kept_only_if_the_conditions_hold(book_run: BookPro
     "statement",
     [
         ["DROP TABLE chapters"],
-        ["DELETE FROM chapters"],
         ["SELECT 1"],
         ["UPDATE chapters SET words = 900 WHERE id = 1; DROP TABLE chapters"],
         ["UPDATE chapters SET words = ? WHERE id = 1", [[1]]],
@@ -184,6 +183,18 @@ def test_forbidden_statements_are_refused(book_run: BookProject, statement: Any)
     assert refused.code == NOT_ACCEPTED, refused.out
     assert refused.json["status"] == "waiting", refused.json["reason"]
     assert refused.json["work"][0]["feedback"] == refused.json["problem"]
+    assert book_run.words == [0, 0, 0]
+
+
+def test_a_delete_waits_for_a_human(book_run: BookProject) -> None:
+    """The worker has no more to do, and the database is unchanged until a human approves."""
+    (number,) = book_run.planned(1)
+    delete = json.dumps([["DELETE FROM chapters"]])
+
+    waiting = book_run.submit("--item", str(number), "--result", "{}", "--statements", delete)
+
+    assert waiting.code == 10, waiting.out
+    assert "approval" in waiting.out
     assert book_run.words == [0, 0, 0]
 
 
