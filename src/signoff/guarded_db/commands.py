@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from signoff.cli.options import Group, debug_option, json_option, output
+from signoff.cli.options import Group, debug_option, json_option, output, output_options
+from signoff.cli.output import Output
 
 if TYPE_CHECKING:
     from signoff.app.home import Home
@@ -210,8 +211,8 @@ def restore(upkeep: Upkeep, backup_id: str, yes: bool, as_json: bool) -> None:
 @click.option(
     "--table", "tables", multiple=True, metavar="TABLE", help="A table to grant; default: all."
 )
-@debug_option
-def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...]) -> None:
+@output_options
+def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...], out: Output) -> None:
     """Show how the owner of a PostgreSQL database sets it up.
 
     The SQL creates signoff's own tables in a schema of their own, and grants a role the right to
@@ -222,7 +223,11 @@ def setup(print_sql: bool, role: str, schema: str, tables: tuple[str, ...]) -> N
 
     if not print_sql:
         raise click.UsageError("signoff does not run this itself; pass --print to get the SQL")
-    click.echo(setup_sql(role, tables, schema), nl=False)
+    sql = setup_sql(role, tables, schema)
+    if out.as_json:
+        out.json({"sql": sql})
+    else:
+        click.echo(sql, nl=False)
 
 
 def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path | None) -> Upkeep:

@@ -134,10 +134,6 @@ def test_the_help_of_every_command_explains_and_shows_examples(
     assert f"signoff {name}" in text.split("Examples:")[1]
 
 
-OWN_FORMAT = {"export", "metrics"}
-"""Commands that print a document in a format of its own."""
-
-
 @pytest.mark.parametrize(("name", "command"), commands(), ids=NAMES)
 def test_every_command_can_speak_json_and_show_a_traceback(
     name: str, command: click.Command
@@ -145,10 +141,9 @@ def test_every_command_can_speak_json_and_show_a_traceback(
     """Scripts rely on the one, bug reports on the other."""
     leaves = list(command.commands.values()) if isinstance(command, click.Group) else [command]
 
-    needed = {"--debug"} if name in OWN_FORMAT else {"--json", "--debug"}
     for leaf in leaves:
         options = {text for parameter in leaf.params for text in parameter.opts}
-        assert needed <= options
+        assert {"--json", "--debug"} <= options
 
 
 def test_a_mistyped_command_is_answered_with_the_right_one(

@@ -222,13 +222,20 @@ def test_long_texts_are_cut_and_odd_characters_replaced() -> None:
 
 @pytest.mark.parametrize(
     ("raw", "confidence"),
-    [(0.5, 0.5), (7, 1.0), (-1, 0.0), ("high", None), (True, None), (float("nan"), None)],
+    [(0.5, 0.5), (7, 1.0), (-1, 0.0), ("high", None), (True, None)],
 )
 def test_confidence_is_a_number_between_0_and_1(raw: object, confidence: float | None) -> None:
-    """A journal cannot store NaN or infinity."""
+    """Readers compare it; words and numbers out of range would mislead them."""
     (issue,) = parsed_critique({**ISSUE, "confidence": raw}).issues
 
     assert issue.confidence == confidence
+
+
+@pytest.mark.parametrize("raw", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_is_refused(raw: float) -> None:
+    """A journal cannot store it, so the critic is asked again."""
+    with pytest.raises(Unreadable, match="finite"):
+        parsed_critique({**ISSUE, "confidence": raw})
 
 
 def test_a_confidence_that_the_critic_did_not_state_is_not_made_up() -> None:

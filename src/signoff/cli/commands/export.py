@@ -9,7 +9,8 @@ import click
 
 from signoff import plugins
 from signoff.app.export import export, send_trace
-from signoff.cli.options import CliCommand, complete_run, debug_option, open_here, output
+from signoff.cli.options import CliCommand, complete_run, open_here, output_options
+from signoff.cli.output import Output
 from signoff.cli.text import clean
 from signoff.documents.regular_files import replace_private
 from signoff.errors import ConfigError
@@ -47,8 +48,8 @@ def _help_of(name: str) -> str:
               metavar="FILE", help="Write to FILE instead of stdout.")  # fmt: skip
 @click.option("--send", is_flag=True,
               help="Send a trace to the collector at OTEL_EXPORTER_OTLP_ENDPOINT.")  # fmt: skip
-@debug_option
-def command(format_name: str, run: str | None, file: Path | None, send: bool) -> None:
+@output_options
+def command(format_name: str, run: str | None, file: Path | None, send: bool, out: Output) -> None:
     """Export RUN (default: the latest run) as FORMAT.
 
     The same run gives the same bytes, whenever and wherever it is exported.
@@ -60,13 +61,20 @@ def command(format_name: str, run: str | None, file: Path | None, send: bool) ->
     if send and (format_name != "otel" or file is not None):
         raise click.UsageError("--send is for `export otel`, without -o")
     with open_here() as project:
+        name = project.run(run).name
+        done: dict[str, object] = {"run": name, "format": format_name}
         if send:
-            output().note(f"sent {send_trace(project, run)} spans")
-            return
-        parts = export(project, format_name, run)
-        if file is not None:
-            replace_private(file, parts)
-            return
-        terminal = output().pretty
-        for part in parts:
-            sys.stdout.write(clean(part) if terminal else part)
+            done["spans"] = send_trace(project, name)
+            out.note(f"sent {done['spans']} spans")
+        else:
+            parts = export(project, format_name, name)
+            if file is not None:
+                replace_private(file, parts)
+                done["file"] = str(file)
+            elif out.as_json:
+                done["document"] = "".join(parts)
+            else:
+                for part in parts:
+                    sys.stdout.write(clean(part) if out.pretty else part)
+    if out.as_json:
+        out.json(done)

@@ -7,12 +7,13 @@ import sys
 import click
 
 from signoff.app.metrics import metrics_text
-from signoff.cli.options import CliCommand, debug_option, open_here
+from signoff.cli.options import CliCommand, open_here, output_options
+from signoff.cli.output import Output
 
 
 @click.command(cls=CliCommand)
-@debug_option
-def command() -> None:
+@output_options
+def command(out: Output) -> None:
     """Print metrics of all runs in the text format of Prometheus.
 
     They are computed from the database, so they are right after crashes and restarts, and
@@ -23,4 +24,8 @@ def command() -> None:
       signoff metrics > /var/lib/node_exporter/signoff.prom
     """
     with open_here() as project:
-        sys.stdout.write(metrics_text(project.store, project.clock.now()))
+        text = metrics_text(project.store, project.clock.now())
+    if out.as_json:
+        out.json({"format": "prometheus", "text": text})
+    else:
+        sys.stdout.write(text)
