@@ -55,7 +55,7 @@ def test_standard_input_is_reviewed(
     review_project: ReviewProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     review_project.script(finds(issue("stdin")))
-    monkeypatch.setattr("sys.stdin", io.StringIO("Yes.\nIt always works.\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Yes.\nIt always works.\n")))
 
     result = review_project.review("-")
 

@@ -193,13 +193,14 @@ class _Review:
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:
-        from signoff.flows.files.selection import FileSelector, Selection
+        from signoff.flows.files.selection import FileSelector, piped_text
+        from signoff.flows.files.skipping import LARGEST_BYTES
 
         selector = FileSelector(root, cwd, base)
         if self._since is not None:
             return selector.changed_since(self._since, self._paths, self._options["intent"])
         if self._paths == (STDIN,):
-            return Selection({"stdin": sys.stdin.read()})
+            return piped_text(sys.stdin.buffer.read(LARGEST_BYTES + 1))
         if STDIN in self._paths:
             raise UsageError("review either standard input or files, not both")
         return selector.select(self._paths)

@@ -6,6 +6,7 @@ for an option. Programs that the configuration of a repository may name are not 
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,6 +54,10 @@ class Repository:
         )
         return sorted(set(_names(listed)))
 
+    def tracked(self, folder: str) -> list[str]:
+        """Returns what git tracks below a folder, or the folder itself if it is a link."""
+        return _names(self._run("ls-files", "-z", "--", f":(icase,literal){folder}"))
+
     def commit(self, revision: str) -> str:
         """Returns the commit that a name means; raises `UsageError`."""
         try:
@@ -88,7 +93,7 @@ class Repository:
     def texts(self, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
         """Returns files as they were in a commit; those that it does not have are left out."""
         requests = "".join(f"{commit}:./{path}\n" for path in paths if "\n" not in path)
-        output = self._run("cat-file", "--batch", stdin=requests.encode())
+        output = self._run("cat-file", "--batch", stdin=os.fsencode(requests))
         return dict(_blobs(output, [path for path in paths if "\n" not in path]))
 
     def messages(self, commit: str) -> str:
@@ -100,7 +105,7 @@ class Repository:
         """Returns files that `.gitattributes` calls generated or vendored, and which it is."""
         output = self._run(
             *("check-attr", "-z", "--stdin", "linguist-generated", "linguist-vendored"),
-            stdin="\0".join(paths).encode(),
+            stdin=os.fsencode("\0".join(paths)),
         )
         words = _names(output)
         triples = zip(words[::3], words[1::3], words[2::3], strict=False)
@@ -138,7 +143,7 @@ class GitError(UsageError):
 
 
 def _names(output: bytes) -> list[str]:
-    return [each.decode(errors="surrogateescape") for each in output.split(b"\0") if each]
+    return [os.fsdecode(each) for each in output.split(b"\0") if each]
 
 
 def _changed(words: Sequence[str]) -> Iterator[ChangedFile]:

@@ -21,6 +21,7 @@ from signoff.flows.files.skipping import (
     ignore_patterns,
     is_built,
     is_ignored,
+    is_utf8,
     read_content,
     says_generated,
     skip_by_name,
@@ -91,8 +92,8 @@ class FileSelector:
             files,
             dict(skipped),
             base={path: text for path, text in base.items() if path in files},
-            renamed={e.path: e.old_path for e in chosen if e.path != e.old_path and not e.added},
-            deleted=tuple(each.path for each in changes if each.deleted),
+            renamed={e.path: e.old_path for e in chosen if _is_renamed(e)},
+            deleted=tuple(each.path for each in changes if each.deleted and is_utf8(each.path)),
             intent=intent or repository.messages(commit),
         )
 
@@ -161,7 +162,7 @@ class FileSelector:
     ) -> Iterator[tuple[str, str]]:
         """Yields texts by path; files in `named` are read even if they say they are generated."""
         for path in paths:
-            content = read_content(self.root / path)
+            content = read_content(self.root / path) if is_utf8(path) else Skip.NAME
             if isinstance(content, str) and path not in named and says_generated(content):
                 content = Skip.GENERATED
             if isinstance(content, str):
@@ -172,11 +173,22 @@ class FileSelector:
             skipped[content.value] += 1
 
 
+def piped_text(content: bytes) -> Selection:
+    """Returns standard input as the file of a review; raises `UsageError` if it is no text."""
+    text = decoded(content)
+    if text is Skip.EMPTY:
+        return Selection({}, {text.value: 1})
+    if isinstance(text, Skip):
+        raise UsageError(f"standard input cannot be reviewed: {_PROBLEMS[text]}")
+    return Selection({"stdin": text})
+
+
 _PROBLEMS = {
     Skip.BINARY: "it is not UTF-8 text",
     Skip.LARGE: "it is larger than 256,000 bytes; split it, or review a part of it",
     Skip.LINK: "it is a link or no regular file; name the file itself",
     Skip.GONE: "it does not exist any more",
+    Skip.NAME: "its name is not UTF-8; rename it",
 }
 
 
@@ -186,6 +198,10 @@ def _check_number(files: int) -> None:
             f"{files:,} files were selected; one review can be about {MOST_FILES:,}. Name fewer "
             "folders, review only changes, or leave files out in .signoffignore"
         )
+
+
+def _is_renamed(change: ChangedFile) -> bool:
+    return change.path != change.old_path and not change.added and is_utf8(change.old_path)
 
 
 def _base_texts(

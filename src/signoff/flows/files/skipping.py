@@ -50,10 +50,13 @@ class Skip(Enum):
     EMPTY = "empty"
     LINK = "link"
     GONE = "missing"
+    NAME = "named in another encoding"
 
 
 def skip_by_name(path: str) -> Skip | None:
     """Returns why a file is left out, as far as its path tells."""
+    if not is_utf8(path):
+        return Skip.NAME
     parts = PurePosixPath(path).parts
     if any(part.startswith(".") for part in parts):
         return Skip.HIDDEN
@@ -63,6 +66,12 @@ def skip_by_name(path: str) -> Skip | None:
     if name in _LOCKS:
         return Skip.LOCK
     return Skip.GENERATED if name.endswith(_GENERATED) else None
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a path is UTF-8, as everything that is recorded has to be."""
+    # Python reads the other bytes of a name as half surrogate pairs.
+    return not any("\ud800" <= sign <= "\udfff" for sign in path)
 
 
 def is_built(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from signoff.errors import UsageError
 from signoff.flows.files import selection as module
-from signoff.flows.files.selection import FileSelector, Selection
+from signoff.flows.files.selection import FileSelector, Selection, piped_text
 
 
 def git(root: Path, *arguments: str) -> None:
@@ -193,3 +194,38 @@ def test_a_detached_head_has_changes_too(repository: Path) -> None:
     assert list(FileSelector(repository, repository).changed_since("main", ()).files) == [
         "docs/a.md"
     ]
+
+
+def test_a_name_in_another_encoding_is_left_out(repository: Path) -> None:
+    """Such a name cannot be recorded; it was a crash with an encoding error."""
+    name = os.fsdecode(b"docs/caf\xe9.md")
+    gone = os.fsdecode(b"docs/gone\xe9.md")
+    (repository / gone).write_text("x\n")
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "second")
+    (repository / gone).unlink()
+    (repository / name).write_text("y\n")
+    (repository / "docs/a.md").write_text("Changed.\n")
+
+    changed = FileSelector(repository, repository).changed_since("HEAD", ())
+    listed = FileSelector(repository, repository).select(["docs"])
+
+    assert list(changed.files) == ["docs/a.md"]
+    assert changed.skipped == {"named in another encoding": 1}
+    assert changed.deleted == ()
+    assert name not in listed.files
+    with pytest.raises(UsageError, match="its name is not UTF-8"):
+        FileSelector(repository, repository).select([name])
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"caf\xe9\n", "not UTF-8"), (b"x" * 256_001, "larger than")]
+)
+def test_standard_input_has_to_be_text(content: bytes, problem: str) -> None:
+    with pytest.raises(UsageError, match=f"standard input cannot be reviewed.*{problem}"):
+        piped_text(content)
+
+
+def test_empty_standard_input_has_no_files() -> None:
+    assert piped_text(b"\n") == Selection({}, {"empty": 1})
+    assert piped_text(b"x\n").files == {"stdin": "x\n"}
