@@ -153,6 +153,7 @@ $(LINTERS_STAMP): | $(AGENTS_STAMP)
 	@echo "fetching the linters of exports into $(AGENTS) (about 110 MB)"
 	@npm install --silent --no-audit --no-fund --ignore-scripts --fetch-retries 1 \
 		--prefix $(AGENTS)/linters $(LINTER_PINS)
+	@chmod u+x $(AGENTS)/linters/node_modules/@microsoft/sarif-multitool-*/Sarif.Multitool
 	@touch $@
 
 $(MODEL_STAMP): | $(STAMP) $(LOCAL_UV)

@@ -1,8 +1,8 @@
 """A story about files: found, fixed, signed off after a change request, and written back.
 
 Every part of a review of files that can be lost is in it: the copy of the files, critics of
-several files, fixes by exact edits and by an agent, two answers of a human, and the files that
-are put back into the project.
+several files, a finding that a comment dismisses, fixes by exact edits and by an agent, two answers
+of a human, and the files that are put back into the project.
 """
 
 from __future__ import annotations
@@ -35,8 +35,13 @@ workflow:
   - {step: refine, name: fix, mode: apply, loop_to: review}
   - {step: sign_off}
 """
-FILES = {"a.md": "It always works.\n", "b.md": "It never fails.\n", "c.md": "It is fine.\n"}
+FILES = {
+    "a.md": "It always works.\n",
+    "b.md": "It never fails.\n",
+    "c.md": "<!-- signoff: ignore sure A slogan. -->\nIt is fine.\n",
+}
 FINAL = {"a.md": "It usually works.\n", "b.md": "It may fail.\n", "c.md": "Fine.\n"}
+QUOTES = {"a.md": "It always works.", "b.md": "It never fails.", "c.md": "It is fine."}
 ANSWERS = [("request changes", "Make docs/c.md shorter."), ("approve", "")]
 EDIT = {"kind": "replace", "find": "always", "text": "usually"}
 
@@ -57,6 +62,7 @@ async def story(store: Store, log: EffectLog) -> None:
         while result.status is Status.WAITING:
             (item,) = result.inbox
             value, text = ANSWERS["Fine." in item.form]
+            assert "ignored in the file: A slogan." in item.form
             store.answer(
                 item.id, json.dumps({"value": value, "text": text}), "ann", 0.0, item.digest
             )
@@ -84,9 +90,10 @@ def _answer(request: AgentRequest) -> str | Reply:
         file.write_text(FINAL[file.name])
         return "done"
     issues = [
-        {"path": f"docs/{name}", "evidence": quote, "finding": "Too sure.", "severity": "HIGH"}
+        {"path": f"docs/{name}", "evidence": quote, "finding": "Too sure.", "rule_id": "sure"}
+        | {"severity": "HIGH"}
         | ({"edit": EDIT} if name == "a.md" else {})
-        for name, quote in (("a.md", "It always works."), ("b.md", "It never fails."))
+        for name, quote in QUOTES.items()
         if f"\n{quote}\n" in prompt  # Not among what is known from earlier rounds.
     ]
     return json.dumps({"overall": "FAIL" if issues else "PASS", "issues": issues})

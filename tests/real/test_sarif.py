@@ -1,4 +1,7 @@
-"""SARIF checked by Microsoft's validator, which knows the schema and what readers need."""
+"""SARIF checked by the schema of its standard and by Microsoft's validator.
+
+Both are in one package: the validator knows what readers need, and ships the schema.
+"""
 
 import json
 import os
@@ -7,6 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from signoff.exports.run_record import ExportOptions
@@ -43,8 +47,18 @@ def problems(text: str, folder: Path) -> list[str]:
     return [f"{each['ruleId']}: {each['message']}" for each in run.get("results", ())]
 
 
-async def test_the_validator_has_no_errors_and_no_warnings(tmp_path: Path) -> None:
-    """A log that a reader refuses is worse than none."""
+def schema_errors(text: str) -> list[str]:
+    """Returns what the schema of SARIF 2.1.0 does not allow."""
+    schema = json.loads(Path(str(PROGRAM)).resolve().with_name("sarif-2.1.0.json").read_text())
+    assert "SARIF) Version 2.1.0" in schema["title"]
+    check = jsonschema.validators.validator_for(schema)
+    check.check_schema(schema)
+    return [each.message for each in check(schema).iter_errors(json.loads(text))]
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> str:
+    """A log with everything an export can have: a fix, a suppression, hostile and wide text."""
     issues: list[Any] = [
         issue("Too loud", evidence="loud sea", rule_id="clear-rule", edit=CALM, confidence=0.9),
         issue("No fish", "MEDIUM", rule_id="clear-rule"),
@@ -53,8 +67,28 @@ async def test_the_validator_has_no_errors_and_no_warnings(tmp_path: Path) -> No
     judged = rules("REWRITE", {"issue_id": "clear-002", "status": "dismissed", "rationale": "Art."})
     made = await review(tmp_path, [WIDE, fails(*issues), judged], max_iterations=1)
     text = "".join(sarif(made, ExportOptions()))
+    assert all(f'"{part}"' in text for part in ("fixes", "suppressions", "baselineState"))
+    return text
 
-    assert problems(text, tmp_path) == []
+
+def test_the_schema_and_the_validator_have_no_errors_and_no_warnings(
+    log: str, tmp_path: Path
+) -> None:
+    """A log that a reader refuses is worse than none."""
+    assert schema_errors(log) == []
+    assert problems(log, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("valid", "invalid"),
+    [('"level": "error"', '"level": "loud"'), ('"baselineState": "new"', '"novelty": "new"')],
+)
+def test_a_log_that_is_not_valid_is_noticed(log: str, valid: str, invalid: str) -> None:
+    """The validator accepts some of what the schema does not allow, such as unknown levels."""
+    text = log.replace(valid, invalid)
+
+    assert text != log
+    assert schema_errors(text) != []
 
 
 def test_a_log_without_what_readers_need_is_noticed(tmp_path: Path) -> None:

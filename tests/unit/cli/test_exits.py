@@ -1,7 +1,19 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from signoff import errors
-from signoff.cli.exits import INTERRUPTED, OF_STATUS, code_of_error, code_of_several, exit_code
+from signoff.cli.entry import signoff
+from signoff.cli.exits import (
+    INTERRUPTED,
+    NOT_ACCEPTED,
+    OF_STATUS,
+    USAGE,
+    code_of_error,
+    code_of_several,
+    exit_code,
+)
 from signoff.core.outcome import Status
 
 PROMISED = {
@@ -22,6 +34,16 @@ PROMISED = {
 def test_the_codes_are_the_ones_that_were_promised() -> None:
     """Scripts branch on them."""
     assert OF_STATUS == PROMISED
+
+
+def test_the_help_and_the_page_of_commands_list_every_code() -> None:
+    """A code that is looked up and not found could mean anything."""
+    page = (Path(__file__).parents[3] / "docs/commands.md").read_text()
+    listed = str(signoff.epilog).partition("Exit codes:")[2].partition("Shell completion")[0]
+
+    codes = {*OF_STATUS.values(), USAGE, NOT_ACCEPTED}
+    assert {int(code) for code in re.findall(r"\b\d+\b", listed)} == codes
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)} == codes
 
 
 def test_every_way_to_rest_has_a_code_and_only_completion_has_zero() -> None:

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from signoff.agents.manual import ManualAgent
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
 from signoff.review.edit import Edit, EditKind
 from signoff.review.work_order import format_work_order
+from signoff.runtime.ports import Agent
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
@@ -152,6 +154,27 @@ async def test_an_agent_that_only_answers_writes_the_whole_text(kind: str, tmp_p
 
     assert result.status is Status.COMPLETED, result.reason
     assert not any(request.edit for request in claude.requests)
+    assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
+
+
+async def test_a_human_who_refines_gets_the_text_and_answers_with_a_whole_one(
+    tmp_path: Path,
+) -> None:
+    """A human has no working copy: the text to fix has to be in the request."""
+    steps = [*loop("edit")[:3], step("refine", agent="ann", mode="edit", loop_to="review")]
+    the_flow = flow(steps, kinds={"ann": "manual"})
+    verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
+    claude = ScriptedAgent([TEXT, fails(issue("bad")), verdict, passes(), rules("APPROVED")])
+    agents: dict[str, Agent] = {"claude": claude, "ann": ManualAgent()}
+    store = MemoryStore()
+    waiting = await play(the_flow, agents, tmp_path, store=store)
+
+    result = await answer_and_resume(the_flow, agents, tmp_path, store, "The sea.")
+
+    assert waiting.status is Status.WAITING
+    assert TEXT in waiting.inbox[0].prompt
+    assert "Fix it." in waiting.inbox[0].prompt
+    assert result.status is Status.COMPLETED, result.reason
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
 
 
