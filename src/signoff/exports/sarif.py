@@ -14,7 +14,7 @@ from urllib.parse import quote
 from signoff._version import __version__
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
-from signoff.documents.control_characters import escape_controls, json_text
+from signoff.documents.control_characters import CONTROL, escape_controls, json_text
 from signoff.exports.review_record import level_of, need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.review.edit import EditKind, find_passage
@@ -174,9 +174,12 @@ def _fixes(
     kind = edit.get("kind")
     start = end if kind == EditKind.INSERT_AFTER else start
     new = "" if kind == EditKind.DELETE else str(edit.get("text", ""))
+    if CONTROL.search(new.replace("\r\n", "\n")):
+        # What no reader sees must not get into a file, and an escaped text would be another one.
+        return None
     replacement = {
         "deletedRegion": _region(text, start, end),
-        "insertedContent": {"text": escape_controls(new)},
+        "insertedContent": {"text": new},
     }
     change = {"artifactLocation": _file(history, finding.path), "replacements": [replacement]}
     return {"description": {"text": "Apply the critic's edit."}, "artifactChanges": [change]}

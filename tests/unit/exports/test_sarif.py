@@ -87,6 +87,23 @@ async def test_an_edit_that_does_not_fit_the_text_is_no_fix(tmp_path: Path) -> N
     assert "fixes" not in run["results"][0]
 
 
+@pytest.mark.parametrize(
+    ("new", "inserted"), [("calm\r\nand", ["calm\r\nand"]), ("ca\x1blm", []), ("\u202ecalm", [])]
+)
+async def test_an_edit_is_never_exported_as_another_one(
+    tmp_path: Path, new: str, inserted: list[str]
+) -> None:
+    """Line ends of Windows were exported as escapes, which an editor would have inserted."""
+    found = fails(issue("Too loud", evidence="loud sea", edit={**CALM, "text": new}))
+
+    run = export(await review(tmp_path, [WIDE, found, rules("REWRITE")], max_iterations=1))
+
+    fixes = run["results"][0].get("fixes", [])
+    changes = [each for fix in fixes for each in fix["artifactChanges"]]
+    replacements = [each for change in changes for each in change["replacements"]]
+    assert [each["insertedContent"]["text"] for each in replacements] == inserted
+
+
 async def test_a_dismissed_finding_is_suppressed_with_the_reason(tmp_path: Path) -> None:
     """Reviewers see that someone has decided, who and why."""
     found = fails(issue("Too loud", evidence="loud", rule_id="clear-rule"))
