@@ -42,7 +42,7 @@ Examples:
         with open_here(limits=limits) as project:
             item = find_item(project, where)
             if not (yes or why) and display.may_ask:
-                # Without a reason, whoever works on it next can only guess.
+                # Without a reason, the next one to work on it can only guess.
                 why = click.prompt("Why", default="", show_default=False, err=True)
             decided = decide(project, item.id, AnswerInput(None, why, by, digest), yes=yes)
             status = "approved" if yes else "rejected"

@@ -130,7 +130,7 @@ class WorkflowStep(FlowSection):
     default: Literal["approve", "reject"] | None = Field(
         None, description="one of: approve, reject"
     )
-    """What counts if nobody signs off in time; needed with a deadline."""
+    """What counts if no human signs off in time; needed with a deadline."""
     id: str = ""
     """The step's id in the graph, set by `with_ids`; no key of files."""
 

@@ -31,9 +31,9 @@ class _TracedRun:
 class OtelObserver:
     """Sends each span when it ends.
 
-    A run that this process did not start is read from its journal first, so that its trace goes
-    on. If the process before was killed, the spans that ended in its last minute are sent again,
-    under the same ids: they may have been in its memory.
+    A run that this process did not start is read from its journal first, so that its trace
+    continues. If the process before was killed, the spans that ended in its last minute are sent
+    again, under the same ids: they may have been in its memory.
     """
 
     def __init__(self, setup: ObserverSetup, exporters: OtelExporters, *, latest: bool) -> None:

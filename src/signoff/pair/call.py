@@ -35,6 +35,7 @@ from signoff.pair.presets import OLLAMA, PHRASE_VERDICT
 from signoff.pair.session import AgentRole, CompletionReason, IterationSession, session_of
 from signoff.pair.steps import Approve
 from signoff.pair.workflow import build
+from signoff.runtime.amounts import count
 from signoff.runtime.home_folder import FOLDER, VARIABLE
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock, capabilities_of
 from signoff.runtime.store_port import Store
@@ -98,7 +99,7 @@ async def pair(
     )
     session = session_of(result)
     if require_approval and not session.succeeded:
-        turns = f"{session.turn_count} turn{'' if session.turn_count == 1 else 's'}"
+        turns = count(session.turn_count, "turn")
         raise ApprovalTimeoutError(f"no approval in {turns}", session=session)
     return session
 
@@ -133,7 +134,7 @@ async def run_slogan_generation_with_retry(
             last = error
         if attempt < max_retries:
             await clock.sleep(2.0**attempt)
-    attempts = f"{max_retries} attempt{'' if max_retries == 1 else 's'}"
+    attempts = count(max_retries, "attempt")
     raise WorkflowError(f"Failed after {attempts}: {last}", session=last.session) from last
 
 
@@ -272,8 +273,8 @@ class _Seating:
     def _name_of(self, agent: AgentLike, role: AgentRole) -> str:
         if isinstance(agent, str):
             return agent
-        count = sum(name.startswith(role) for name in self.agents)
-        name = f"{role}-{count + 1}" if count else role.value
+        others = sum(name.startswith(role) for name in self.agents)
+        name = f"{role}-{others + 1}" if others else role.value
         self.agents[name] = agent if hasattr(agent, "ask") else CheckAgent(function=_check(agent))
         return name
 

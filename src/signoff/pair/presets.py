@@ -1,4 +1,4 @@
-"""The presets of pairs, as data: what the writer and the reviewers are told, and the defaults."""
+"""The presets of pairs, as data: the prompts of the writer and the reviewers, and the defaults."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def writer_prompt(
     """Returns the prompt for a new version; `last` is the turn before, if there was one.
 
     `version` is the number of the candidate, and how many there are. A model that takes no seed
-    writes different ones only if it is told to.
+    writes different ones only if it is asked to.
     """
     parts = [preset.request.format(task=task)]
     if last is not None:

@@ -35,7 +35,7 @@ REASONS: Mapping[Status, CompletionReason] = {
     Status.FAILED: CompletionReason.ERROR,
     Status.CANCELLED: CompletionReason.USER_CANCELLED,
 }
-"""How each status of a run ends its session. One that waits, or is out of budget, can go on."""
+"""How each status of a run ends its session. One that waits, or is out of budget, can continue."""
 
 
 class AgentRole(StrEnum):
@@ -103,7 +103,7 @@ class IterationSession(SessionModel):
     final_slogan: str | None = None
     """The result, whatever the preset."""
     completion_reason: CompletionReason | None = None
-    """None while it can go on: it waits, or its budget is used up."""
+    """None while it can continue: it waits, or its budget is used up."""
     created_at: datetime = Field(default_factory=_now)
     completed_at: datetime | None = None
     error: str | None = None

@@ -33,6 +33,7 @@ from signoff.review.reviewer_verdict import (
     verdict_of_text,
 )
 from signoff.review.similarity import has_converged
+from signoff.runtime.amounts import count
 from signoff.runtime.fanout import FELL_SHORT
 
 Approve = Callable[[str], bool]
@@ -249,11 +250,10 @@ def _complete(ctx: StepContext, settings: PairSettings) -> Result:
     turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
     final = final_turn(turns, settings.keep)
     update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
-    count = len(turns)
+    last = len(turns)
     if outcome is Outcome.SKIP:
-        alike = f"turns {count - 1} and {count} are more than {settings.similarity:g} alike"
+        alike = f"turns {last - 1} and {last} are more than {settings.similarity:g} alike"
         update["_reason"] = NotConverging("converged", alike)
     elif outcome is Outcome.FAIL:
-        reason = f"no approval in {count} turn{'' if count == 1 else 's'}"
-        update["_reason"] = reason
+        update["_reason"] = f"no approval in {count(last, 'turn')}"
     return outcome, update

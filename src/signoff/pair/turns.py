@@ -1,4 +1,4 @@
-"""What a turn came to: which candidate counts, what the writer is told, what is kept at the end.
+"""What a turn came to: which candidate counts, what the writer gets, what is kept at the end.
 
 Pure functions of what writers and reviewers replied.
 """

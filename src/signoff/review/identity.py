@@ -1,7 +1,7 @@
 """Decides which issues of several critics and rounds are the same finding.
 
 A finding is what one rule of one constraint says about one passage, or about one location
-where something is missing. Files are told apart: the same words in two files are two findings. A
+where something is missing. Files are distinguished: the same words in two files are two findings. A
 passage that was reworded between two rounds is recognized by its
 similarity, but never confused with another passage that is in the artifact at the same time.
 """

@@ -1,7 +1,7 @@
 """Decisions about findings that hold in later runs, while the passage they are about is unchanged.
 
 A decision becomes a dismissed finding at the start of a run. From there on everything is as within
-a run: critics are told about it, and reporting it again changes nothing. Comments in a file can
+a run: critics see it, and reporting it again changes nothing. Comments in a file can
 decide as well: `signoff: ignore RULE reason`, on the line of the finding or the one before.
 """
 

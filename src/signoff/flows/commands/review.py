@@ -102,8 +102,8 @@ def command(
         baseline=options["baseline"],
     )
     display = replace(display, report=report)
-    confirmed = _Confirmed(name, yes, dry_run, prepared.folder)
-    return _start(planned, selection, display, confirmed)
+    start_options = _StartOptions(name, yes, dry_run, prepared.folder)
+    return _start(planned, selection, display, start_options)
 
 
 class _Review:
@@ -134,20 +134,20 @@ class _Review:
             review_source,
         )
 
-        cwd, given = Path.cwd(), self._options
+        cwd, flags = Path.cwd(), self._options
         home = expected_home(cwd, self._environment)
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
-        constraints = find_constraints(rules, given["preset"], given["sentences"])
+        constraints = find_constraints(rules, flags["preset"], flags["sentences"])
         options = ReviewOptions(
             paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
             since=self._since,
-            all_lines=given["all_lines"],
-            intent=given["intent"],
-            agent=given["agent"],
-            fix=given["fix"],
-            write=given["write"],
+            all_lines=flags["all_lines"],
+            intent=flags["intent"],
+            agent=flags["agent"],
+            fix=flags["fix"],
+            write=flags["write"],
         )
         # From the base, nothing of the change is read or imported, not even by accident.
         hidden = {VARIABLE} if base is not None else set()
@@ -207,7 +207,7 @@ class _Review:
 
 
 @light_dataclass(frozen=True)
-class _Confirmed:
+class _StartOptions:
     """How a planned review is started."""
 
     name: str | None
@@ -221,7 +221,7 @@ def _portable(path: str, cwd: Path, root: Path) -> str:
 
 
 def _start(
-    planned: StartPlan, selection: Selection, display: DisplayOptions, options: _Confirmed
+    planned: StartPlan, selection: Selection, display: DisplayOptions, options: _StartOptions
 ) -> int:
     from signoff.app.start import start
     from signoff.cli import exits

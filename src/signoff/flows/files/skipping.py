@@ -1,4 +1,4 @@
-"""Files in folders that are no use to a review: nobody wrote them, or critics can't read them."""
+"""Files in folders that are no use to a review: no human wrote them, or critics can't read them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Tells programs and webhooks that a run waits, is parked or has ended."""
+"""Notifies programs and webhooks that a run waits, is parked or has ended."""

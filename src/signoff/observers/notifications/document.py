@@ -69,7 +69,7 @@ class RunStop(NamedTuple):
 
     @classmethod
     def at_commit(cls, row: RunRow, seq: int, event: RunStopped) -> RunStop:
-        """Returns the stop that a commit has recorded; the run may have gone on since."""
+        """Returns the stop that a commit has recorded; the run may have continued since."""
         return cls.of(row)._replace(
             seq=seq, status=event.status, reason=event.reason, due_at=event.due_at, at=event.at
         )

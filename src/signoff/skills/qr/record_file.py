@@ -137,7 +137,7 @@ def begin_round(
 
     A round with a name begins once: a process that was killed meanwhile calls this again. With
     `known`, the iteration and results that differ from it do not count. Without, passes in a file
-    that no round has begun for do not: whoever wrote the items has verified nothing.
+    that no round has begun for do not: their author has verified nothing.
     """
     with _changing(path) as content:
         found = QRRecord(content)
