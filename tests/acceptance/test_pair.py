@@ -231,6 +231,7 @@ def test_python_and_the_command_line_share_their_runs(
         timeout=PATIENCE_SECONDS,
     )
 
+    assert done.returncode == 0, done.stderr
     reason, run = done.stdout.split()
     assert reason == "max_turns"
     resumed = project.signoff("resume", run)

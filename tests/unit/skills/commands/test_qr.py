@@ -138,16 +138,16 @@ def test_a_wrong_command_records_nothing(
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--id", "a", "--status", "PASS"]])
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "does not exist"),
-        ("{", "is not valid JSON"),
-        ("[]", "is not a JSON object"),
-        ('{"items": []}', "at least one item"),
-    ],
-)
+UNUSABLE = [
+    (None, "does not exist"),
+    ("{", "is not valid JSON"),
+    ("[]", "is not a JSON object"),
+    ('{"items": []}', "at least one item"),
+]
+
+
+@pytest.mark.parametrize("options", [[], ["--id", "a", "--status", "PASS"]])
+@pytest.mark.parametrize(("content", "words"), UNUSABLE)
 def test_a_file_that_cannot_be_used_is_an_error(
     qr: Command, path: Path, options: list[str], content: str | None, words: str
 ) -> None:
@@ -159,3 +159,18 @@ def test_a_file_that_cannot_be_used_is_an_error(
     assert qr(*options, code=1) == ""
     assert words in qr.err
     assert (path.read_text() if content is not None else None) == content
+
+
+@pytest.mark.parametrize(("content", "words"), UNUSABLE)
+def test_an_error_is_a_json_document_if_asked_for(
+    qr: Command, path: Path, content: str | None, words: str
+) -> None:
+    """A program that reads the items can read why there are none."""
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+
+    document = json.loads(qr("--json", code=1))
+
+    assert words in document["error"]["message"]
+    assert document["exit_code"] == 1
