@@ -170,8 +170,6 @@ class _Form:
 
     def __init__(self, plain: str) -> None:
         self._plain = plain
-        self._words, self._markers = self._split(plain)
-        self._marked = sorted(self._markers)
 
     def spans(self, quote: str) -> list[tuple[int, int]]:
         """Returns the positions of a quote's parts in order; empty if a part is missing."""
@@ -234,6 +232,23 @@ class _Form:
             marker.agrees(self._markers.get(start + position))
             for position, marker in markers.items()
         )
+
+    @cached_property
+    def _parts(self) -> tuple[str, Mapping[int, LineMark]]:
+        # Split on first use: exact quotes are found in the first form, and the others take longer.
+        return self._split(self._plain)
+
+    @cached_property
+    def _words(self) -> str:
+        return self._parts[0]
+
+    @cached_property
+    def _markers(self) -> Mapping[int, LineMark]:
+        return self._parts[1]
+
+    @cached_property
+    def _marked(self) -> list[int]:
+        return sorted(self._markers)
 
     def _line(self, position: int) -> int:
         return bisect_right(self._starts, position) - 1
