@@ -10,6 +10,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import which
 
 from signoff.errors import UsageError
 from signoff.light_dataclass import light_dataclass
@@ -39,11 +40,18 @@ class Repository:
 
     @classmethod
     def around(cls, root: Path) -> Repository | None:
-        """Returns the repository of a folder; None if there is none, or no git."""
+        """Returns the repository of a folder; None if there is none, or no git.
+
+        Raises `GitError` if git refuses one, such as that of another user: without git, files
+        that it ignores would be reviewed.
+        """
         repository = cls(root)
         try:
             inside = repository._run("rev-parse", "--is-inside-work-tree")
         except GitError:
+            folders = (root.resolve(), *root.resolve().parents)
+            if which("git") and any((each / ".git").exists() for each in folders):
+                raise
             return None
         return repository if inside.strip() == b"true" else None
 

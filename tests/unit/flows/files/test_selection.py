@@ -196,6 +196,14 @@ def test_a_detached_head_has_changes_too(repository: Path) -> None:
     ]
 
 
+def test_a_repository_that_git_refuses_is_an_error(plain: Path) -> None:
+    """As in CI, if the checkout belongs to another user: what git ignores would be reviewed."""
+    (plain / ".git").write_text("not a link to a repository")
+
+    with pytest.raises(UsageError, match="git rev-parse failed: fatal: invalid gitfile"):
+        FileSelector(plain, plain).select(["docs"])
+
+
 def test_a_name_in_another_encoding_is_left_out(repository: Path) -> None:
     """Such a name cannot be recorded; it was a crash with an encoding error."""
     name = os.fsdecode(b"docs/caf\xe9.md")
