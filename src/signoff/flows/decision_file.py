@@ -47,19 +47,30 @@ def read_decisions(home: Path | None) -> list[LastingDecision]:
 
 
 def add_decisions(home: Path, decisions: Sequence[LastingDecision]) -> Path:
-    """Adds decisions to the file, without those it has about the same findings; returns it."""
+    """Adds decisions to the file, without those it has already; returns it.
+
+    A decision about a finding that it knows is added if it holds longer, for
+    another text, or for a worse report.
+    """
     path = home / NAME
     try:
         with file_lock(path.with_suffix(".lock")):
-            known = {each.finding for each in read_decisions(home)}
-            new = [each for each in decisions if each.finding not in known]
+            known = set(map(_scope, read_decisions(home)))
+            new = [each for each in decisions if _scope(each) not in known]
             text = path.read_text("utf-8") if path.exists() else _HEAD
             entries = as_yaml({"decisions": [each.to_json() for each in new]}).decode()
             body = entries.partition("\n")[2] if new else ""
-            _write(path, text if text.endswith("\n") else f"{text}\n", body)
+            if body:
+                _write(path, (text if text.endswith("\n") else f"{text}\n") + body)
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
     return path
+
+
+def _scope(decision: LastingDecision) -> tuple[str, ...]:
+    """Returns what a decision is about, and how long it holds."""
+    severity = decision.severity.value
+    return decision.finding, decision.path, decision.version, severity, decision.until
 
 
 def _decision(entry: Any) -> LastingDecision:
@@ -71,7 +82,7 @@ def _decision(entry: Any) -> LastingDecision:
     return decision
 
 
-def _write(path: Path, text: str, body: str) -> None:
+def _write(path: Path, text: str) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text + body, "utf-8")
+    draft.write_text(text, "utf-8")
     draft.replace(path)
