@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 
 from signoff.documents.file_lock import file_lock
 from signoff.documents.source_file import SourceFile
-from signoff.errors import InvalidWorkflow, Problem, WriteFailed
+from signoff.errors import InvalidWorkflow, Problem, UsageError, WriteFailed
 from signoff.flows.yaml_pages import as_yaml
 from signoff.review.lasting_decision import LastingDecision
 
 NAME = "decisions.yaml"
 VERSION = 1
+_EMPTY_LIST = re.compile(r"^decisions: *\[ *\]\Z", re.MULTILINE)
 _HEAD = """# Findings that are not fixed, and why. Reviews add to it.
 # A decision holds while the passage it quotes is unchanged. Commit this file.
 version: 1
@@ -26,8 +28,10 @@ decisions:
 def read_decisions(home: Path | None) -> list[LastingDecision]:
     """Returns the decisions of a project; raises `InvalidWorkflow` with every problem."""
     path = home / NAME if home is not None else None
-    if path is None or not path.exists():
-        return []
+    return _read(path) if path is not None and path.exists() else []
+
+
+def _read(path: Path) -> list[LastingDecision]:
     problems: list[Problem] = []
     document = SourceFile(path).mapping(problems, "version and decisions", VERSION)
     entries = (document.content.get("decisions") or []) if document is not None else []
@@ -55,13 +59,15 @@ def add_decisions(home: Path, decisions: Sequence[LastingDecision]) -> Path:
     path = home / NAME
     try:
         with file_lock(path.with_suffix(".lock")):
-            known = set(map(_scope, read_decisions(home)))
-            new = [each for each in decisions if _scope(each) not in known]
+            known = read_decisions(home)
+            scopes = set(map(_scope, known))
+            new = [each for each in decisions if _scope(each) not in scopes]
             text = path.read_text("utf-8") if path.exists() else _HEAD
             entries = as_yaml({"decisions": [each.to_json() for each in new]}).decode()
             body = entries.partition("\n")[2] if new else ""
             if body:
-                _write(path, (text if text.endswith("\n") else f"{text}\n") + body)
+                text = _EMPTY_LIST.sub("decisions:", text.rstrip("\n"))
+                _write(path, f"{text}\n{body}", [*known, *new])
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
     return path
@@ -82,7 +88,18 @@ def _decision(entry: Any) -> LastingDecision:
     return decision
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, decisions: Sequence[LastingDecision]) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text, "utf-8")
-    draft.replace(path)
+    try:
+        # The file is the user's, with comments, and may be laid out in another way.
+        if [_scope(each) for each in _read(draft)] == [_scope(each) for each in decisions]:
+            draft.replace(path)
+            return
+    except InvalidWorkflow:
+        pass
+    finally:
+        draft.unlink(missing_ok=True)
+    raise UsageError(
+        f"cannot add decisions to {path}: its list is not at the end, or not indented by two spaces"
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.core.severity import Severity
+from signoff.errors import UsageError
 from signoff.flows.decision_file import NAME, add_decisions, read_decisions
 from signoff.review.lasting_decision import LastingDecision
 
@@ -41,3 +42,30 @@ def test_a_finding_can_be_dismissed_again(tmp_path: Path, again: LastingDecision
     add_decisions(tmp_path, [again])
 
     assert len(read_decisions(tmp_path)) == 2
+
+
+def test_an_empty_list_is_added_to(tmp_path: Path) -> None:
+    """It broke the file, and with it every later run."""
+    (tmp_path / NAME).write_text("# Mine.\nversion: 1\ndecisions: []\n")
+
+    add_decisions(tmp_path, [DECISION])
+
+    assert read_decisions(tmp_path) == [DECISION]
+    assert (tmp_path / NAME).read_text().startswith("# Mine.\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\ndecisions:\n- {finding: a, constraint: b, why: c}\n",
+        "decisions: []\nversion: 1\n",
+    ],
+)
+def test_a_file_that_cannot_be_added_to_stays_as_it_is(tmp_path: Path, text: str) -> None:
+    (tmp_path / NAME).write_text(text)
+
+    with pytest.raises(UsageError, match="cannot add decisions"):
+        add_decisions(tmp_path, [DECISION])
+
+    assert (tmp_path / NAME).read_text() == text
+    assert not list(tmp_path.glob(".decisions.yaml*"))
