@@ -386,6 +386,7 @@ WORKS: dict[str, sample.AsyncWork] = {
     "W12": elsewhere("observed", "observed"),
     "W13": elsewhere("observed", "traced"),
     "W14": elsewhere("all_metrics", "all_metrics"),
+    "W15": elsewhere("reviews", "reviews"),
 }
 
 if __name__ == "__main__":
