@@ -23,8 +23,6 @@ Commit = Callable[[Sequence[Change]], Awaitable[dict[str, Any] | None]]
 """Applies a step's work with confirmed changes; None if another one has to be confirmed."""
 
 _KEY = "changes"
-_MOST_CHARACTERS = 4_000
-"""How much of a statement is shown; all of it is compared when it is applied."""
 
 
 async def commit_confirmed(
@@ -74,16 +72,12 @@ async def _ask(ctx: StepContext, changes: Sequence[Change]) -> None:
 
 
 def _describe(change: Change) -> str:
+    # The statement is shown as a whole: a human must not approve what is not shown.
     others = f"\nand {_rows(change['others'])} of other tables" if change["others"] else ""
-    values = f"\nvalues: {_shortened(change['values'])}" if change["values"] else ""
+    values = f"\nvalues: {change['values']}" if change["values"] else ""
     rows = f"changes {_rows(change['rows'])} of {change['table']}{others}"
-    return f"{_shortened(change['statement'])}{values}\n{rows}"
+    return f"{change['statement']}{values}\n{rows}"
 
 
 def _rows(number: int) -> str:
     return "1 row" if number == 1 else f"{number} rows"
-
-
-def _shortened(text: str) -> str:
-    more = len(text) - _MOST_CHARACTERS
-    return f"{text[:_MOST_CHARACTERS]} ... ({more} more characters)" if more > 0 else text
