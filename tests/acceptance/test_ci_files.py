@@ -93,3 +93,12 @@ def test_hooks_that_call_models_run_only_when_asked_for() -> None:
     assert hooks["signoff-review"]["stages"] == ["manual"]
     assert hooks["signoff-review"]["require_serial"]
     assert hooks["signoff-validate"]["pass_filenames"] is False
+
+
+def test_what_a_review_prints_gives_the_runner_no_commands() -> None:
+    """A change under review could otherwise mask words, or write annotations of its own."""
+    before, review, after = scripts()[1].partition('"$signoff" review')
+
+    assert review
+    assert 'echo "::stop-commands::$stop"' in before
+    assert 'echo "::$stop::"' in after
