@@ -47,6 +47,7 @@ def test_a_run_of_a_review_is_an_ordinary_run(review_project: ReviewProject) -> 
     review_project.review("docs")
 
     assert review_project.call("resume", "one").code == 17
+    assert review_project.call("show", "one").out.count("final/status.md") == 1
     shown = review_project.call("show", "one", "--json").json
     assert [each["path"] for each in shown["findings"]] == ["docs/b.md"]
 
@@ -143,6 +144,10 @@ def test_a_review_has_a_default_limit(review_project: ReviewProject) -> None:
         (("--diff", "nowhere"), "git has no commit 'nowhere'"),
         (("--diff", "HEAD"), "there is nothing to review"),
         ((".signoff/runs", "docs/a.md", "--constraint", ""), "is empty"),
+        (
+            ("docs", "--constraint", "a: x", "--constraint", "a: y"),
+            "two constraints are called 'a'",
+        ),
     ],
 )
 def test_a_wrong_command_starts_nothing(

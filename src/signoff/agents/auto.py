@@ -123,7 +123,7 @@ class AutoAgent:
         """Returns the agents to choose from, best first."""
         if self._among is not None:
             return [self._agents[name] for name in self._among]
-        models = [each for each in self._agents.values() if capabilities_of(each.agent).is_model]
+        models = [each for each in self._agents.values() if _is_eligible(each.agent)]
         configured = [each for each in models if each.configured]
         built_in = {each.name: each for each in models if not each.configured}
         return [*configured, *(built_in[name] for name in WITHOUT_SETTINGS if name in built_in)]
@@ -141,6 +141,15 @@ class AutoAgent:
             f"no agent is ready ({_describe_skipped(skipped)}); you can answer yourself",
             remedy=(CheckSetup(), Resume(run, agent="auto", instead="manual")),
         )
+
+
+def _is_eligible(agent: Agent) -> bool:
+    """Whether an agent may be chosen without being listed in `among`.
+
+    A model that cannot judge would spend minutes on reviews that are of no use.
+    """
+    can = capabilities_of(agent)
+    return can.is_model and can.judges
 
 
 def _describe_skipped(skipped: Sequence[tuple[str, Health]]) -> str:

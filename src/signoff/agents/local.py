@@ -22,7 +22,7 @@ from signoff.agents.base import Health
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.local_process import LoadOptions, LocalRequest, model_queue
 from signoff.agents.options import non_negative, positive_seconds, whole_number
-from signoff.agents.weights import SMOLLM2, ModelCache, State, model_cache
+from signoff.agents.weights import CATALOG, SMOLLM2, ModelCache, State, model_cache
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentError, AgentTimeout, AgentTransient, ModelMissing
@@ -67,6 +67,7 @@ class LocalModel:
         model_family="smollm",
         provider="llama.cpp",
         chat=True,
+        judges=False,
     )
 
     def __init__(
@@ -83,6 +84,9 @@ class LocalModel:
     ) -> None:
         """Takes a model of `signoff models list`, or the path of a .gguf file."""
         self._model = model
+        if model not in CATALOG:
+            # A file of the user's own may hold a model of any size.
+            self.capabilities = replace(self.capabilities, judges=True)
         self._context = whole_number("context", context)
         self._threads = None if threads is None else whole_number("threads", threads)
         self._timeout = positive_seconds("timeout", timeout)

@@ -143,10 +143,11 @@ def signoff(ctx: click.Context) -> None:
     """AI drafts, critics review, a human signs off; nothing is lost or paid for twice.
 
     First steps:
-      signoff demo                       watch a text being written and reviewed
-      signoff init --preset docs         create a flow, constraints and a goal
-      signoff run docs --goal goal.yaml  run it (your own: signoff run flow.yaml)
-      signoff inbox                      list what is waiting for you
+      signoff demo                            watch a review loop
+      signoff review README.md --preset docs  review a file that exists
+      signoff init --preset docs              create a flow and its goal
+      signoff run docs --goal docs-goal.yaml  run that flow
+      signoff inbox                           list what is waiting for you
 
     \b
     Exit codes:

@@ -76,7 +76,7 @@ def print_end(report: RunDetails, out: Output) -> None:
         out.line(f"  {end.label}: {near(report.folder / end.path)}")
         if end.latest:
             out.line(f"  {end.latest_label}: {near(report.folder / end.latest)}")
-        if end.files.get(end.guide):
+        if end.files.get(end.guide) and end.guide != end.path:
             out.line(f"  details: {near(report.folder / end.guide)}")
     elif report.row.status in _FINAL_LABELS and final.is_dir():
         out.line(f"  {_FINAL_LABELS[report.row.status]}: {near(final)}")

@@ -69,8 +69,12 @@ def find_constraints(
     for number, sentence in enumerate(sentences, start=1):
         named = _NAMED.fullmatch(sentence.strip())
         name, text = (named[1], named[2]) if named else (f"rule-{number}", sentence.strip())
-        if not text or name in {each.id for each in constraints}:
-            raise UsageError(f"constraint {sentence!r} is empty, or its name is taken")
+        if not text:
+            raise UsageError(
+                "a constraint is empty; write what to review against, as TEXT or NAME: TEXT"
+            )
+        if name in {each.id for each in constraints}:
+            raise UsageError(f"two constraints are called {name!r}; give one another name")
         constraints.append(inline_constraint(name, text, number))
     folder = home / "constraints" if home is not None else None
     if not constraints and folder is not None and folder.is_dir():

@@ -185,6 +185,8 @@ class Capabilities:
     """A request is a single call of a model; otherwise a program decides how often it calls one."""
     is_model: bool = True
     """A model answers; `auto` chooses only among these."""
+    judges: bool = True
+    """Its model is large enough to review; `auto` chooses others only if `among` lists them."""
     answered_by_human: bool = False
     """Answers come through the inbox; the run waits instead of calling it."""
     deterministic: bool = False

@@ -113,7 +113,16 @@ async def test_humans_checks_and_recordings_are_never_chosen() -> None:
     kinds = ("manual", "check", "scripted", "cassette", "auto")
     mine = [candidate(kind, ready(), kind, configured=True) for kind in kinds]
 
-    assert (await asked(auto(*mine, candidate("local", ready(), "local"))))[0] == "local"
+    assert (await asked(auto(*mine, candidate("claude", ready(), "claude"))))[0] == "claude"
+
+
+async def test_a_model_too_small_to_review_is_chosen_only_if_it_is_listed() -> None:
+    """It would spend minutes on each review, and no answer could be used."""
+    small = candidate("local", ready(), "local", configured=True)
+
+    with pytest.raises(AgentAuth, match="no agent is ready"):
+        await asked(auto(small))
+    assert (await asked(auto(small, among=["local"])))[0] == "local"
 
 
 async def test_the_agents_to_choose_from_can_be_named() -> None:

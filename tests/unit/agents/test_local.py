@@ -127,6 +127,12 @@ def test_an_invalid_option_is_a_config_error(
         LocalModel(**options)
 
 
+def test_a_file_of_the_users_own_may_hold_a_model_that_can_review() -> None:
+    """`auto` skips the small model of the catalog, but not a large one."""
+    assert not LocalModel().capabilities.judges
+    assert LocalModel(model="/models/large.gguf").capabilities.judges
+
+
 def test_creating_an_agent_starts_and_loads_nothing() -> None:
     """The agent is created even if no step uses it."""
     result = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True)

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from signoff import __version__
-from signoff.cli import main
+from signoff.cli import exits, main
 from signoff.cli.entry import COMMANDS, SECTIONS, signoff
 from tests.patience import PATIENCE_SECONDS
 
@@ -110,6 +110,15 @@ def test_the_bare_command_is_a_question_for_help(capsys: pytest.CaptureFixture[s
     assert output.err == ""
     main(["--help"])
     assert capsys.readouterr().out == output.out
+
+
+def test_the_help_lists_every_exit_code_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """Scripts branch on them."""
+    main(["--help"])
+
+    _, _, codes = capsys.readouterr().out.partition("Exit codes:")
+    listed = codes.partition("Shell completion")[0].split()
+    assert {str(code) for code in exits.OF_STATUS.values()} <= set(listed)
 
 
 def test_every_command_is_listed_once_in_the_help() -> None:
