@@ -167,8 +167,8 @@ class DryRunPlan(Protocol):
         """What the table leaves out."""
 
     @property
-    def agents(self) -> Sequence[str]:
-        """The agents and roles that a run asks."""
+    def asks(self) -> Sequence[tuple[str, str | None]]:
+        """The agents and roles that a run asks, each with the model that its step names."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -206,6 +206,8 @@ class CompileContext:
     """Every agent and role that can be named; None accepts any name."""
     check_only: bool = False
     """Whether nothing will be run: what only a run needs may be missing."""
+    resumes: bool = False
+    """Whether the run exists already: what only its start needs may be missing."""
 
     @property
     def stored(self) -> dict[str, Any]:

@@ -41,6 +41,9 @@ class FlowProject(CliProject):
             (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(stub)} "$@"\n')
             (programs / name).chmod(0o755)
         self.environment["PATH"] = f"{programs}:{os.defpath}"
+        # Nothing starts if an agent is not logged in, and the stub of gemini has no login.
+        self.environment["GEMINI_API_KEY"] = "key-of-the-gemini-stub"
+        monkeypatch.setenv("GEMINI_API_KEY", self.environment["GEMINI_API_KEY"])
         self.enter(monkeypatch)
         self.write("goal.yaml", "goal: Write about the sea.\n")
         self.write("play/play.json", "[]")

@@ -139,24 +139,29 @@ def test_the_error_for_a_missing_goal_says_where_to_put_one(flow_project: FlowPr
     assert complete.err == ""
 
 
-def test_a_dry_run_warns_of_agents_that_are_not_ready(
+def test_nothing_starts_if_an_agent_of_the_flow_is_not_ready(
     flow_project: FlowProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plan that is valid but cannot run is a surprise on the first use."""
+    """A run that fails in its third step has paid for two; a plan that cannot run is not valid."""
     begin(flow_project, FLOW.replace("name: draft", "name: draft, agent: anthropic"))
-    dry_run = ("run", "flow.yaml", "--goal", "goal.yaml", "--dry-run")
+    goal = ("--goal", "goal.yaml")
 
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
-    missing = flow_project.call(*dry_run)
-    as_json = flow_project.call(*dry_run, "--json")
-    flow_project.write_flow(FLOW)
-    ready = flow_project.call(*dry_run)
+    planned = flow_project.call("run", "flow.yaml", *goal, "--dry-run")
+    as_json = flow_project.call("run", "flow.yaml", *goal, "--dry-run", "--json")
+    started = flow_project.run()
+    checked = flow_project.call("validate", "flow.yaml", *goal)
+    pulled = flow_project.call("run", "flow.yaml", *goal, "--pull", "--name", "pulled")
 
-    assert missing.code == 0
-    assert "warning: anthropic is not ready: ANTHROPIC_API_KEY" in missing.err
-    assert "signoff doctor" in missing.err
+    assert [each.code for each in (planned, as_json, started)] == [2, 2, 2]
+    for each in (planned, started):
+        assert "anthropic is not ready: ANTHROPIC_API_KEY" in each.err
+        assert "signoff doctor" in each.err
+    assert "Plan is valid" not in planned.out
     assert list(as_json.json["not_ready"]) == ["anthropic"], "the program claude is ready"
-    assert "not ready" not in ready.err
+    assert (flow_project.calls, flow_project.run_dir.exists()) == ([], False)
+    assert checked.code == 0, "CI checks files where no agent is installed"
+    assert pulled.code == 10, "external workers do the work of all agents"
 
 
 def test_sources_outside_the_project_are_never_read(flow_project: FlowProject) -> None:
@@ -170,6 +175,16 @@ def test_sources_outside_the_project_are_never_read(flow_project: FlowProject) -
     flow_project.write("notes.txt", "It is salty.")
     flow_project.write("goal.yaml", json.dumps({"goal": "Write about the sea.", "source": source}))
 
+    refused = flow_project.run()
+    checked = flow_project.call("validate", "flow.yaml", "--goal", "goal.yaml")
+    assert (refused.code, checked.code, flow_project.calls) == (2, 2, [])
+    for path in paths[1:]:
+        message = f"flow.yaml: sources of the goal: {path}: "
+        assert message in refused.err
+        assert message in checked.out
+
+    source = {**source, "files": ["notes.txt"]}
+    flow_project.write("goal.yaml", json.dumps({"goal": "Write about the sea.", "source": source}))
     done = flow_project.run()
 
     asked = flow_project.read("iterations/1/prompt_generate_claude.txt")
@@ -177,8 +192,24 @@ def test_sources_outside_the_project_are_never_read(flow_project: FlowProject) -
     assert "It is salty." in asked
     assert "It is blue." in asked
     assert not any("TOP SECRET" in flow_project.read(name) for name in flow_project.names)
-    for path in paths[1:]:
+    for path in source["globs"]:
         assert f"warning: sources of the goal: {path}: " in done.err
+
+
+def test_a_run_is_resumed_without_the_sources_it_has_recorded(flow_project: FlowProject) -> None:
+    """Sources are read once; the user may delete them while the run waits."""
+    begin(flow_project, FLOW.replace("name: judge", "name: judge, agent: manual"))
+    flow_project.write("notes.txt", "It is salty.")
+    flow_project.write("goal.yaml", "goal: Write.\nsource: {files: [notes.txt]}\n")
+
+    waiting = flow_project.run()
+    (flow_project.folder / "notes.txt").unlink()
+    resumed = flow_project.call("resume", "one")
+    again = flow_project.call("run", "flow.yaml", "--goal", "goal.yaml")
+
+    assert (waiting.code, resumed.code) == (10, 10), resumed.err
+    assert again.code == 2
+    assert "notes.txt: no such file" in again.err
 
 
 def test_scripts_run_only_when_they_are_allowed(flow_project: FlowProject) -> None:

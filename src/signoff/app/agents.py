@@ -276,7 +276,7 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
 def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
     """Yields a problem for each agent whose own files are missing or invalid, with its line."""
     for name, agent in settings.agents.items():
-        factory = _known_factory(name, agent, root)
+        factory = known_factory(name, agent, root)
         if factory is None or not capabilities_of(factory).local_health:
             continue
         import asyncio
@@ -300,7 +300,7 @@ def unknown_options(settings: Settings, root: Path) -> list[Problem]:
 
 
 def _option_names(name: str, agent: AgentSettings, root: Path) -> list[str] | None:
-    factory = _known_factory(name, agent, root)
+    factory = known_factory(name, agent, root)
     if factory is None:
         return None
     injected = {"agents"} if capabilities_of(factory).needs_agents else set[str]()
@@ -308,7 +308,8 @@ def _option_names(name: str, agent: AgentSettings, root: Path) -> list[str] | No
     return None if names is None else [each for each in names if each not in injected]
 
 
-def _known_factory(name: str, agent: AgentSettings, root: Path) -> plugins.AgentKind | None:
+def known_factory(name: str, agent: AgentSettings, root: Path) -> plugins.AgentKind | None:
+    """Returns what builds an agent; None if its kind is unknown or cannot be imported."""
     if ":" in agent.kind:
         make_importable([root])
     try:

@@ -72,7 +72,7 @@ def stored_context(description: str, now: CompileContext) -> CompileContext:
     source = json.loads(description).get("source")
     stored = source.get("given") if isinstance(source, dict) else None
     if not isinstance(stored, dict):
-        return now
+        return replace(now, resumes=True)
     options = dict(stored)
     return replace(
         now,
@@ -81,6 +81,7 @@ def stored_context(description: str, now: CompileContext) -> CompileContext:
         options=options,
         # The current agents must not affect a run that has already started.
         agent_names=None,
+        resumes=True,
     )
 
 

@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.agents import (
-    build_agents,
-    check_some,
-    unknown_kinds,
-    unknown_options,
-    unusable_files,
-)
+from signoff.agents.base import Health
+from signoff.app.agents import unknown_kinds, unknown_options, unusable_files
 from signoff.app.home import Home, expected_home, init_home
 from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
@@ -67,14 +62,20 @@ class StartPlan:
             **(planned.facts if (planned := self.dry_run()) else {}),
         }
 
-    def not_ready(self) -> dict[str, str]:
-        """Returns the agents that a run would ask and that could not answer now, and why."""
-        planned = self.dry_run()
-        roles = {**self.settings.roles, **self.target.workflow.roles}
-        agents = build_agents(self.settings.agents)
-        names = [roles.get(name, name) for name in (planned.agents if planned else ())]
-        asked = {name: agents[name] for name in names if name in agents}
-        return {name: each.detail for name, each in check_some(asked).items() if not each.ready}
+    def not_ready(self) -> dict[str, Health]:
+        """Returns the agents that a run would ask and that could not answer now."""
+        from signoff.app.notations import default_agent
+        from signoff.app.readiness import find_not_ready
+        from signoff.runtime.dispatch import roles_of
+
+        planned, workflow = self.dry_run(), self.target.workflow
+        if planned is None:
+            return {}
+        agents = self.settings.agents
+        roles = {**roles_of(default_agent(agents)), **self.settings.roles, **workflow.roles}
+        asks = [(roles.get(name, name), model) for name, model in planned.asks]
+        own = [ask for ask in asks if ask[0] not in workflow.agents]
+        return find_not_ready(agents, own, self.code_root or self.home.root)
 
     def dry_run(self) -> DryRunPlan | None:
         """Returns what the workflow's notation reports about a run before it is started."""

@@ -33,9 +33,9 @@ class ContractPlan:
         return [f"database: {self.database}; changes are committed only if the conditions hold"]
 
     @property
-    def agents(self) -> Sequence[str]:
-        """The agents and roles that a run asks."""
-        return [step["asks"][1] for step in self.steps if step["asks"]]
+    def asks(self) -> Sequence[tuple[str, str | None]]:
+        """The agents and roles that a run asks, each with the model that its step names."""
+        return [(step["asks"][1], step["asks"][2]) for step in self.steps if step["asks"]]
 
     @property
     def facts(self) -> Mapping[str, Any]:

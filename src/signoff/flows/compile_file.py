@@ -16,6 +16,7 @@ from signoff.flows.step import StepKind, WorkflowStep
 from signoff.flows.warnings import (
     independence_warnings,
     relatives,
+    source_problems,
     source_warnings,
     verify_warnings,
 )
@@ -34,6 +35,10 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     flow = _flow(read, context)
     name = read.config.name or file.path.stem
     problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
+    if not context.resumes:
+        # A run that was started has recorded its sources.
+        remedy = "fix the path, or take it out"
+        problems += [Problem(file.path.name, each, remedy) for each in source_problems(flow)]
     if problems:
         goal_file = () if read.goal is not None else PassOption("goal", "FILE")
         raise InvalidWorkflow(name, problems, remedy=goal_file)

@@ -150,10 +150,10 @@ class FlowPlan:
             yield f"and one call of {self.verify.agent} for {which} (verify)"
 
     @property
-    def agents(self) -> list[str]:
-        """The agents that a run asks."""
-        confirming = [self.verify.agent] if self.verify is not None else []
-        return [*(agent for each in self.steps for agent in each.agents), *confirming]
+    def asks(self) -> list[tuple[str, str | None]]:
+        """The agents that a run asks, each with the model that its step names."""
+        confirming = [(self.verify.agent, None)] if self.verify is not None else []
+        return [*((agent, s.step.model) for s in self.steps for agent in s.agents), *confirming]
 
     @property
     def facts(self) -> Mapping[str, Any]:

@@ -117,7 +117,7 @@ def _goal(config: GenflowConfig) -> Iterator[Mistake]:
 
 
 def source_warnings(flow: Flow) -> Iterator[str]:
-    """Yields which sources cannot be read and which scripts will not run."""
+    """Yields which files of globs cannot be read and which scripts will not run."""
     blocks = {name: block for name, block in flow.sources.items() if block != SourceBlock()}
     if blocks:
         yield from _unreadable(flow, blocks)
@@ -134,14 +134,28 @@ def _unreadable(flow: Flow, blocks: Mapping[str, SourceBlock]) -> Iterator[str]:
 
     allowed = [flow.home] if flow.home else []
     for name, block in blocks.items():
-        files, globs = (
-            tuple(path for path in paths if VARIABLE not in path)
-            for paths in (block.files, block.globs)
-        )
-        checked = SourceBlock(files=files, globs=globs, inline=block.inline)
+        globs = tuple(path for path in block.globs if VARIABLE not in path)
+        checked = SourceBlock(globs=globs, inline=block.inline)
         read = read_source(checked, root=flow.root, allowed=allowed, variables={})
         for message in (*read.errors, *read.warnings):
-            yield f"sources of {name or 'the goal'}: {message}"
+            yield f"{_heading(name)}: {message}"
+
+
+def source_problems(flow: Flow) -> Iterator[str]:
+    """Yields which files that a source names cannot be read, and which variables do not exist.
+
+    A run without them would be paid for and be about something else.
+    """
+    for name, block in flow.sources.items():
+        if block != SourceBlock():
+            # Most flows have no sources and should not wait for what reads them.
+            from signoff.flows.steps.material import missing_material
+
+            yield from (f"{_heading(name)}: {each}" for each in missing_material(flow, block))
+
+
+def _heading(name: str) -> str:
+    return f"sources of {name or 'the goal'}"
 
 
 def relatives(flow: Flow) -> Relatives:

@@ -92,7 +92,7 @@ def split_command(command: str, variables: Mapping[str, str]) -> list[str]:
         raise SourceError(f"is not a valid command ({error})") from error
     if not arguments:
         raise SourceError("is not a valid command")
-    return [_fill_in(argument, variables) for argument in arguments]
+    return [fill_in(argument, variables) for argument in arguments]
 
 
 @light_dataclass()
@@ -178,7 +178,7 @@ class _SourceReader:
 
     def fill_in(self, path: str) -> str:
         """Returns a path with its variables filled in."""
-        return _fill_in(path, self.variables)
+        return fill_in(path, self.variables)
 
     def section(self, file: Path) -> str:
         """Returns a file's text with a heading; empty after adding an error."""
@@ -222,7 +222,8 @@ class _SourceReader:
         return str(path)
 
 
-def _fill_in(path: str, variables: Mapping[str, str]) -> str:
+def fill_in(path: str, variables: Mapping[str, str]) -> str:
+    """Returns a path or an argument with its variables filled in; raises `SourceError`."""
     if not path.strip() or "\0" in path:
         raise SourceError("is not a valid path")
     unknown = [name for name in _VARIABLE.findall(path) if name not in variables]

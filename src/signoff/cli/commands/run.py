@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from signoff.app.next_commands import next_command
+from signoff.app.readiness import describe, refuse_not_ready
 from signoff.app.start import StartPlan, plan, start
 from signoff.cli import exits
 from signoff.cli.driving import drive
@@ -24,7 +24,6 @@ from signoff.cli.options import (
 from signoff.cli.output import DisplayOptions, Output
 from signoff.core import graph
 from signoff.errors import ConfigError
-from signoff.remedies import CheckSetup
 
 
 @click.command(cls=CliCommand)
@@ -89,8 +88,9 @@ def command(
     ):
         out.warn(str(warning))
     if dry_run:
-        _show_dry_run(planned, out)
-        return exits.OK
+        return _show_dry_run(planned, out, pull=pull)
+    if not pull:
+        refuse_not_ready(planned.not_ready())
     set_up_logging(planned.settings)
     run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
     with planned.open(Path.cwd(), os.environ) as project:
@@ -117,18 +117,17 @@ def command(
         return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
 
 
-def _show_dry_run(planned: StartPlan, out: Output) -> None:
-    not_ready = planned.not_ready()
+def _show_dry_run(planned: StartPlan, out: Output, *, pull: bool) -> int:
+    # External workers do the work of all agents.
+    not_ready = {} if pull else planned.not_ready()
     if out.as_json:
-        out.json({**planned.to_json(), "not_ready": not_ready})
-    else:
-        _show_plan(planned, out)
-    for name, why in not_ready.items():
-        out.warn(f"{name} is not ready: {why}")
-    if not_ready:
-        out.warn(f"a run fails when it asks these agents; {next_command(CheckSetup())}")
-    if not out.as_json:
-        out.line("Plan is valid. Nothing was started.")
+        reasons = {name: describe(each) for name, each in not_ready.items()}
+        out.json({**planned.to_json(), "not_ready": reasons})
+        return exits.USAGE if not_ready else exits.OK
+    _show_plan(planned, out)
+    refuse_not_ready(not_ready)
+    out.line("Plan is valid. Nothing was started.")
+    return exits.OK
 
 
 def _show_plan(planned: StartPlan, out: Output) -> None:

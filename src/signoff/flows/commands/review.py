@@ -15,7 +15,7 @@ import click
 
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
-from signoff.errors import ConfigError, UsageError
+from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_review
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.home_folder import VARIABLE
@@ -223,8 +223,8 @@ def _portable(path: str, cwd: Path, root: Path) -> str:
 def _start(
     planned: StartPlan, selection: Selection, display: DisplayOptions, options: _StartOptions
 ) -> int:
+    from signoff.app.readiness import refuse_not_ready
     from signoff.app.start import start
-    from signoff.cli import exits
     from signoff.cli.driving import drive
     from signoff.core.spend import Limits
     from signoff.flows.files.prepared import skipped_note
@@ -240,8 +240,7 @@ def _start(
     for warning in (*planned.warnings, *workflow.warnings):
         out.warn(str(warning))
     if options.dry_run:
-        _print_plan(planned, selection, summary, out)
-        return exits.OK
+        return _print_plan(planned, selection, summary, out)
     out.note(f"reviewing {summary}, at most {most} with corrections")
     limited = planned.limits.calls is not None or planned.limits.usd is not None
     if calls["at_most"] > MOST_CALLS and not (options.yes or limited):
@@ -249,7 +248,7 @@ def _start(
             f"this review makes up to {calls['at_most']} calls, more than {MOST_CALLS}: review "
             "fewer files or constraints, set a limit (--limit calls=N or usd=N), or add --yes"
         )
-    _check_agents(planned)
+    refuse_not_ready(planned.not_ready())
     set_up_logging(planned.settings)
     own = planned.own_limits or Limits()
     limits = own if limited else replace(own, calls=most)
@@ -265,21 +264,16 @@ def _start(
         )
 
 
-def _check_agents(planned: StartPlan) -> None:
-    """Raises before anything is started if an agent that the review asks cannot answer."""
-    if not_ready := planned.not_ready():
-        reasons = "; ".join(f"{name} is not ready: {why}" for name, why in not_ready.items())
-        raise ConfigError(
-            f"{reasons}. Nothing was started; check your setup with `signoff doctor`, or name "
-            "another agent: --agent NAME"
-        )
+def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> int:
+    from signoff.app.readiness import describe, refuse_not_ready
+    from signoff.cli import exits
 
-
-def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> None:
+    not_ready = planned.not_ready()
     if out.as_json:
         files = {"files": list(selection.files), "skipped": dict(selection.skipped)}
-        out.json({**planned.to_json(), **files, "not_ready": planned.not_ready()})
-        return
+        reasons = {name: describe(each) for name, each in not_ready.items()}
+        out.json({**planned.to_json(), **files, "not_ready": reasons})
+        return exits.USAGE if not_ready else exits.OK
     for path in selection.files:
         out.line(f"  {path}")
     dry_run = planned.dry_run()
@@ -288,4 +282,5 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")
-    _check_agents(planned)
+    refuse_not_ready(not_ready)
+    return exits.OK

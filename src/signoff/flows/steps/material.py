@@ -5,7 +5,7 @@ It is recorded, so a run that is resumed tomorrow uses what was read today.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
@@ -14,6 +14,7 @@ from signoff.review.sources import (
     Script,
     SourceError,
     SourceText,
+    fill_in,
     read_source,
     script_section,
     split_command,
@@ -45,6 +46,21 @@ def read_material(flow: Flow, block: SourceBlock, run: str) -> SourceText:
     """Returns the material that a run finds in files, and the scripts that print more of it."""
     allowed = [flow.home] if flow.home else []
     return read_source(block, root=flow.root, allowed=allowed, variables=_variables(flow, run))
+
+
+def missing_material(flow: Flow, block: SourceBlock) -> Iterator[str]:
+    """Yields which files that a block names cannot be read, and its unknown variables."""
+    variables, files = _variables(flow, "NAME"), list[str]()
+    for path in (*block.files, *block.globs, *block.scripts):
+        try:
+            filled = fill_in(path, variables)
+        except SourceError as error:
+            yield f"{path}: {error}"
+            continue
+        # The run's own folder does not exist yet.
+        if path in block.files and variables["run_dir"] not in filled:
+            files.append(path)
+    yield from read_material(flow, SourceBlock(files=tuple(files)), "NAME").errors
 
 
 def material_text(read: SourceText, outputs: Sequence[str] = ()) -> str:
