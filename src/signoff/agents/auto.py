@@ -169,7 +169,8 @@ async def check_health(agent: object) -> Health:
         async with asyncio.timeout(HEALTH_SECONDS):
             return await health_of(agent)
     except TimeoutError:
-        return Health(False, f"did not answer within {HEALTH_SECONDS:g} seconds", "check it again")
+        detail = f"did not answer within {HEALTH_SECONDS:g} seconds"
+        return Health(False, detail, "check it again", timed_out=True)
     except AgentBadRequest as error:
         return Health(False, str(error), "fix its settings")
     except AgentError as error:

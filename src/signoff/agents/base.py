@@ -30,6 +30,8 @@ class Health:
     """What to do when it is not ready, such as a vendor's command."""
     remedies: tuple[Remedy, ...] = ()
     """What to do in signoff when it is not ready."""
+    timed_out: bool = False
+    """Whether the check took too long: on a busy machine the agent may still answer."""
 
 
 @runtime_checkable

@@ -104,7 +104,12 @@ class HttpModel(ABC):
         try:
             names = await self.models()
         except AgentError as error:
-            return Health(False, str(error), self._health_hint(error), error.remedies)
+            if getattr(error, "status", None) == HTTPStatus.NOT_FOUND:
+                # Gateways need not list models; they may still answer.
+                return Health(True, f"{self._address}, which does not list its models")
+            late = isinstance(error, AgentTimeout)
+            hint = self._health_hint(error)
+            return Health(False, str(error), hint, error.remedies, timed_out=late)
         return self._health_with_models(names)
 
     async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:

@@ -22,7 +22,8 @@ def find_not_ready(
 ) -> dict[str, Health]:
     """Returns the agents that could not answer now, with the model if a step names one.
 
-    An agent with a fallback that is ready can be asked. Unknown agents are left out.
+    An agent with a fallback that is ready can be asked, and so can one whose check took too long.
+    Unknown agents are left out.
     """
     known = known_agents(settings)
     chains = {_label(ask): list(_chain(known, ask)) for ask in asks if ask[0] in known}
@@ -31,7 +32,7 @@ def find_not_ready(
     return {
         label: health[label]
         for label, chain in chains.items()
-        if not any(health[_label(ask)].ready for ask in chain)
+        if not any(health[_label(ask)].ready or health[_label(ask)].timed_out for ask in chain)
     }
 
 

@@ -1,9 +1,11 @@
 """Tests of the check that the agents of a run can answer."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
+from signoff.agents import auto
 from signoff.agents.base import Health
 from signoff.app.readiness import find_not_ready, refuse_not_ready
 from signoff.app.settings import AgentSettings
@@ -11,6 +13,7 @@ from signoff.errors import ConfigError
 from signoff.remedies import CheckSetup, PullModel
 
 ABSENT = AgentSettings("command", options={"argv": ["no-such-program-anywhere"]})
+ASK_SLOW = [("slow", None)]
 THERE = AgentSettings("command", options={"argv": ["sh"]})
 
 
@@ -53,6 +56,23 @@ def test_a_model_that_a_step_names_is_checked_like_one_in_the_settings(tmp_path:
     assert {name: each.detail for name, each in not_ready.items()} == {
         "shelf with the model huge": "model huge"
     }
+
+
+class Slow:
+    """An agent whose check does not end."""
+
+    async def health(self) -> Health:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_an_agent_whose_check_takes_too_long_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine must not refuse a run that would work."""
+    monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.0)
+
+    assert find_not_ready({"slow": AgentSettings(f"{__name__}:Slow")}, ASK_SLOW, tmp_path) == {}
 
 
 def test_a_missing_local_model_is_known_before_the_call(
