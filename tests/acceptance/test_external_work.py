@@ -331,6 +331,12 @@ def test_next_does_not_start_agents_of_a_run_without_external_workers(
     book_run: BookProject,
 ) -> None:
     """`next` must not call agents and spend money."""
+    # A run whose agents are missing would not start; this one fails at its first call.
+    book_run.write("silent.yaml", "version: 1\nrules: []\n")
+    book_run.write(
+        ".signoff/config.yaml",
+        "version: 1\nagents: {claude: {kind: scripted, file: silent.yaml}}\n",
+    )
     book_run.call("run", "book.py:BOOK", "--name", "two", "-i", "title=Emma", "--no-input")
 
     asked = book_run.call("next", "two")

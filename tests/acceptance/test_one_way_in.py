@@ -12,6 +12,8 @@ from tests.stubs.pair_server import MODEL, script, served
 
 README = Path(__file__).parents[2] / "README.md"
 ROWS = re.findall(r"^\| ([^|]+) \| `(signoff [^`]+)`", README.read_text("utf-8"), re.MULTILINE)
+REVIEWER = "version: 1\nagents: {claude: {kind: scripted, file: critic.yaml}}\n"
+CRITIC = "version: 1\nrules: [{step: review, json: {overall: PASS, issues: []}}]\n"
 GENERAL = {"pair": ["run"], "profile": ["run", "approve"], "skill": ["run", "next", "submit"]}
 
 
@@ -19,7 +21,8 @@ def test_the_table_has_a_row_for_everything_users_have() -> None:
     """Readers choose by what they have, not by the name of a notation."""
     assert [row.partition(":")[0] for row, _ in ROWS] == [
         "a sentence",
-        "a text or code that must meet rules",
+        "a file, a folder or a branch to review",
+        "a text or code to write by rules",
         "steps to be proved",
         "code to generate gate by gate",
         "a procedure for a coding agent",
@@ -34,6 +37,10 @@ def test_the_command_of_each_row_works(project: CliProject, row: str, command: s
         for block in section.blocks:
             if block.file and block.file in command:
                 project.write(block.file, block.text)
+
+    project.write("README.md", "# A project\n")
+    project.write(".signoff/config.yaml", REVIEWER)
+    project.write("critic.yaml", CRITIC)
 
     with served() as server:
         server.answer = script(("Save Our Seas", "SHIP IT!"))

@@ -72,7 +72,8 @@ class StartPlan:
         if planned is None:
             return {}
         agents = self.settings.agents
-        roles = {**roles_of(default_agent(agents)), **self.settings.roles, **workflow.roles}
+        # The settings win over the workflow, as they do in a run.
+        roles = {**roles_of(default_agent(agents)), **workflow.roles, **self.settings.roles}
         asks = [(roles.get(name, name), model) for name, model in planned.asks]
         own = [ask for ask in asks if ask[0] not in workflow.agents]
         return find_not_ready(agents, own, self.code_root or self.home.root)
