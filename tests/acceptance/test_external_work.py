@@ -371,8 +371,14 @@ def test_book_editing_by_an_external_worker_requires_real_work(
     program = [sys.executable, str(Path(book_editing_worker.__file__)), "one"]
 
     done = subprocess.run(
-        program, cwd=book.folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS
+        program,
+        cwd=book.folder,
+        env=book.environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
     )
+    assert done.returncode == WAITING, done.stderr
     status = book.call("next", "one", "--json").json
     (gate,) = status["for_people"]
     forged = book.call("submit", "one", "--item", str(gate["number"]), "--result", "Approve")
