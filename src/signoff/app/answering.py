@@ -208,7 +208,7 @@ def _details(
     if not extras:
         return {"parsed": result}
     if isinstance(result, dict) and "success" in result:
-        # The worker has said itself whether it succeeded, and an option must not change that.
+        # The worker itself reports whether it succeeded, and an option must not change that.
         return {"parsed": {**result, **extras}}
     return {"parsed": {"success": True, "result": result, **extras}}
 

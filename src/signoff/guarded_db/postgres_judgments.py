@@ -66,7 +66,7 @@ class SchemaVersion:
 
 
 class Judgments:
-    """What the server said about the statements of one connection."""
+    """The judgments of the server on the statements of one connection."""
 
     def __init__(self, own_functions: Iterable[str]) -> None:
         self._own = frozenset(name.lower() for name in own_functions)

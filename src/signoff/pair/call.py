@@ -291,7 +291,7 @@ def _check(function: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def _approval(approve: str | Approve | None) -> dict[str, Any]:
-    """Returns the values that a way of approving stands for."""
+    """Returns the settings of a way of approving."""
     if approve is None or callable(approve):
         return {}
     return (

@@ -114,7 +114,7 @@ _SIGNS = (
     "\u274c \u274e \U0001f6ab \u26d4 \U0001f44e \u2717 \u2718 \U0001f6d1"
 ).split()
 _TAKES_BACK = frozenset("actually joke joking kidding psych sarcasm scratch sike".split())
-"""Words with which a sentence takes back what was said before it."""
+"""Words with which a sentence takes back what comes before it."""
 _LABELS = frozenset("answer decision final is my recommendation result status the verdict".split())
 """What may introduce a refusal."""
 _REFUSALS = frozenset(
