@@ -6,6 +6,7 @@ built on, another runner has taken over, and nothing of the commit is applied.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from typing import Any
 
@@ -31,7 +32,7 @@ def apply(db: sqlite3.Connection, commit: Commit) -> CommitResult:
         db.execute(q.PUT_BLOB, (bytes.fromhex(digest), text))
     db.execute(q.APPEND, (run, seq, commit.events))
     if commit.ledger:
-        db.executemany(q.PUT_LEDGER, [(run, *map(_ledger_value, entry)) for entry in commit.ledger])
+        db.executemany(q.PUT_LEDGER, [(run, *map(ledger_value, entry)) for entry in commit.ledger])
     if commit.checkpoint is not None:
         db.execute(q.PUT_CHECKPOINT, (run, seq, commit.checkpoint))
     if commit.opened or commit.used or commit.withdraw or commit.withdrawn:
@@ -45,8 +46,10 @@ def _create_run(db: sqlite3.Connection, new: NewRun) -> RunId | None:
     description = bytes.fromhex(text_digest(new.description))
     db.execute(q.PUT_BLOB, (description, new.description))
     names = (new.name, new.workflow, new.target, new.definition, description)
+    needs = None if new.needs is None else json.dumps(new.needs)
+    values = (*names, new.created_at, new.created_at, new.owner, needs)
     try:
-        cursor = db.execute(q.CREATE_RUN, (*names, new.created_at, new.created_at, new.owner))
+        cursor = db.execute(q.CREATE_RUN, values)
     except sqlite3.IntegrityError:
         return None
     return RunId(cursor.lastrowid or 0)
@@ -101,7 +104,7 @@ def _release(db: sqlite3.Connection, run: RunId, status: Status) -> bool:
     return True
 
 
-def _ledger_value(value: Any) -> Any:
+def ledger_value(value: Any) -> Any:
     """Returns a value that fits its column: what an agent reports must not stop the run."""
     return replace_surrogates(value) if isinstance(value, str) else min(value, _LARGEST_INTEGER)
 

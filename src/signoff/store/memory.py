@@ -26,6 +26,10 @@ class MemoryStore(SqliteStore):
         """Returns itself: another connection would see a database of its own."""
         return self
 
+    def local_file(self) -> Path | None:
+        """Returns None: no other process sees this store."""
+        return None
+
     def backup(self, target: Path) -> int:
         """Copies all runs to a new file; returns how many there are."""
         return back_up(self._read, target)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 _RUN = (
     "id, name, workflow, target, definition, status, step, iteration, reason, due_at, "
-    "created_at, updated_at, head, fence, owner, cancel"
+    "created_at, updated_at, head, fence, owner, cancel, needs"
 )
 _ITEM = (
     "id, name, effect, kind, prompt, form, digest, step, opened_at, deadline, "
@@ -13,8 +16,8 @@ _ITEM = (
 
 CREATE_RUN = """
 INSERT INTO runs (name, workflow, target, definition, description, created_at, updated_at, owner,
-                  status, fence)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
+                  needs, status, fence)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', 1)
 """
 RUN_BY_NAME = f"SELECT {_RUN} FROM runs WHERE name = ?"
 RUN_BY_ID = f"SELECT {_RUN} FROM runs WHERE id = ?"
@@ -39,6 +42,18 @@ APPEND = "INSERT INTO journal (run, seq, events) VALUES (?, ?, ?)"
 JOURNAL = """
 SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? ORDER BY seq
 """
+
+CHANGES = "PRAGMA data_version"
+NEWEST_COMMIT = "SELECT run, seq FROM journal ORDER BY rowid DESC LIMIT 1"
+COMMIT_PLACE = "SELECT rowid FROM journal WHERE run = ? AND seq = ?"
+RUNS_COMMITTED_AFTER = f"""
+SELECT {_RUN} FROM runs WHERE id IN (SELECT run FROM journal WHERE rowid > ?) ORDER BY id
+"""
+# Both are answered by an index alone.
+RUN_COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
+REQUEST_COUNTS = (
+    "SELECT count(*), max(id), sum(id) FROM inbox INDEXED BY inbox_open WHERE state = 'open'"
+)
 
 PUT_BLOB = "INSERT OR IGNORE INTO blobs (digest, text) VALUES (?, ?)"
 BLOB = "SELECT text FROM blobs WHERE digest = ?"
@@ -81,6 +96,14 @@ SELECT step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, un
 FROM ledger WHERE run = ? ORDER BY step, agent, model
 """
 
+LEDGER_TOTALS = """
+SELECT runs.workflow, agent, model, count(DISTINCT run), sum(calls), sum(tokens_in),
+       sum(tokens_out), sum(usd), sum(unknown_tokens), sum(unknown_usd), sum(tokens_cached),
+       sum(unknown_cached)
+FROM ledger JOIN runs ON runs.id = ledger.run
+WHERE runs.updated_at >= ? GROUP BY 1, 2, 3 ORDER BY sum(usd) DESC, sum(tokens_out) DESC, 1, 2, 3
+"""
+
 SUMMARIES = """
 SELECT run, summary FROM run_summaries JOIN runs ON runs.id = run AND runs.head = seq
 WHERE version = ?
@@ -96,7 +119,40 @@ OWNER = "SELECT id, host, pid, born, until FROM owners WHERE id = ?"
 PUT_OWNER = "INSERT OR REPLACE INTO owners (id, host, pid, born, until) VALUES (?, ?, ?, ?, ?)"
 DROP_OWNER = "DELETE FROM owners WHERE id = ?"
 DROP_LEASES = "UPDATE runs SET owner = NULL WHERE owner = ?"
-TAKE = "UPDATE runs SET owner = ?, fence = fence + 1, cancel = NULL WHERE id = ?"
+TAKE = """
+UPDATE runs SET owner = ?, fence = fence + 1, cancel = NULL, dispatch = ?, attempt = ? WHERE id = ?
+"""
+LAST_ATTEMPT = "SELECT dispatch, attempt FROM runs WHERE id = ?"
+ENQUEUE = """
+UPDATE runs SET status = 'queued', reason = '', due_at = NULL, needs = ?, updated_at = ?
+WHERE id = ?
+"""
+# Each part uses an index, so that runs that have ended or wait for long cost nothing. Whether an
+# owner is alive cannot be asked in SQL.
+CLAIMABLE = f"""
+SELECT {_RUN} FROM runs
+WHERE id IN (
+    SELECT id FROM runs WHERE status IN ('queued', 'running')
+    UNION SELECT id FROM runs WHERE due_at <= :now AND status IN ('parked', 'waiting')
+    UNION SELECT run FROM inbox WHERE state = 'answered'
+          AND (SELECT status FROM runs WHERE id = run) = 'waiting'
+) AND needs IS NOT NULL AND owner IS NOT :owner
+  AND NOT EXISTS (SELECT 1 FROM json_each(needs) WHERE value NOT IN
+                  (SELECT value FROM json_each(:capabilities)))
+ORDER BY updated_at, id
+"""
+CLAIM = "UPDATE runs SET owner = ? WHERE id = ?"
+REGISTER = """
+INSERT INTO workers (owner, slots, capabilities, started_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = excluded.capabilities
+"""
+WORKER_NUMBER = "SELECT number FROM workers WHERE owner = ?"
+WORKERS = """
+SELECT number, owners.id, host, pid, born, slots,
+       (SELECT count(*) FROM runs WHERE runs.owner = owners.id), capabilities, started_at
+FROM workers JOIN owners ON owners.id = workers.owner ORDER BY number
+"""
+DROP_WORKER = "DELETE FROM workers WHERE owner = ?"
 CANCELS = "SELECT name, cancel FROM runs WHERE owner = ? AND cancel IS NOT NULL"
 ASK_CANCEL = "UPDATE runs SET cancel = ? WHERE id = ?"
 ADOPT = "UPDATE runs SET definition = ?, description = ? WHERE id = ?"
@@ -106,6 +162,25 @@ DELETE_RUN = (*(f"DELETE FROM {name} WHERE run = ?" for name in _TABLES),
               "DELETE FROM runs WHERE id = ?")  # fmt: skip
 DELETE_BLOB = "DELETE FROM blobs WHERE digest = ?"
 DESCRIPTIONS = "SELECT lower(hex(description)) FROM runs"
+STAGE = "INSERT OR REPLACE INTO arrivals (name, document) VALUES (?, ?)"
+STAGED = "SELECT document FROM arrivals WHERE name = ?"
+UNSTAGE = "DELETE FROM arrivals WHERE name = ?"
+ADMIT_RUN = """
+INSERT INTO runs (name, workflow, target, definition, description, status, step, iteration, reason,
+                  due_at, created_at, updated_at, head, fence, needs)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ADMIT_ITEM = f"""
+INSERT INTO inbox (run, {_ITEM.removeprefix("id, ")})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+NAME_AT_FENCE = "SELECT name FROM runs WHERE id = ? AND fence = ?"
+REQUEST_STATES = "SELECT id, state FROM inbox WHERE run = ? ORDER BY id"
+REMEMBER_MOVE = "INSERT OR REPLACE INTO moved (name, target, moved_at) VALUES (?, ?, ?)"
+FORGET_MOVE = "DELETE FROM moved WHERE name = ?"
+MOVED = "SELECT target FROM moved WHERE name = ?"
+
+SIZE = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
 WITH_REFERENCES = (
     "SELECT events FROM journal",
     "SELECT state FROM checkpoints",
@@ -114,3 +189,39 @@ WITH_REFERENCES = (
     "SELECT outcome FROM late",
 )
 """Every column whose JSON may refer to texts that are stored separately."""
+
+
+def run_conditions(
+    status: Sequence[str],
+    due_before: float | None,
+    workflow: str,
+    text: str,
+    before: int | None,
+) -> tuple[str, list[Any]]:
+    """Returns the condition of `RUNS` that selects runs, and the values it needs."""
+    # `instr` and not LIKE: a text with a percent sign means itself.
+    contains = " OR ".join(f"instr(lower({each}), ?)" for each in ("name", "workflow", "reason"))
+    lowered = text.lower().encode("utf-8", "replace").decode()
+    conditions: list[tuple[bool, str, Sequence[Any]]] = [
+        (bool(status), f"status IN ({', '.join('?' * len(status))})", [*map(str, status)]),
+        (due_before is not None, "due_at <= ?", [due_before]),
+        (bool(workflow), "workflow = ?", [workflow.encode("utf-8", "replace").decode()]),
+        (bool(text), f"({contains})", [lowered] * 3),
+        (before is not None, "id < ?", [before]),
+    ]
+    used = [(sql, values) for applies, sql, values in conditions if applies]
+    where = " AND ".join(sql for sql, _ in used)
+    return where or "1", [value for _, values in used for value in values]
+
+
+def item_conditions(run: str | None, state: Sequence[str]) -> tuple[str, list[Any]]:
+    """Returns the condition of `ITEMS` that selects requests, and the values it needs."""
+    # SQLite uses a partial index only if the query repeats its condition literally.
+    where = [f"state IN ({', '.join('?' * len(state))})"]
+    if set(state) <= {"open", "answered"}:
+        where.append("state IN ('open', 'answered')")
+    values: list[Any] = list(state)
+    if run is not None:
+        where.append("run = (SELECT id FROM runs WHERE runs.name = ?)")
+        values.append(run)
+    return " AND ".join(where), values

@@ -12,10 +12,13 @@ import time
 from contextlib import closing
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signoff.documents.regular_files import create_private
 from signoff.errors import StoreDamaged, StoreTooNew
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 APPLICATION_ID = 0x5160FF
 """Written into the file's header, so that another program's database is recognized."""
@@ -37,8 +40,13 @@ class Migration(NamedTuple):
 
 def shipped_migrations() -> list[Migration]:
     """Returns the migrations this version ships, in order."""
+    return read_migrations(resources.files("signoff.store").joinpath("migrations"))
+
+
+def read_migrations(folder: Traversable) -> list[Migration]:
+    """Returns the migrations in a folder of a package, in order."""
     migrations = []
-    for entry in resources.files("signoff.store").joinpath("migrations").iterdir():
+    for entry in folder.iterdir():
         if entry.name.endswith(".sql"):
             number, _, name = entry.name.removesuffix(".sql").partition("_")
             migrations.append(Migration(int(number), name, entry.read_text("utf-8")))
@@ -96,9 +104,10 @@ def _statements(sql: str) -> list[str]:
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    application: int = db.execute("PRAGMA application_id").fetchone()[0]
+    # The tables first: another process may create them together with the two numbers right now.
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    application: int = db.execute("PRAGMA application_id").fetchone()[0]
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
     if tables and application != APPLICATION_ID:
         raise StoreDamaged(f"{path} is a database of another program; choose another file")
     return version
@@ -141,5 +150,5 @@ def _copy_content(draft: Path, path: Path) -> None:
         os.fsync(file.fileno())
 
 
-LATEST = 4
+LATEST = 8
 """The newest migration's number, here so that opening a current file reads no SQL files."""

@@ -10,47 +10,58 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from enum import StrEnum
-from functools import cache, partial
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState, RequestKind
+from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
-from signoff.errors import (
-    InvalidAnswer,
-    RunBusy,
-    StaleApproval,
-    StoreDamaged,
-    StoreTooNew,
-    UnknownName,
-)
-from signoff.remedies import CancelRun, ShowInbox
+from signoff.errors import StoreDamaged, UnknownName
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
     Commit,
     CommitResult,
+    DispatchToken,
     InboxItem,
     InboxLine,
     JournalRow,
+    LedgerTotal,
+    News,
     Owner,
+    Position,
     RunId,
     RunRow,
+    RunTransfer,
     Store,
     StoredRun,
+    StoreHealth,
+    WorkerRow,
 )
 from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
+from signoff.store import run_queue
 from signoff.store.commits import apply, replace_surrogates
 from signoff.store.connection import Transaction, connect
-from signoff.store.upkeep import back_up, delete_run
+from signoff.store.news import read_news
+from signoff.store.rows import (
+    busy,
+    inbox_item,
+    inbox_lines,
+    refuse_answer,
+    run_row,
+    supersedes,
+    unknown_run,
+)
+from signoff.store.transfer import SqliteTransfer
+from signoff.store.upkeep import back_up, check, damaged_journal, delete_run
 
-E = TypeVar("E", bound=StrEnum)
 _Values = tuple[Any, ...]
 
 _INTEGER_LIMIT = 1 << 63
@@ -66,6 +77,8 @@ class SqliteStore:
     def __init__(self, path: Path | str, *, busy_timeout: float = BUSY_TIMEOUT_SECONDS) -> None:
         """Opens the file, creating or migrating it as needed."""
         self.path = Path(path)
+        self.wall_time = time.time
+        """Judges leases and due times; one machine has one, so it is that of every process."""
         self._busy_timeout = busy_timeout
         self._waits: bool | None = True
         self._syncs: bool | None = True
@@ -91,6 +104,10 @@ class SqliteStore:
         """Opens the same file again, for another thread."""
         return SqliteStore(self.path, busy_timeout=self._busy_timeout)
 
+    def local_file(self) -> Path | None:
+        """Returns the database file."""
+        return self.path
+
     # Runs
 
     def load(self, name: str) -> StoredRun:
@@ -106,24 +123,35 @@ class SqliteStore:
             return self._row(db, name)
 
     def rows(
-        self, *, status: Sequence[Status] = (), due_before: float | None = None, limit: int = -1
+        self,
+        *,
+        status: Sequence[Status] = (),
+        due_before: float | None = None,
+        workflow: str = "",
+        text: str = "",
+        before: RunId | None = None,
+        limit: int = -1,
     ) -> list[RunRow]:
         """Returns runs, newest first."""
-        where, values = ["1"], list[Any]()
-        if status:
-            where.append(f"status IN ({', '.join('?' * len(status))})")
-            values.extend(s.value for s in status)
-        if due_before is not None:
-            where.append("due_at <= ?")
-            values.append(due_before)
+        where, values = q.run_conditions(status, due_before, workflow, text, before)
         with self._read as db:
-            sql = q.RUNS.format(where=" AND ".join(where))
-            return [_run_row(r) for r in db.execute(sql, (*values, limit))]
+            sql = q.RUNS.format(where=where)
+            return [run_row(r) for r in db.execute(sql, (*values, limit))]
 
     def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
         """Returns a run's commits, oldest first."""
         with self._read as db:
             return self._journal(db, run, after)
+
+    def changes(self) -> int:
+        """Returns a number that differs once this or another connection has written."""
+        with self._read as db:
+            return int(db.execute(q.CHANGES).fetchone()[0]) + db.total_changes
+
+    def news(self, after: Position | None) -> News:
+        """Returns what was committed after a position."""
+        with self._snapshot as db:
+            return read_news(db, after)
 
     def description(self, run: RunId) -> str:
         """Returns the definition the run was started with, as JSON."""
@@ -154,39 +182,64 @@ class SqliteStore:
 
     # Leases
 
-    def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
+    def take(
+        self,
+        run: RunId,
+        owner: Owner,
+        alive: Alive,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        token: DispatchToken | None = None,
+    ) -> int:
         """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
         with self._write_unsynced as db:
-            row = _run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
-            if row.owner is not None and row.owner != owner.id:
-                self._refuse_if_alive(db, row, now, alive)
-            db.execute(
-                q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, now + LEASE_SECONDS)
-            )
-            db.execute(q.TAKE, (owner.id, run))
+            row = run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
+            last = DispatchToken(*self._fetch_one(db, q.LAST_ATTEMPT, (run,)))
+            if row.owner != owner.id and not supersedes(row, token, last):
+                self._refuse_if_alive(db, row, alive)
+            run_queue.put_owner(db, owner, self.wall_time() + lease_seconds)
+            db.execute(q.TAKE, (owner.id, *(token or (None, None)), run))
             return row.fence + 1
 
-    def _refuse_if_alive(
-        self, db: sqlite3.Connection, row: RunRow, now: float, alive: Alive
-    ) -> None:
-        lease = db.execute(q.OWNER, (row.owner,)).fetchone()
-        if lease is None:
-            return
-        *identity, until = lease
-        other = Owner(*identity)
-        is_alive = alive(other)
-        # Where its process cannot be checked, on another host, the lease's time decides.
-        if until > now if is_alive is None else is_alive:
-            raise RunBusy(
-                f"run {row.name!r} is being driven by process {other.pid} on "
-                f"{other.host.split('/')[0]}",
-                remedy=CancelRun(row.name),
-            )
+    def _refuse_if_alive(self, db: sqlite3.Connection, row: RunRow, alive: Alive) -> None:
+        other = run_queue.living_owner(db, row.owner, alive, self.wall_time())
+        if other is not None:
+            raise busy(row, other)
 
-    def beat(self, owner: Owner, until: float) -> None:
+    def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
+        """Hands a run to workers; False if it has ended or a process drives it."""
+        with self._write as db:
+            return run_queue.enqueue(db, run, needs, alive, self.wall_time())
+
+    def claim(
+        self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
+    ) -> list[RunRow]:
+        """Gives runs that were handed over and can continue to a worker, the oldest first."""
+        able = sorted(capabilities)
+        with self._read as db:
+            # Most looks find nothing, and need no lock then.
+            if next(run_queue.claimable(db, owner, able, alive, self.wall_time()), None) is None:
+                return []
+        with self._write_unsynced as db:
+            found = islice(run_queue.claimable(db, owner, able, alive, self.wall_time()), limit)
+            run_queue.put_owner(db, owner, self.wall_time() + LEASE_SECONDS)
+            return run_queue.claim(db, owner, list(found))
+
+    def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
+        """Lists an owner as a worker until it leaves; returns its number."""
+        with self._write_unsynced as db:
+            run_queue.put_owner(db, owner, self.wall_time() + LEASE_SECONDS)
+            return run_queue.register(db, owner, slots, capabilities, self.wall_time())
+
+    def workers(self) -> list[WorkerRow]:
+        """Returns the workers that have not left, the oldest first."""
+        with self._read as db:
+            return run_queue.workers(db)
+
+    def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renews all of an owner's leases at once."""
         with self._write_unsynced as db:
-            db.execute(q.PUT_OWNER, (owner.id, owner.host, owner.pid, owner.born, until))
+            run_queue.put_owner(db, owner, self.wall_time() + lease_seconds)
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
         """Returns (run, reason) for each run of an owner that a user asked to cancel."""
@@ -198,6 +251,7 @@ class SqliteStore:
         with self._write_unsynced as db:
             db.execute(q.DROP_LEASES, (owner.id,))
             db.execute(q.DROP_OWNER, (owner.id,))
+            db.execute(q.DROP_WORKER, (owner.id,))
 
     def owner(self, identity: str) -> Owner | None:
         """Returns a process that drives runs, or that died without leaving; None if unknown."""
@@ -216,22 +270,14 @@ class SqliteStore:
         self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
     ) -> list[InboxItem]:
         """Returns requests to humans, oldest first."""
-        # SQLite uses a partial index only if the query repeats its condition literally.
-        where = [f"state IN ({', '.join('?' * len(state))})"]
-        if set(state) <= {ItemState.OPEN, ItemState.ANSWERED}:
-            where.append("state IN ('open', 'answered')")
-        values: list[Any] = list(state)
-        if run is not None:
-            where.append("run = (SELECT id FROM runs WHERE runs.name = ?)")
-            values.append(run)
+        where, values = q.item_conditions(run, state)
         with self._read as db:
-            sql = q.ITEMS.format(where=" AND ".join(where))
-            return list(map(_inbox_item, db.execute(sql, values)))
+            return list(map(inbox_item, db.execute(q.ITEMS.format(where=where), values)))
 
     def waiting(self) -> list[InboxLine]:
         """Returns what a list shows of every open request, oldest first."""
         with self._read as db:
-            return _inbox_lines(db.execute(q.WAITING))
+            return inbox_lines(db.execute(q.WAITING))
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
@@ -241,13 +287,7 @@ class SqliteStore:
     def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
         """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
         with self._write as db:
-            item = self._item(db, number)
-            if item.state != ItemState.OPEN:
-                raise InvalidAnswer(f"request #{number} is no longer open ({item.state})")
-            if item.digest != digest:
-                raise StaleApproval(
-                    f"request #{number} has changed since it was shown", remedy=ShowInbox(number)
-                )
+            refuse_answer(self._item(db, number), digest)
             db.execute(q.ANSWER, (answer, replace_surrogates(by), at, number))
             return self._item(db, number)
 
@@ -257,6 +297,11 @@ class SqliteStore:
         """Returns what a run's calls cost, by step and agent."""
         with self._read as db:
             return [LedgerEntry(*r) for r in db.execute(q.LEDGER, (run,))]
+
+    def ledger_totals(self, since: float) -> list[LedgerTotal]:
+        """Returns what the runs updated since a time cost, by workflow, agent and model."""
+        with self._read as db:
+            return [LedgerTotal(*r) for r in db.execute(q.LEDGER_TOTALS, (since,))]
 
     def summaries(self, version: int) -> dict[RunId, str]:
         """Returns the summaries of runs that have not changed since."""
@@ -281,12 +326,11 @@ class SqliteStore:
 
     # Upkeep
 
-    def delete(self, run: RunId, now: float, alive: Alive) -> None:
+    def delete(self, run: RunId, alive: Alive) -> None:
         """Deletes a run and what only it used; raises `RunBusy` if a process drives it."""
         with self._write as db:
-            row = _run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
-            if row.owner is not None:
-                self._refuse_if_alive(db, row, now, alive)
+            row = run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
+            self._refuse_if_alive(db, row, alive)
             delete_run(db, run)
 
     def backup(self, target: Path) -> int:
@@ -294,6 +338,15 @@ class SqliteStore:
         with translate_errors(self.path):
             # A connection of its own, so that no call has to wait for the copy.
             return back_up(closing(sqlite3.connect(self.path)), target)
+
+    def transfer(self) -> RunTransfer:
+        """Returns what moves runs to this store or away from it."""
+        return SqliteTransfer(self._read, self._write)
+
+    def health(self) -> StoreHealth:
+        """Checks that the file is intact."""
+        with self._read as db:
+            return check(db, self.path)
 
     def close(self) -> None:
         """Closes the connection."""
@@ -316,25 +369,18 @@ class SqliteStore:
     def _row(self, db: sqlite3.Connection, name: str) -> RunRow:
         values = db.execute(q.RUN_BY_NAME, (name,)).fetchone()
         if values is None:
-            raise UnknownName("run", name, [r[0] for r in db.execute(q.RUN_NAMES)])
-        return _run_row(values)
+            moved = self.transfer().moved(name)
+            raise unknown_run(name, moved, [r[0] for r in db.execute(q.RUN_NAMES)])
+        return run_row(values)
 
     def _journal(self, db: sqlite3.Connection, run: RunId, after: int) -> list[JournalRow]:
         rows = []
         for seq, events, readable in db.execute(q.JOURNAL, (run, after)):
             if not readable:
-                raise self._damaged_journal(_run_row(self._fetch_one(db, q.RUN_BY_ID, (run,))), seq)
+                row = run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
+                raise damaged_journal(self.path, row, seq)
             rows.append(JournalRow(seq, events))
         return rows
-
-    def _damaged_journal(self, row: RunRow, seq: int) -> StoreDamaged:
-        backups = sorted(path.name for path in self.path.parent.glob(f"{self.path.name}.*.backup"))
-        hint = f" ({backups[-1]} is next to it)" if backups else ""
-        return StoreDamaged(
-            f"run {row.name!r} is damaged: commit {seq} of its journal in {self.path} is not "
-            f"readable; restore a backup of the file{hint}, or start the run again; "
-            "other runs are not affected"
-        )
 
     def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
         # A number that is too large for SQLite would raise OverflowError; no request has it.
@@ -343,42 +389,10 @@ class SqliteStore:
         if values is None:
             open_items = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
             raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in open_items])
-        return _inbox_item(values)
+        return inbox_item(values)
 
     def _fetch_one(self, db: sqlite3.Connection, sql: str, values: _Values) -> _Values:
         row: _Values | None = db.execute(sql, values).fetchone()
         if row is None:
             raise StoreDamaged(f"{self.path} lacks data that a run refers to; restore a backup")
         return row
-
-
-def _inbox_item(values: _Values) -> InboxItem:
-    item = InboxItem._make(values)
-    return item._replace(
-        kind=_parse_enum(RequestKind, item.kind), state=_parse_enum(ItemState, item.state)
-    )
-
-
-def _inbox_lines(rows: Iterable[_Values]) -> list[InboxLine]:
-    # Thousands of requests may be open, so this calls as little as possible for each.
-    parse = partial(_parse_enum, RequestKind)
-    return [
-        InboxLine(number, run, step, parse(kind), prompt, opened_at, deadline)
-        for number, run, step, kind, prompt, opened_at, deadline in rows
-    ]
-
-
-def _run_row(values: _Values) -> RunRow:
-    number, name, workflow, target, definition, status, *others = values
-    return RunRow(number, name, workflow, target, definition, _parse_enum(Status, status), *others)
-
-
-@cache
-def _parse_enum(enum: type[E], value: str) -> E:
-    try:
-        return enum(value)
-    except ValueError:
-        raise StoreTooNew(
-            f"the database contains {value!r}, which this version does not know; upgrade signoff, "
-            "or restore a backup"
-        ) from None

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 from signoff.documents.regular_files import create_private
 from signoff.errors import StoreDamaged
-from signoff.runtime.store_port import RunId
+from signoff.runtime.run_transfer import references
+from signoff.runtime.store_port import RunId, RunRow, StoreHealth
 from signoff.store import queries as q
-
-_REFERENCE = re.compile(r'"\$blob":\s*"([0-9a-f]{64})"')
 
 
 def delete_run(db: sqlite3.Connection, run: RunId) -> None:
@@ -30,10 +28,27 @@ def _texts_of(db: sqlite3.Connection, of_run: str, of_row: str) -> set[str]:
     """Returns the digests of the texts that some rows refer to."""
     found = {str(digest) for (digest,) in db.execute(f"{q.DESCRIPTIONS}{of_row}")}
     for column in q.WITH_REFERENCES:
-        for (text,) in db.execute(f"{column}{of_run}"):
-            if text and "$blob" in text:
-                found.update(_REFERENCE.findall(text))
+        found.update(references(text for (text,) in db.execute(f"{column}{of_run}") if text))
     return found
+
+
+def damaged_journal(path: Path, row: RunRow, seq: int) -> StoreDamaged:
+    """Returns the error for a commit that cannot be read; it names a backup if there is one."""
+    backups = sorted(each.name for each in path.parent.glob(f"{path.name}.*.backup"))
+    hint = f" ({backups[-1]} is next to it)" if backups else ""
+    return StoreDamaged(
+        f"run {row.name!r} is damaged: commit {seq} of its journal in {path} is not "
+        f"readable; restore a backup of the file{hint}, or start the run again; "
+        "other runs are not affected"
+    )
+
+
+def check(db: sqlite3.Connection, path: Path) -> StoreHealth:
+    """Checks that a file is intact."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    (size,) = db.execute(q.SIZE).fetchone()
+    return StoreHealth(str(path), version, size, problem="" if verdict == "ok" else str(verdict))
 
 
 def back_up(source: AbstractContextManager[sqlite3.Connection], target: Path) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from signoff.core.outcome import Status
+from signoff.core.outcome import NOT_ENDED
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.documents.control_characters import escape_controls, json_text
@@ -25,9 +25,6 @@ VERSION = 1
 
 LONGEST_QUOTE = 300
 """Characters of an outside text that a log repeats; the journal has all of it."""
-
-NOT_ENDED = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
-"""Statuses of a run that has not ended."""
 
 
 class ProjectionState(NamedTuple):

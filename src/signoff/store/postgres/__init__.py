@@ -1,0 +1,1 @@
+"""The store for teams: runs in a schema of a PostgreSQL database."""

@@ -1,0 +1,63 @@
+"""Who drives a run, in the PostgreSQL store. Leases end by the server's clock."""
+
+from __future__ import annotations
+
+from signoff.runtime.store_port import Alive, DispatchToken, Owner, RunId, RunRow
+from signoff.store.postgres import queries as q
+from signoff.store.postgres.connection import Row, ServerSession
+from signoff.store.rows import busy, is_held, run_row, supersedes
+
+NOW = "extract(epoch FROM clock_timestamp())::float8"
+
+OWNER = f"SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners WHERE id = $1"
+_PUT_OWNER = f"""
+INSERT INTO {{s}}.owners (id, host, pid, born, until)
+VALUES ($1, $2, $3, $4, {NOW} + $5::float8)
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, born = excluded.born,
+                               until = excluded.until
+"""
+_LAST_ATTEMPT = f"SELECT dispatch, attempt, {q.RUN} FROM {{s}}.runs WHERE id = $1"
+# The fence that was read: of several that take a run at once, one gets it.
+_TAKE = """
+UPDATE {s}.runs SET owner = $1, fence = fence + 1, cancel = NULL, dispatch = $4, attempt = $5
+WHERE id = $2 AND fence = $3
+RETURNING fence
+"""
+
+
+def take(
+    run: RunId,
+    owner: Owner,
+    alive: Alive,
+    lease_seconds: float,
+    token: DispatchToken | None,
+    schema: str,
+    session: ServerSession,
+) -> int:
+    """Gives the run to an owner and returns the new fence; raises `RunBusy`."""
+    taken: list[Row] = []
+    while not taken:
+        ((dispatch, attempt, *values),) = session.rows(q.in_schema(_LAST_ATTEMPT, schema), [run])
+        row = run_row(values)
+        if row.owner != owner.id and not supersedes(row, token, DispatchToken(dispatch, attempt)):
+            refuse_if_alive(row, alive, schema, session)
+        # Another owner may take it in between: then nothing is updated, and it is read again.
+        _, taken = session.together(
+            put_owner(owner, lease_seconds, schema),
+            (q.in_schema(_TAKE, schema), [owner.id, run, row.fence, *(token or (None, None))]),
+        )
+    return int(taken[0][0])
+
+
+def refuse_if_alive(row: RunRow, alive: Alive, schema: str, session: ServerSession) -> None:
+    """Raises `RunBusy` if a run's owner has to be believed alive."""
+    for *identity, leased in session.rows(q.in_schema(OWNER, schema), [row.owner]):
+        owner = Owner(*identity)
+        if is_held(owner, alive, leased=leased):
+            raise busy(row, owner)
+
+
+def put_owner(owner: Owner, lease_seconds: float, schema: str) -> tuple[str, list[object]]:
+    """Returns the statement that renews all leases of an owner."""
+    values = [owner.id, owner.host, owner.pid, owner.born, lease_seconds]
+    return q.in_schema(_PUT_OWNER, schema), values

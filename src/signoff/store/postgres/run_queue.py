@@ -1,0 +1,120 @@
+"""Runs that wait for a worker, and the workers, in the PostgreSQL store.
+
+Many workers look at the queue at once. Each locks the rows it wants and skips those that another
+one has locked, so none waits for another. Whether an owner on this host is alive cannot be asked
+in SQL, so the owners are read first, and only runs of those found dead, or of none, are claimed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from signoff.core.outcome import FINAL
+from signoff.runtime.store_port import LEASE_SECONDS, Alive, Owner, RunId, RunRow, WorkerRow
+from signoff.store.postgres import queries as q
+from signoff.store.postgres.connection import ServerSession
+from signoff.store.postgres.leases import NOW, put_owner
+from signoff.store.rows import is_held, run_row, worker_row
+
+# Owners that are listed, and those of which only their runs are left.
+_OWNERS = f"""
+SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners
+UNION ALL
+SELECT DISTINCT owner, NULL, 0, NULL, false FROM {{s}}.runs
+WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{s}}.owners WHERE id = runs.owner)
+"""
+_CLAIM = f"""
+WITH found AS (
+    SELECT id FROM {{s}}.runs
+    WHERE id IN (
+        SELECT id FROM {{s}}.runs WHERE status IN ('queued', 'running')
+        UNION SELECT id FROM {{s}}.runs WHERE due_at <= {NOW} AND status IN ('parked', 'waiting')
+        UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
+              WHERE state = 'answered' AND status = 'waiting'
+    ) AND needs::jsonb <@ $2::jsonb AND (owner IS NULL OR owner = ANY ($3::text[]))
+    ORDER BY updated_at, id LIMIT $4
+    FOR NO KEY UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE {{s}}.runs SET owner = $1 WHERE id IN (SELECT id FROM found)
+    RETURNING {q.RUN}
+)
+SELECT * FROM claimed ORDER BY updated_at, id
+"""
+_ENQUEUE = f"""
+UPDATE {{s}}.runs SET status = 'queued', reason = '', due_at = NULL, owner = NULL, needs = $2,
+                      updated_at = {NOW}
+WHERE id = $1
+"""
+_REGISTER = f"""
+INSERT INTO {{s}}.workers (owner, slots, capabilities, started_at) VALUES ($1, $2, $3, {NOW})
+ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = excluded.capabilities
+RETURNING number
+"""
+_WORKERS = """
+SELECT number, owners.id, host, pid, born, slots,
+       (SELECT count(*) FROM {s}.runs WHERE runs.owner = owners.id), capabilities, started_at
+FROM {s}.workers JOIN {s}.owners ON owners.id = workers.owner ORDER BY number
+"""
+
+
+class RunQueue:
+    """The queue of one store."""
+
+    def __init__(self, schema: str) -> None:
+        self._schema = schema
+
+    def enqueue(
+        self, run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession
+    ) -> bool:
+        """Hands a run to workers; False if it has ended or a process drives it."""
+        with session.transaction():
+            row = run_row(session.rows(self._sql(q.LOCK_RUN), [run])[0])
+            free = (None, *self._dead(alive, session))
+            if row.status in FINAL or row.owner not in free:
+                return False
+            session.run(self._sql(_ENQUEUE), [run, json.dumps(needs)])
+        return True
+
+    def claim(
+        self,
+        owner: Owner,
+        capabilities: Iterable[str],
+        alive: Alive,
+        limit: int,
+        session: ServerSession,
+    ) -> list[RunRow]:
+        """Gives runs to a worker that can continue, the longest waiting first."""
+        # Only owners that are known to be dead lose a run: one that has claimed it since is none.
+        dead = [each for each in self._dead(alive, session) if each != owner.id]
+        able = json.dumps(sorted(capabilities))
+        _, claimed = session.together(
+            put_owner(owner, LEASE_SECONDS, self._schema),
+            (self._sql(_CLAIM), [owner.id, able, dead, limit]),
+        )
+        return list(map(run_row, claimed))
+
+    def register(
+        self, owner: Owner, slots: int, capabilities: Iterable[str], session: ServerSession
+    ) -> int:
+        """Lists an owner as a worker; returns its number."""
+        values = [owner.id, slots, json.dumps(sorted(capabilities))]
+        _, ((number,),) = session.together(
+            put_owner(owner, LEASE_SECONDS, self._schema), (self._sql(_REGISTER), values)
+        )
+        return int(number)
+
+    def workers(self, session: ServerSession) -> list[WorkerRow]:
+        """Returns the workers that have not left, the oldest first."""
+        return list(map(worker_row, session.rows(self._sql(_WORKERS))))
+
+    def _dead(self, alive: Alive, session: ServerSession) -> list[str]:
+        """Returns the owners that need not be believed alive."""
+        return [
+            identity
+            for identity, host, *others, leased in session.rows(self._sql(_OWNERS))
+            if host is None or not is_held(Owner(identity, host, *others), alive, leased=leased)
+        ]
+
+    def _sql(self, statement: str) -> str:
+        return q.in_schema(statement, self._schema)

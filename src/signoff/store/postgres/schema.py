@@ -1,0 +1,125 @@
+"""Creates the tables of a store, and brings older ones to the current schema.
+
+Numbered migrations, each in one transaction under an advisory lock, so of many workers that
+start at once one applies them. A new schema is created when it is first opened. An older one is
+changed only when an administrator asks for it: the server has no copy of the data, and other
+workers may still run the previous version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import resources
+
+from signoff.errors import StoreError, StoreTooNew
+from signoff.postgres_driver import driver
+from signoff.remedies import SetUpStore
+from signoff.store.postgres.address import ServerAddress
+from signoff.store.postgres.connection import ServerSession
+from signoff.store.postgres.grants import RIGHTS
+from signoff.store.schema import Migration, read_migrations
+
+LATEST = 1
+"""The newest migration's number, here so that opening a current schema reads no SQL files."""
+
+_VERSION = 'SELECT coalesce(max(version), 0) FROM "{s}".schema_migrations'
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 20261117))"
+_TRACKING_TABLE = """
+CREATE TABLE IF NOT EXISTS "{s}".schema_migrations (
+    version bigint PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+
+
+def shipped_migrations() -> list[Migration]:
+    """Returns the migrations this version ships, in order."""
+    return read_migrations(resources.files("signoff.store.postgres").joinpath("migrations"))
+
+
+def check_schema(session: ServerSession, address: ServerAddress) -> None:
+    """Creates the tables where there are none; raises if they are of another version."""
+    version = refuse_newer(session, address)
+    if version == LATEST:
+        return
+    if version:
+        raise StoreError(
+            f"schema {address.schema} of {address.label} has version {version}, and this signoff "
+            f"needs {LATEST}; back it up, stop the workers of the older version, then upgrade it",
+            remedy=SetUpStore(),
+        )
+    migrate(session, address)
+
+
+def refuse_newer(session: ServerSession, address: ServerAddress) -> int:
+    """Returns the version of the tables; raises `StoreTooNew` if this program is older."""
+    version = schema_version(session, address.schema)
+    if version > LATEST:
+        raise StoreTooNew(
+            f"schema {address.schema} of {address.label} was written by a newer signoff (version "
+            f"{version}; this one has {LATEST}); upgrade signoff"
+        )
+    return version
+
+
+def schema_version(session: ServerSession, schema: str) -> int:
+    """Returns the number of the last migration that was applied; 0 if there are no tables."""
+    errors = driver().errors
+    with suppress(errors.UndefinedTable, errors.InvalidSchemaName):
+        ((version,),) = session.rows(_VERSION.replace("{s}", schema))
+        return int(version)
+    return 0
+
+
+def migrate(
+    session: ServerSession, address: ServerAddress, migrations: Sequence[Migration] | None = None
+) -> None:
+    """Applies the missing migrations, each in one transaction together with its record."""
+    for migration in shipped_migrations() if migrations is None else migrations:
+        with session.transaction():
+            session.rows(_LOCK, [f"signoff {address.schema}"])
+            # Another process may have applied it while this one waited for the lock.
+            if _version_in_transaction(session, address.schema) < migration.version:
+                for statement in statements(address.schema, migration):
+                    session.run(statement)
+
+
+def statements(schema: str, migration: Migration) -> list[str]:
+    """Returns a migration's statements; the last ones record that it was applied."""
+    number, name = migration.version, migration.name
+    record = (
+        f"INSERT INTO \"{schema}\".schema_migrations (version, name) VALUES ({number}, '{name}')"
+    )
+    return [
+        f'CREATE SCHEMA IF NOT EXISTS "{schema}"',
+        f'SET LOCAL search_path = "{schema}"',
+        *_split(migration.sql),
+        _TRACKING_TABLE.replace("{s}", schema).strip(),
+        record,
+    ]
+
+
+def setup_sql(address: ServerAddress, role: str) -> str:
+    """Returns what an administrator runs to create the tables, for a role that changes rows."""
+    schema, user = address.schema, '"' + role.replace('"', '""') + '"'
+    lines = ["BEGIN;"]
+    for migration in shipped_migrations():
+        lines += [f"{each};" for each in statements(schema, migration)]
+    lines += [
+        f'GRANT USAGE ON SCHEMA "{schema}" TO {user};',
+        f'GRANT {", ".join(RIGHTS)} ON ALL TABLES IN SCHEMA "{schema}" TO {user};',
+        "COMMIT;",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _version_in_transaction(session: ServerSession, schema: str) -> int:
+    """Returns the version without an error, which would end the transaction."""
+    exists = session.rows("SELECT to_regclass($1)", [f'"{schema}".schema_migrations'])
+    return schema_version(session, schema) if exists != [(None,)] else 0
+
+
+def _split(sql: str) -> list[str]:
+    """Splits a script, which the protocol takes one statement at a time; none has a `;` inside."""
+    lines = [line for line in sql.splitlines() if not line.lstrip().startswith("--")]
+    return [each.strip() for each in "\n".join(lines).split(";") if each.strip()]
