@@ -45,6 +45,7 @@ class Failure:
 
     error: str
     index: int
+    attempts: int = 1
 
 
 class EffectPort(Protocol):

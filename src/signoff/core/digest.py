@@ -121,7 +121,9 @@ def _describe_gate(gate: Gate | None) -> list[Any] | None:
     if gate is None:
         return None
     explained = [o.label for o in gate.options if o.requires_input]
-    return [gate.prompt, list(gate.context), explained]
+    # Left out if it is not set: the digests of earlier versions must not change.
+    presence = ["presence"] if gate.presence else []
+    return [gate.prompt, list(gate.context), explained, *presence]
 
 
 def _describe_condition(condition: Condition) -> list[str]:

@@ -18,6 +18,8 @@ class Outcome(StrEnum):
 class Status(StrEnum):
     """The status of a run."""
 
+    QUEUED = "queued"
+    """Handed over, and no worker drives it yet."""
     RUNNING = "running"
     WAITING = "waiting"
     PARKED = "parked"
@@ -40,6 +42,12 @@ FINAL = frozenset(
     }
 )
 """Final statuses: resuming such a run only reports how it ended."""
+
+
+NOT_ENDED = frozenset(
+    {Status.QUEUED, Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED}
+)
+"""A run with another status has an end, though some ends allow it to be resumed."""
 
 
 class End(StrEnum):

@@ -13,6 +13,7 @@ from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, assert_never
 
+from signoff.core.presence import refuse_approval_by_default
 from signoff.core.questions import (
     Option,
     UserQuestion,
@@ -99,6 +100,14 @@ class Edits(StrEnum):
     """The approver may edit or create the file; the text found at the approval counts."""
 
 
+class AnswerableBy(StrEnum):
+    """Who may answer a request."""
+
+    HUMAN = "human"
+    AGENT = "agent"
+    """A human, or an agent that drives the run from outside, such as a client of the MCP server."""
+
+
 @frozen_dataclass(kw_only=True)
 class Request:
     """A request to a human, built by one of the functions below."""
@@ -126,9 +135,16 @@ class Request:
     """The JSON Schema that a response must match."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What the prompt of a response says in words, as plain values."""
+    answerable_by: AnswerableBy = AnswerableBy.HUMAN
+    """Whether an outside agent may answer as well; never for an approval."""
+    presence: bool = False
+    """Whether approving it needs the signature of a passkey."""
+    approves: tuple[str, ...] = ()
+    """The options of a choice that approve what is shown; the others need no signature."""
 
     def __post_init__(self) -> None:
         """Raises `UsageError` for a deadline or a default that cannot work."""
+        self._check_answerable_by()
         deadline: Any = self.deadline
         valid = isinstance(deadline, timedelta) and deadline > timedelta(0)
         if deadline is not None and not valid:
@@ -136,12 +152,28 @@ class Request:
                 "deadline= is how long a human has to answer: a timedelta of more than 0, such "
                 f"as timedelta(days=2), not {deadline!r}"
             )
+        if self.presence and self.kind.answer_form not in (AnswerForm.DECISION, AnswerForm.PICK):
+            raise UsageError("presence= is for approvals and choices; nothing else approves")
         if self.default is not None:
             object.__setattr__(self, "default", self._checked_default())
         elif self.deadline is not None:
             raise UsageError(
                 f"a deadline needs a default=, the answer that counts when it has passed: "
                 f"{self._valid_default()}"
+            )
+        if self.presence and self.default is not None:
+            refuse_approval_by_default(self.to_json())
+
+    def _check_answerable_by(self) -> None:
+        if self.answerable_by not in tuple(AnswerableBy):
+            names = " or ".join(repr(each.value) for each in AnswerableBy)
+            raise UsageError(f"answerable_by= must be {names}, not {self.answerable_by!r}")
+        object.__setattr__(self, "answerable_by", AnswerableBy(self.answerable_by))
+        closed = self.kind.answer_form in (AnswerForm.DECISION, AnswerForm.WORK)
+        if closed and self.answerable_by is AnswerableBy.AGENT:
+            raise UsageError(
+                f"answerable_by= must be 'human' for a request of kind {self.kind.value!r}: "
+                "agents answer questions and choices only"
             )
 
     def _checked_default(self) -> Any:
@@ -200,6 +232,13 @@ class Request:
         texts = {"question_id": self.question_id, "path": self.path}
         if self.edits is Edits.ACCEPT:
             texts["edits"] = self.edits.value
+        if self.answerable_by is AnswerableBy.AGENT:
+            # Left out otherwise: requests of earlier versions keep their identity.
+            texts["answerable_by"] = self.answerable_by.value
+        if self.approves:
+            form["approves"] = list(self.approves)
+        if self.presence:
+            form["presence"] = True
         return form | {name: value for name, value in texts.items() if value}
 
 
@@ -240,6 +279,9 @@ def Approval(  # noqa: N802
 
     With `edits="accept"`, the approver may edit the file first, or create it. The text found when
     the approval is given is recorded and is the `content` of the answer; later edits don't count.
+
+    With `presence=True`, the approval needs the signature of a passkey, which only the web page can
+    ask for; rejecting does not.
     """
     if edits not in tuple(Edits):
         raise UsageError(f"edits= must be {' or '.join(map(repr, map(str, Edits)))}, not {edits!r}")
@@ -285,6 +327,8 @@ class Answer:
     """The sha256 of that file."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What the surface on which the answer was given added to it."""
+    presence: Mapping[str, Any] = field(default_factory=dict)
+    """The signature of the passkey that approved it, where the request required presence."""
 
     @property
     def approved(self) -> bool:
@@ -299,6 +343,12 @@ def default_answer(form: Mapping[str, Any]) -> dict[str, Any]:
     if form.get("schema") and isinstance(value, str):
         answer["parsed"] = json.loads(value)
     return answer
+
+
+def is_open_to_agents(form: Mapping[str, Any]) -> bool:
+    """Tells whether the workflow lets an outside agent answer a request."""
+    decision = RequestKind(form["kind"]).answer_form is AnswerForm.DECISION
+    return not decision and form.get("answerable_by") == AnswerableBy.AGENT
 
 
 def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:

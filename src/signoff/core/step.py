@@ -102,6 +102,9 @@ class Gate:
     """Dotted names of state that the approver is shown; the decision is bound to their values."""
     look_up: Callable[[Mapping[str, Any], str], Any] | None = None
     """Returns the value of such a name in the state, if names have a meaning of their own."""
+    presence: bool = False
+    """Whether it needs the signature of a passkey to pass; options that end the run as rejected
+    need none."""
 
 
 @frozen_dataclass()

@@ -225,7 +225,7 @@ def remedies(  # noqa: C901  # one case for each status
 ) -> tuple[Remedy, ...]:
     """Returns what brings a run on from where it is; nothing for one that has ended for good."""
     match status:
-        case Status.RUNNING:
+        case Status.RUNNING | Status.QUEUED:
             return (WatchRun(run),)
         case Status.WAITING:
             return (ShowInbox(run=run),)

@@ -15,8 +15,9 @@ from signoff.core import events as ev
 from signoff.core import transitions
 from signoff.core.context import StepContext
 from signoff.core.delta import Delta, apply, diff
+from signoff.core.edges import as_edge
 from signoff.core.effects import EffectId
-from signoff.core.outcome import Outcome
+from signoff.core.outcome import End, Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Choice
 from signoff.core.run_state import Stage
@@ -186,7 +187,12 @@ class Attempt:
         look_up = gate.look_up or _look_up
         shown = {name: look_up(state, name) for name in gate.context}
         options = [Option(o.label, o.requires_input) for o in gate.options]
-        return self._ask("gate", Choice(gate.prompt, options, shown=shown))
+        # A choice that ends the run as rejected approves nothing.
+        approves = tuple(o.label for o in gate.options if as_edge(o.next).to is not End.REJECTED)
+        request = Choice(
+            gate.prompt, options, shown=shown, approves=approves, presence=gate.presence
+        )
+        return self._ask("gate", request)
 
     def _escalation(self, options: tuple[str, ...]) -> transitions.Fact:
         pending = self._state.pending

@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from secrets import token_hex
@@ -18,33 +18,39 @@ from typing import Any, Self
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.digest import SHORT
-from signoff.core.effects import EffectKind
 from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
-from signoff.core.stop_reason import AnswersUnused, Cancelled, ProcessStopped, StopReason
+from signoff.core.stop_reason import (
+    AnswersUnused,
+    Cancelled,
+    ProcessStopped,
+    StepError,
+    StopReason,
+)
 from signoff.core.workflow import Workflow
-from signoff.errors import DefinitionChanged, InvalidAnswer, RunBusy
-from signoff.remedies import PassOption, Resume, ShowRun
+from signoff.errors import InvalidAnswer, RunBusy, SignoffError
+from signoff.remedies import ShowRun
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
+from signoff.runtime.effect_errors import error_info
 from signoff.runtime.environment import Secrets
+from signoff.runtime.frozen_definition import checked_definition
 from signoff.runtime.journal import RunJournal, folded_state
 from signoff.runtime.names import checked_name, fresh_name
-from signoff.runtime.orphans import end_orphans, mark_of
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import current_folder
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
 from signoff.runtime.preparation import prepared_params
-from signoff.runtime.process import end_process
+from signoff.runtime.process import end_processes
 from signoff.runtime.result import RunResult
+from signoff.runtime.run_changes import RunChanges, check_switch, record_changes, record_switch
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import Backoff, EngineServices
 from signoff.runtime.spend_limits import check_prices
-from signoff.runtime.store_port import InboxItem, NewRun, RunRow, Store
+from signoff.runtime.store_port import DispatchToken, InboxItem, NewRun, RunRow, Store
 from signoff.runtime.writer import GroupWriter
 
 CANCEL_PATIENCE_SECONDS = 20.0
@@ -71,6 +77,7 @@ class Engine:
         backoff: Backoff | None = None,
         pass_env: Sequence[str] = (),
         secrets: Secrets | None = None,
+        presence: bool = False,
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
@@ -88,6 +95,7 @@ class Engine:
             backoff=backoff or Backoff(),
             may_block=self._heartbeat.begin,
             default_roles=default_roles or {},
+            presence=presence,
         )
         self._writer = GroupWriter(store, self._clock)
         self._runners: dict[str, Runner] = {}
@@ -115,14 +123,16 @@ class Engine:
         limits: Limits | None = None,
         target: str = "",
         switch: Mapping[str, str] | None = None,
+        needs: Sequence[str] | None = None,
     ) -> RunResult:
         """Starts a run and drives it to its end or its next wait.
 
-        `switch` maps agents to those that answer in their place in this run.
+        `switch` maps agents to those that answer in their place in this run. With `needs`, it is
+        not driven here but queued for a worker that can do all of that.
         """
         services = self._services_for(workflow)
         values = workflow.bind(params or {})
-        _check_switch(services, switch or {})
+        check_switch(services, switch or {})
         # The limits of the run go before those of the workflow, and these before the settings.
         effective = (limits or Limits()).over(workflow.limits).over(self._limits)
         await check_prices(services, workflow, effective, switch or {})
@@ -136,6 +146,7 @@ class Engine:
             description=workflow.definition_json,
             created_at=self._clock.now(),
             owner=self._owner.id,
+            needs=None if needs is None else tuple(needs),
         )
         journal = self._journal(new.name, new)
         entry, spend_limits = workflow.entry_point, effective.to_json()
@@ -149,7 +160,10 @@ class Engine:
             current_folder(),
         )
         journal.record(started)
-        self._switch(journal, switch or {})
+        record_switch(journal, switch or {})
+        if needs is not None:
+            await _stop(journal, Status.QUEUED, None)
+            return self._result(journal.name, journal.state)
         await journal.durable()
         return await self._drive(workflow, journal, {})
 
@@ -162,38 +176,40 @@ class Engine:
         adopt: bool = False,
         switch: Mapping[str, str] | None = None,
         params: Mapping[str, Any] | None = None,
+        token: DispatchToken | None = None,
     ) -> RunResult:
         """Resumes a run where it stopped and drives it on; a finished one returns its result.
 
         `switch` maps agents to those that answer in their place from here on; `params` corrects
-        parameters that no finished step has used.
+        parameters that no finished step has used. `token` is the attempt of a dispatcher.
         """
         row = self._store.row(name)
         if row.status in FINAL:
             return self._result(name, folded_state(self._store.load(name), self._store.blob))
-        if name in self._tasks:
-            raise RunBusy(f"run {name!r} is already being driven by this process")
-        workflow = _checked_definition(row, workflow, adopt=adopt)
-        changed = row.definition != workflow.digest
-        # Wrong options are refused before the run is taken: a mistake must not touch it.
-        if params:
-            workflow.correct(params, folded_state(self._store.load(name), self._store.blob))
-        _check_switch(self._services_for(workflow), switch or {})
-        journal = self._take(row)
+        changes = RunChanges(limits, adopt, switch or {}, params or {})
+        workflow, journal = self._take_changed(row, workflow, changes, token)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
             return self._result(name, journal.state)
-        await _end_processes(journal.state)
-        if changed:
-            self._store.adopt(journal.run, workflow.digest, workflow.definition_json)
-            journal.record(ev.DefinitionAdopted(workflow.digest))
-        if params:
-            journal.record(ev.ParamsCorrected(workflow.correct(params, journal.state)))
-        if limits is not None:
-            journal.record(ev.LimitsChanged(limits.over(journal.state.limits).to_json()))
-        self._switch(journal, switch or {})
+        await end_processes(journal.state)
+        record_changes(self._store, journal, row, workflow, changes)
         journal.record(ev.RunResumed())
         return await self._drive(workflow, journal, self._live_items(name))
+
+    async def change(self, name: str, workflow: Workflow, changes: RunChanges) -> None:
+        """Records how a run is to continue, without driving it."""
+        row = self._store.row(name)
+        workflow, journal = self._take_changed(row, workflow, changes)
+        record_changes(self._store, journal, row, workflow, changes)
+        journal.release()
+        await journal.durable()
+
+    async def fail(self, name: str, error: SignoffError) -> None:
+        """Records that a run cannot continue; a resume tries again."""
+        journal = self._take(self._store.row(name))
+        if journal.state.status not in FINAL:
+            why = StepError(journal.state.step or "", error_info(error))
+            await _stop(journal, Status.FAILED, why)
 
     async def cancel(self, name: str, why: str = "") -> Status:
         """Cancels a run; returns after all its processes have ended."""
@@ -211,16 +227,32 @@ class Engine:
             if journal.state.status in FINAL:
                 # It ended after we read the row and before we took the lease.
                 return journal.state.status
-            await _end_processes(journal.state)
+            await end_processes(journal.state)
             journal.withdraw_items()
             await _stop(journal, Status.CANCELLED, Cancelled(why))
             return Status.CANCELLED
         return row.status
 
-    def interrupt(self, why: str = "") -> None:
-        """Stops every run of this process; each can be resumed."""
-        for runner in list(self._runners.values()):
-            runner.stop(Status.INTERRUPTED, ProcessStopped(why))
+    def interrupt(self, why: str = "", status: Status = Status.INTERRUPTED) -> set[str]:
+        """Stops every run of this process and returns their names.
+
+        Each can be resumed; with the status queued, a worker does that.
+        """
+        for runner in self._runners.values():
+            runner.stop(status, ProcessStopped(why))
+        return {*self._runners}
+
+    # Working for others
+
+    def register(self, slots: int, capabilities: Iterable[str]) -> int:
+        """Lists this process as a worker until the engine is closed; returns its number."""
+        number = self._store.register(self._owner, slots, capabilities)
+        self._heartbeat.start(announce=False)
+        return number
+
+    def claim(self, capabilities: Iterable[str], limit: int) -> list[RunRow]:
+        """Returns runs that were handed over and now belong to this process; resume each."""
+        return self._store.claim(self._owner, capabilities, is_alive, limit)
 
     def _services_for(self, workflow: Workflow) -> EngineServices:
         """Returns the services for the runs of a workflow, which may bring agents of its own."""
@@ -230,9 +262,25 @@ class Engine:
         agents = {**workflow.agents, **performers.agents}
         return replace(self._services, performers=replace(performers, agents=agents))
 
-    def _switch(self, journal: RunJournal, switch: Mapping[str, str]) -> None:
-        for agent, to in switch.items():
-            journal.record(ev.AgentSwitched(agent, to))
+    def _take_changed(
+        self,
+        row: RunRow,
+        workflow: Workflow,
+        changes: RunChanges,
+        token: DispatchToken | None = None,
+    ) -> tuple[Workflow, RunJournal]:
+        """Takes a run that continues with some changes, and returns its workflow as it was started.
+
+        Wrong options are refused before the run is taken: a mistake must not touch it.
+        """
+        if row.name in self._tasks:
+            raise RunBusy(f"run {row.name!r} is already being driven by this process")
+        workflow = checked_definition(row, workflow, adopt=changes.adopt)
+        if changes.params:
+            state = folded_state(self._store.load(row.name), self._store.blob)
+            workflow.correct(changes.params, state)
+        check_switch(self._services_for(workflow), changes.switch)
+        return workflow, self._take(row, token)
 
     # Driving
 
@@ -262,9 +310,9 @@ class Engine:
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
 
-    def _take(self, row: RunRow) -> RunJournal:
+    def _take(self, row: RunRow, token: DispatchToken | None = None) -> RunJournal:
         # From here on the store refuses commits of the previous owner, which have a lower fence.
-        fence = self._store.take(row.id, self._owner, self._clock.now(), is_alive)
+        fence = self._store.take(row.id, self._owner, is_alive, token=token)
         self._heartbeat.start(announce=False)
         # Loaded only after taking the lease: before that, another process could still write.
         journal = self._journal(row.name)
@@ -332,53 +380,7 @@ class Engine:
         await asyncio.sleep(CANCEL_POLL_SECONDS)
 
 
-def _check_switch(services: EngineServices, switch: Mapping[str, str]) -> None:
-    for to in switch.values():
-        services.performers.agent(to)
-
-
-def _checked_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> Workflow:
-    """Returns the workflow as the run was started with it.
-
-    Refuses to continue a run with a changed definition, unless the user adopts it.
-    """
-    name = row.name
-    workflow = workflow if adopt else workflow.as_started(row.definition)
-    if row.definition != workflow.digest and not adopt:
-        if workflow.name != row.workflow:
-            raise DefinitionChanged(
-                f"run {name!r} belongs to workflow {row.workflow!r}, not to {workflow.name!r}; "
-                "to resume it with that one anyway, adopt it",
-                remedy=PassOption("adopt"),
-            )
-        raise DefinitionChanged(
-            f"run {name!r} was started with definition {row.definition[:SHORT]}, and "
-            f"{workflow.name!r} is now {workflow.digest[:SHORT]}",
-            remedy=Resume(name, adopt=True),
-        )
-    if row.step is not None and row.step not in workflow.steps:
-        raise DefinitionChanged(
-            f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
-            "restore that step, or start a new run"
-        )
-    return workflow
-
-
-async def _end_processes(state: RunState) -> None:
-    """Ends programs that outlived the runner that started them, recorded or not."""
-    marks = set()
-    for records in state.effects.values():
-        for identity, record in records.items():
-            if record.done or record.kind not in (EffectKind.ASK, EffectKind.COMMAND):
-                continue
-            marks.add(mark_of(state.seed, state.step or "", state.visit, state.attempt, identity))
-            if record.process is not None:
-                await end_process(record.process)
-    if marks:
-        await end_orphans(*marks)
-
-
-async def _stop(journal: RunJournal, status: Status, why: StopReason) -> None:
+async def _stop(journal: RunJournal, status: Status, why: StopReason | None) -> None:
     """Records that a run stopped, and gives up its lease."""
     journal.record(ev.RunStopped.because(status, why))
     journal.release()

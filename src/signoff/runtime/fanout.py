@@ -159,7 +159,7 @@ class FanOut:
         if scope in done:
             return thaw(done[scope])
         if str(index) in self._failed:
-            return Failure(self._failed[str(index)], index)
+            return self._failure(self._failed[str(index)], index, scope)
         if scope in self._blocked:
             return WaitingForAnswer(AnswerPending(), self._blocked[scope])
         # Only items that run can lead: the ones above have nothing left to send.
@@ -179,7 +179,7 @@ class FanOut:
         state = self.journal.state
         if self._used(scope) > self.fan.retries:
             # It had used its retries before the run stopped because of another item.
-            return Failure(state.item_failures[scope][-1], index)
+            return self._failure(state.item_failures[scope][-1], index, scope)
         while True:
             earlier = state.item_failures.get(scope, [])
             attempt = len(earlier) + 1
@@ -205,7 +205,13 @@ class FanOut:
                 position = RequestPosition(self._used(scope), self.fan.retries)
                 fact = FellShort(problem) if fresh else Raised(error_info(error, ctx.step_id))
                 if isinstance(decide_request(position, fact), GiveUp):
-                    return Failure(problem, index)
+                    return Failure(problem, index, number)
+
+    def _failure(self, problem: str, index: int, scope: str) -> Failure:
+        """Returns a failure of before, as the handler got it then."""
+        failures = len(self.journal.state.item_failures.get(scope, ()))
+        # An attempt that could not be judged is not recorded with the others.
+        return Failure(problem, index, self.fan.tried + max(failures, 1))
 
     def _first_feedback(self, index: int) -> str | None:
         return self.fan.feedback[index] if self.fan.feedback else self.ctx.feedback

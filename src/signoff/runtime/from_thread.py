@@ -7,34 +7,25 @@ handler makes in another thread is performed on the loop while the thread waits.
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
-from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from signoff.core.chance import Chance
 from signoff.core.context import EffectPort, StepContext
 from signoff.core.spend import Spend
+from signoff.idle_threads import in_idle_thread
 
 T = TypeVar("T")
 
 
 MOST_THREADS = 100
 """How many functions of a fan-out run at once; each needs a thread of its own."""
-
-IDLE_SECONDS = 5.0
-"""How long a thread waits for another call before it ends."""
-
-_Queue = SimpleQueue[Callable[[], None]]
-_idle: list[_Queue] = []
-"""The threads that have nothing to do, each by the queue of its calls."""
-_fork_hooks: list[object] = []
 
 _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -52,44 +43,22 @@ async def on_thread(call: Callable[[], T]) -> T:
 
     Unlike a thread of the loop's pool, it does not keep the program from exiting.
     """
-    done: Future[T] = Future()
-    # A future that counts as running cannot be cancelled, so the thread can always set its result.
-    done.set_running_or_notify_cancel()
-    work = partial(_complete, done, partial(copy_context().run, call))
-    _start(work)
-    return await asyncio.wrap_future(done)
+    loop = asyncio.get_running_loop()
+    # The thread hands its result directly to the loop: a future of `concurrent.futures` in between
+    # would make the hand-over cost half as much again.
+    done: asyncio.Future[T] = loop.create_future()
+    in_idle_thread(partial(_report, loop, done, partial(copy_context().run, call)))
+    return await done
 
 
-def _start(work: Callable[[], None]) -> None:
-    """Runs a call in a thread that has nothing to do, or in a new one.
-
-    Starting a thread holds up the event loop until the thread runs, which takes longer than most
-    functions.
-    """
-    if not _fork_hooks:
-        # A forked process has none of these threads.
-        os.register_at_fork(after_in_child=_idle.clear)
-        _fork_hooks.append(_idle)
-    try:
-        queue = _idle.pop()
-    except IndexError:
-        queue = SimpleQueue()
-        threading.Thread(target=_serve, args=(queue,), name="signoff-handler", daemon=True).start()
-    queue.put(work)
-
-
-def _serve(queue: _Queue) -> None:
-    """Runs calls one after the other, until there is none for a while."""
-    while True:
-        try:
-            queue.get(timeout=IDLE_SECONDS)()
-        except Empty:
-            try:
-                _idle.remove(queue)
-            except ValueError:
-                continue  # It was taken this moment, so there is a call on its way.
-            return
-        _idle.append(queue)
+def _report(
+    loop: asyncio.AbstractEventLoop, done: asyncio.Future[T], call: Callable[[], T]
+) -> None:
+    """Makes a call in this thread and passes its result or error on to the event loop."""
+    ended = _outcome(call)
+    # A loop that is closed by now has abandoned the call.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(_settle, done, *ended)
 
 
 def for_thread(ctx: StepContext) -> StepContext:
@@ -99,15 +68,27 @@ def for_thread(ctx: StepContext) -> StepContext:
     return replace(ctx, port=FromThread(ctx.port, asyncio.get_running_loop()))
 
 
-def _complete(done: Future[T], call: Callable[[], T]) -> None:
-    """Makes a call and stores its result or error in a future."""
+def _outcome(call: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    """Makes a call and returns its result, or its error."""
     try:
-        done.set_result(call())
+        return call(), None
     except StopIteration:
         # An asyncio future cannot carry it, and the handler would wait forever.
-        done.set_exception(RuntimeError("StopIteration was raised"))
+        return None, RuntimeError("StopIteration was raised")
     except BaseException as error:  # noqa: BLE001  # raised again where the result is awaited
+        return None, error
+
+
+def _settle(
+    done: Future[T] | asyncio.Future[T], result: T | None, error: BaseException | None
+) -> None:
+    """Passes on how a call ended, unless it was abandoned."""
+    if done.done():
+        return
+    if error is not None:
         done.set_exception(error)
+    else:
+        done.set_result(cast("T", result))
 
 
 class FromThread:
@@ -151,7 +132,7 @@ class FromThread:
             # The loop awaits what the function returned. Waiting for the loop here would deadlock.
             return call()
         done: Future[T] = Future()
-        self._loop.call_soon_threadsafe(_complete, done, call)
+        self._loop.call_soon_threadsafe(lambda: _settle(done, *_outcome(call)))
         return done.result()
 
 

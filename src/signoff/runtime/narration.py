@@ -104,7 +104,8 @@ class Narrator:
         yield f"resumed{where}", NEWS
 
     def _run_stopped(self, event: ev.RunStopped) -> Lines:
-        fine = event.status in (Status.COMPLETED, Status.WAITING, Status.PARKED)
+        planned = (Status.COMPLETED, Status.WAITING, Status.PARKED, Status.QUEUED)
+        fine = event.status in planned
         status = event.status.value.replace("_", " ")
         how, why = describe_stop(status, self.timeline.state.stop_reason)
         yield f"{how}{why and f': {why}'}", NEWS if fine else TROUBLE
@@ -133,7 +134,7 @@ class Narrator:
         running = self.timeline.running.get(event.id)
         label = running.label if running is not None else ""
         if event.kind is EffectKind.WAIT:
-            yield f"{self._step}: waits for a human ({label})", NEWS
+            yield f"{self._where(event.id)}: waits for a human ({label})", NEWS
         elif event.kind in (EffectKind.ASK, EffectKind.COMMAND):
             verb = "asks" if event.kind is EffectKind.ASK else "runs"
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""
@@ -266,6 +267,8 @@ def describe_answer(answer: Mapping[str, Any]) -> str:
             first_line = format_answer(value).strip().partition("\n")[0]
             decision = f"answered {_cut(first_line, SHOWN_VALUE)!r}"
     author = f" by {by}" if by else ""
+    if passkey := (answer.get("presence") or {}).get("passkey"):
+        author += f", signed with passkey {passkey!r}"
     return f"{decision}{author}{why and f': {_cut(why, SHOWN_WHY)}'}"
 
 

@@ -113,7 +113,7 @@ class Heartbeat:
             # That loop has ended: its timer never fires, and its thread has no loop to call.
             self._end()
         if announce:
-            self._store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+            self._store.beat(self._owner, LEASE_SECONDS)
         self._last = self._clock.monotonic()
         self._loop = loop
         self._stop.clear()
@@ -158,7 +158,7 @@ class Heartbeat:
             try:
                 store = store or self._store.reopen()
                 if self._clock.monotonic() - self._last >= BEAT_SECONDS:
-                    store.beat(self._owner, self._clock.now() + LEASE_SECONDS)
+                    store.beat(self._owner, LEASE_SECONDS)
                     self._last = self._clock.monotonic()
                 for run, why in store.cancels(self._owner):
                     loop.call_soon_threadsafe(self._on_cancel, run, why)

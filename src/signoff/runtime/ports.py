@@ -191,6 +191,8 @@ class Capabilities:
     """Answers come through the inbox; the run waits instead of calling it."""
     deterministic: bool = False
     """A program or function computes critiques from the bare artifact, and they are exact."""
+    whole_project: bool = False
+    """A critique is about all files at once, in the project that they belong to."""
     needs_agents: bool = False
     """It passes requests on, and its factory takes the other agents as `agents`."""
     local_health: bool = False

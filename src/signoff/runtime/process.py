@@ -17,10 +17,11 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any
 
-from signoff.core.effects import CommandResult
+from signoff.core.effects import CommandResult, EffectKind
+from signoff.core.run_state import RunState
 from signoff.errors import CommandFailed
 from signoff.runtime.environment import command_environment
-from signoff.runtime.orphans import MARK, descendants, end_orphans, send
+from signoff.runtime.orphans import MARK, descendants, end_orphans, mark_of, send
 from signoff.runtime.owner import birth_of
 
 GRACE_SECONDS = 5.0
@@ -272,6 +273,20 @@ class _Output:
         tail = self._tail.decode("utf-8", "replace")
         note = f"\n[... {self._dropped} bytes left out ...]\n" if self._dropped else ""
         return head + note + tail
+
+
+async def end_processes(state: RunState) -> None:
+    """Ends programs that outlived the runner that started them, recorded or not."""
+    marks = set()
+    for records in state.effects.values():
+        for identity, record in records.items():
+            if record.done or record.kind not in (EffectKind.ASK, EffectKind.COMMAND):
+                continue
+            marks.add(mark_of(state.seed, state.step or "", state.visit, state.attempt, identity))
+            if record.process is not None:
+                await end_process(record.process)
+    if marks:
+        await end_orphans(*marks)
 
 
 async def end_process(process: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from signoff.core import events as ev
+from signoff.core.approvals import require_presence
 from signoff.core.digest import digest, text_digest
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind
@@ -25,7 +26,7 @@ from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
 from signoff.runtime.suspension import WaitingForAnswer
 
-_OPTIONAL = ("failed", "content", "content_digest", "extras")
+_OPTIONAL = ("failed", "content", "content_digest", "extras", "presence")
 """Parts of an answer that most answers don't have."""
 
 BY_HUMAN = "?person"
@@ -42,6 +43,8 @@ class RunInbox:
     """Open and answered requests as the store had them, by effect."""
     files: ApprovedFiles | None = None
     """Compares files with what their approvers saw; None if runs have no files."""
+    presence: bool = False
+    """Whether every approval needs the signature of a passkey, as the settings say."""
 
     def ask(self, identity: EffectId, request: Request) -> Answer:
         """Returns the answer; raises `WaitingForAnswer` while there is none."""
@@ -137,6 +140,8 @@ class RunInbox:
 
     def _open(self, identity: EffectId, form: dict[str, object], before: str = "") -> float | None:
         """Opens a request; `before` is a note that precedes its prompt."""
+        if self.presence:
+            form = require_presence(form)
         now = self.clock.now()
         seconds = form.get("deadline_seconds")
         deadline = now + seconds if isinstance(seconds, int | float) else None

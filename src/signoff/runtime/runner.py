@@ -55,7 +55,7 @@ class Runner:
         self._effect_runner = EffectRunner(services, journal)
         files = services.performers.files
         approved = None if files is None else ApprovedFiles(services.store, files)
-        self._inbox = RunInbox(journal, services.clock, items, approved)
+        self._inbox = RunInbox(journal, services.clock, items, approved, services.presence)
         self._roles = services.roles_of(workflow)
         self._bound_handlers: dict[str, BoundHandler] = {}
         self._attempt = self._new_attempt()

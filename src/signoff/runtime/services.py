@@ -50,6 +50,8 @@ class EngineServices:
     """Called before user code that may block the event loop."""
     default_roles: Mapping[str, str]
     """Agents by role, for roles that neither the settings nor the workflow assign."""
+    presence: bool = False
+    """Whether every approval needs the signature of a passkey."""
 
     def roles_of(self, workflow: Workflow) -> Mapping[str, str]:
         """Returns the agents by role, for roles that the settings do not assign."""

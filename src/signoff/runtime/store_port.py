@@ -8,124 +8,55 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import NamedTuple, NewType, Protocol
+from typing import NamedTuple, Protocol
 
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState, RequestKind
+from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
 from signoff.light_dataclass import light_dataclass
+from signoff.runtime.stored_values import (
+    Alive,
+    DispatchToken,
+    InboxItem,
+    InboxLine,
+    JournalRow,
+    LedgerTotal,
+    NewItem,
+    News,
+    Owner,
+    Position,
+    RunId,
+    RunRow,
+    StoredRun,
+    WorkerRow,
+)
+from signoff.runtime.transfer_port import RunTransfer
+
+__all__ = [
+    "LEASE_SECONDS",
+    "Alive",
+    "Commit",
+    "CommitResult",
+    "DispatchToken",
+    "InboxItem",
+    "InboxLine",
+    "JournalRow",
+    "LedgerTotal",
+    "NewItem",
+    "NewRun",
+    "News",
+    "Owner",
+    "Position",
+    "RunId",
+    "RunRow",
+    "RunTransfer",
+    "Store",
+    "StoredRun",
+    "WorkerRow",
+]
 
 LEASE_SECONDS = 30.0
 """How long an owner on another host is believed alive after its last heartbeat."""
-
-RunId = NewType("RunId", int)
-"""A run's number in its store; users see its name."""
-
-
-class RunRow(NamedTuple):
-    """A run as the store lists it."""
-
-    id: RunId
-    name: str
-    workflow: str
-    target: str
-    """How to find the workflow again: `module:NAME`, a file, or empty."""
-    definition: str
-    status: Status
-    step: str | None
-    iteration: int
-    reason: str
-    due_at: float | None
-    created_at: float
-    updated_at: float
-    head: int
-    """How many commits its journal holds."""
-    fence: int
-    owner: str | None
-    """The process driving it, if any."""
-    cancel: str | None
-    """Why the user requested to cancel it; None if no one did."""
-
-
-class JournalRow(NamedTuple):
-    """One commit of a run's journal."""
-
-    seq: int
-    events: str
-
-
-class StoredRun(NamedTuple):
-    """What a runner needs to continue a run."""
-
-    row: RunRow
-    checkpoint: str | None
-    """The folded state as of `checkpoint_seq`, if one was stored."""
-    checkpoint_seq: int
-    tail: list[JournalRow]
-    """Everything committed since."""
-
-
-class InboxItem(NamedTuple):
-    """A request to a human."""
-
-    id: int
-    run: str
-    effect: str
-    kind: RequestKind
-    prompt: str
-    form: str
-    """The whole request, as JSON."""
-    digest: str
-    """Of the request as it was shown; an answer is bound to it."""
-    step: str
-    opened_at: float
-    deadline: float | None
-    state: ItemState
-    answer: str | None
-    """`{"value": ..., "text": ...}` as JSON, once answered."""
-    answered_by: str | None
-    answered_at: float | None
-
-
-class InboxLine(NamedTuple):
-    """A request to a human, as a list shows it."""
-
-    id: int
-    run: str
-    step: str
-    kind: RequestKind
-    prompt: str
-    opened_at: float
-    deadline: float | None
-
-
-class NewItem(NamedTuple):
-    """A request to a human, about to be opened."""
-
-    effect: str
-    kind: RequestKind
-    prompt: str
-    form: str
-    digest: str
-    step: str
-    opened_at: float
-    deadline: float | None
-
-
-@light_dataclass(frozen=True, slots=True)
-class Owner:
-    """A process that drives runs."""
-
-    id: str
-    """Unique per process start."""
-    host: str
-    pid: int
-    born: str
-    """Tells this process from a later one with the same number."""
-
-
-Alive = Callable[[Owner], bool | None]
-"""Tells whether an owner still runs; None when that cannot be seen from here."""
 
 
 @light_dataclass(slots=True)
@@ -141,6 +72,8 @@ class NewRun:
     created_at: float
     owner: str
     """The process that drives it first, with fence 1."""
+    needs: tuple[str, ...] | None = None
+    """What a worker must be able to do to drive it; None if it is not handed to workers."""
 
 
 @light_dataclass(slots=True)
@@ -187,6 +120,21 @@ class CommitResult(NamedTuple):
     """The number of a run this commit created."""
 
 
+class StoreHealth(NamedTuple):
+    """What a check of a store found."""
+
+    location: str
+    """Where it is, without a password."""
+    schema: int
+    """The number of the last migration that was applied."""
+    size: int
+    """In bytes."""
+    clock_ahead: float = 0.0
+    """Seconds that its clock is ahead of this machine's."""
+    problem: str = ""
+    """What is damaged; empty if nothing is."""
+
+
 class Store(Protocol):
     """Where runs live. Small, synchronous and transactional: each call is one transaction.
 
@@ -195,6 +143,10 @@ class Store(Protocol):
 
     def reopen(self) -> Store:
         """Opens the same store again, for a thread that must not wait for its turn."""
+        ...
+
+    def local_file(self) -> Path | None:
+        """Returns the file of a store that only this machine has; None if there is none."""
         ...
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
@@ -218,13 +170,34 @@ class Store(Protocol):
         ...
 
     def rows(
-        self, *, status: Sequence[Status] = (), due_before: float | None = None, limit: int = -1
+        self,
+        *,
+        status: Sequence[Status] = (),
+        due_before: float | None = None,
+        workflow: str = "",
+        text: str = "",
+        before: RunId | None = None,
+        limit: int = -1,
     ) -> list[RunRow]:
-        """Returns runs, newest first."""
+        """Returns runs, newest first; `before` continues after the last one of a page.
+
+        `text` is a part of the name, the workflow or the reason; case does not matter.
+        """
         ...
 
     def journal(self, run: RunId, after: int = 0) -> list[JournalRow]:
         """Returns a run's commits, oldest first."""
+        ...
+
+    def changes(self) -> int:
+        """Returns a number that differs once this or another process has written.
+
+        It is cheap: a process that waits for news asks several times a second.
+        """
+        ...
+
+    def news(self, after: Position | None) -> News:
+        """Returns what was committed after a position; with None, only how far everything is."""
         ...
 
     def description(self, run: RunId) -> str:
@@ -235,16 +208,58 @@ class Store(Protocol):
         """Returns a text that is stored separately; raises `StoreDamaged` if it is missing."""
         ...
 
-    def take(self, run: RunId, owner: Owner, now: float, alive: Alive) -> int:
-        """Gives the run to an owner, whose leases it renews, and returns the new fence.
+    def take(
+        self,
+        run: RunId,
+        owner: Owner,
+        alive: Alive,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        token: DispatchToken | None = None,
+    ) -> int:
+        """Gives the run to an owner, renews its leases for that long, and returns the new fence.
 
         Raises `RunBusy` when another owner has it that `alive` reports as running, or, if
-        `alive` cannot tell, whose last heartbeat is recent.
+        `alive` cannot tell, whose lease has not ended by the store's clock. A later attempt of
+        the dispatch that the run was last taken for takes it at once, and an earlier one is
+        refused: the dispatcher believes the earlier attempt dead, and the fence keeps it
+        from writing if it is not.
         """
         ...
 
-    def beat(self, owner: Owner, until: float) -> None:
-        """Renews all of an owner's leases at once."""
+    def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
+        """Renews all of an owner's leases at once; they end by the store's clock."""
+        ...
+
+    def enqueue(self, run: RunId, needs: Sequence[str], alive: Alive) -> bool:
+        """Hands a run to workers: a worker that can do all of `needs` may claim it from now on.
+
+        Its journal does not change. False if it has ended, or if a process drives it (`alive` is
+        that of `take`), which will see any answer by itself.
+        """
+        ...
+
+    def claim(
+        self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
+    ) -> list[RunRow]:
+        """Gives runs that were handed over and can continue to a worker, the oldest first.
+
+        Can continue: queued; waiting with an answer that was not used; parked or waiting, and
+        due; or its last owner is dead. `alive` is that of `take`. No two owners ever claim the
+        same run. A claimed run keeps its status until its owner takes it, and its fence. Times are
+        those of the store's clock.
+        """
+        ...
+
+    def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
+        """Lists an owner as a worker until it leaves, and renews its leases; returns its number.
+
+        Called again, it changes what the worker can do, and its number stays.
+        """
+        ...
+
+    def workers(self) -> list[WorkerRow]:
+        """Returns the workers that have not left, the oldest first; some may be dead."""
         ...
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
@@ -293,6 +308,13 @@ class Store(Protocol):
         """Returns what a run's calls had cost when it last came to rest, by step and agent."""
         ...
 
+    def ledger_totals(self, since: float) -> list[LedgerTotal]:
+        """Returns what runs that were updated since a time had cost when they last came to rest.
+
+        The most expensive first.
+        """
+        ...
+
     def summaries(self, version: int) -> dict[RunId, str]:
         """Returns what `keep_summaries` stored for the runs whose journal has not grown since."""
         ...
@@ -313,7 +335,7 @@ class Store(Protocol):
         """Returns such replies, by effect and attempt."""
         ...
 
-    def delete(self, run: RunId, now: float, alive: Alive) -> None:
+    def delete(self, run: RunId, alive: Alive) -> None:
         """Deletes a run and the texts that only it used; raises `RunBusy` if a process drives it.
 
         `alive` is that of `take`.
@@ -324,6 +346,28 @@ class Store(Protocol):
         """Copies all runs to a new file, checked, while others use them; returns their number."""
         ...
 
+    def transfer(self) -> RunTransfer:
+        """Returns what moves runs to this store or away from it."""
+        ...
+
+    def health(self) -> StoreHealth:
+        """Checks the store, which may take a while."""
+        ...
+
     def close(self) -> None:
         """Closes the database."""
         ...
+
+
+@light_dataclass(frozen=True)
+class StoreKind:
+    """A kind of store, registered under the scheme of its URLs."""
+
+    open: Callable[[str], Store]
+    """Opens the store at a URL."""
+    set_up: Callable[[str], int] | None = None
+    """Creates or upgrades the tables at a URL, and returns the number of their schema; None if
+    opening does all of that."""
+    setup_sql: Callable[[str, str], str] | None = None
+    """Returns the SQL with which an administrator does the same for a role; None if there is none.
+    """

@@ -76,6 +76,8 @@ class Decision:
     """The reason, or what else they wrote."""
     by: str
     at: float
+    presence: Mapping[str, Any] = field(default_factory=dict)
+    """The signature of the passkey that approved it, where that was required."""
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -275,7 +277,8 @@ def _decision(line: Timeline, asked: Running, event: ev.EffectFinished) -> Decis
     reply = event.reply if isinstance(event.reply, dict) else {}
     step = line.current.step if line.current is not None else ""
     text, by = str(reply.get("text") or ""), str(reply.get("by") or "")
-    return Decision(step, asked.label, reply.get("value"), text, by, reply.get("at") or event.at)
+    at, presence = reply.get("at") or event.at, reply.get("presence") or {}
+    return Decision(step, asked.label, reply.get("value"), text, by, at, presence)
 
 
 def _item_finished(line: Timeline, event: ev.ItemFinished) -> None:

@@ -1,0 +1,1 @@
+"""Dispatchers: what brings runs to workers, besides the store itself."""
