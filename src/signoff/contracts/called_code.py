@@ -81,7 +81,7 @@ class _Called:
         """Code by the name of its file and its own."""
         self._seen: set[tuple[str, str]] = set()
         self._entered: set[tuple[str, frozenset[str]]] = set()
-        self._modules: dict[str, _ModuleSource | None] = {}
+        self._modules: dict[tuple[Path, str], _ModuleSource | None] = {}
 
     def visit_function(self, function: FunctionType) -> None:
         """Follows everything that a function uses."""
@@ -109,7 +109,7 @@ class _Called:
         statements = module.names.get(name)
         if statements is None:
             for star in module.stars:
-                self._enter(star, {name})
+                self._enter(module, star, {name})
             return
         imports = [each for each in statements if isinstance(each, _Import)]
         for imported in imports:
@@ -141,28 +141,41 @@ class _Called:
                 continue
             if isinstance(node, ast.Import):
                 # `import a.b` makes `a` a name, and `a.b` can be reached from there.
-                self._enter(alias.name, attributes)
+                self._enter(module, alias.name, attributes)
                 continue
             relative = "." * node.level + (node.module or "")
             origin = resolve_name(relative, module.package) if node.level else relative
-            self._enter(origin, {alias.name})
-            self._enter(f"{origin}.{alias.name}", attributes)
+            self._enter(module, origin, {alias.name})
+            self._enter(module, f"{origin}.{alias.name}", attributes)
 
-    def _enter(self, name: str, wanted: set[str] | frozenset[str]) -> None:
+    def _enter(self, importer: _ModuleSource, name: str, wanted: set[str] | frozenset[str]) -> None:
         """Follows names that are wanted from another module, if that is part of the project."""
-        if name not in self._modules:
-            self._modules[name] = _find(name)
-        module = self._modules[name]
+        folder = Path(importer.file).parent
+        for _ in importer.package.split(".") if importer.package else ():
+            folder = folder.parent
+        key = (folder, name)
+        if key not in self._modules:
+            self._modules[key] = _find(name, folder)
+        module = self._modules[key]
         # Modules that import each other would be followed forever otherwise.
-        if module is None or (name, frozenset(wanted)) in self._entered:
+        if module is None or (module.file, frozenset(wanted)) in self._entered:
             return
-        self._entered.add((name, frozenset(wanted)))
+        self._entered.add((module.file, frozenset(wanted)))
         for each in wanted:
             self._visit(module, each, frozenset(wanted))
 
 
-def _find(name: str) -> _ModuleSource | None:
-    """Returns a module of the project by its name; it need not be imported yet."""
+def _find(name: str, folder: Path) -> _ModuleSource | None:
+    """Returns a module of the project by its name, as modules of a folder import it.
+
+    It need not be imported yet. A file of the folder comes first: the process may know a module
+    of another project by the same name.
+    """
+    path = folder.joinpath(*name.split("."))
+    if (path / "__init__.py").is_file():
+        return _read(name, name, str(path / "__init__.py"))
+    if path.with_suffix(".py").is_file():
+        return _read(name, name.rpartition(".")[0], str(path.with_suffix(".py")))
     known = sys.modules.get(name)
     if known is not None:
         file = getattr(known, "__file__", None) or ""

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any, ClassVar
 
 from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
+from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
@@ -20,7 +21,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.results import COMPLETED, RESULTS
+from signoff.contracts.results import COMPLETED, RESULTS, known_names
 from signoff.contracts.runtime import ContractRuntime
 from signoff.contracts.steps import ForEach, Single, Together
 from signoff.core.code import describe_code
@@ -80,7 +81,32 @@ def compile_definition(
 
 
 def _warnings(definition: WorkflowDefinition) -> list[str]:
-    """Returns what an author should state that is not stated."""
+    """Returns what an author should look at: ends that are not stated, and likely typos."""
+    return [*_unstated_ends(definition), *_likely_typos(definition)]
+
+
+def _likely_typos(definition: WorkflowDefinition) -> Iterator[str]:
+    """Yields names below `checkpoint` that are almost known; a step may return others."""
+    known, _more = known_names(definition.steps)
+    for step in definition.steps:
+        for _keys, check in step_checks(step):
+            if not isinstance(check, str):
+                continue
+            for name in parse_expression(check).unknown_checkpoint_names(known):
+                if close := _similar(name, known):
+                    yield (
+                        f"step {step.name!r}: checkpoint.{name} is not known before the run; did "
+                        f"you mean checkpoint.{close}?"
+                    )
+
+
+def _similar(name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), "")
+
+
+def _unstated_ends(definition: WorkflowDefinition) -> list[str]:
     return [
         f"option {option.label!r} of step {step.name!r} ends the run as rejected; state it with "
         "`ends: rejected`, or `ends: completed` if it is a success"
@@ -311,7 +337,9 @@ def _gate(gate: HumanGate, nodes: Mapping[str, str], rules: Rules) -> Gate:
         EngineOption(each.label, _option_target(each, nodes, rules), each.requires_input)
         for each in gate.options
     ]
-    return Gate(gate.prompt, options, tuple(gate.context), look_up=shown_value)
+    return Gate(
+        gate.prompt, options, tuple(gate.context), look_up=shown_value, presence=gate.presence
+    )
 
 
 def _option_target(option: GateOption, nodes: Mapping[str, str], rules: Rules) -> Edge | End | None:

@@ -128,6 +128,7 @@ class GateSection(Section):
     context: list[Text] = Field(
         [], title="The values that are shown", description="a list of dotted names of results"
     )
+    presence: bool = _flag("Whether it needs the signature of a passkey, except to reject")
 
 
 class DatabaseSection(Section):

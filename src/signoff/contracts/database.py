@@ -60,6 +60,9 @@ class StepDatabase(Tables, Protocol):
     def committed(self, key: StepKey) -> str | None:
         """Returns the note of work that was committed before, if it was."""
 
+    def committed_items(self, key: StepKey) -> Sequence[str]:
+        """Returns the items of a step that were committed before."""
+
     def measure(self) -> list[dict[str, Any]]:
         """Returns the changes that a human has to confirm, with the number of their rows."""
 
@@ -75,6 +78,9 @@ class StepDatabase(Tables, Protocol):
         Returns the note in the database: an earlier attempt's if that was committed first. None
         means that nothing was changed, because a change that is not in `confirmed` has to be.
         """
+
+    def close(self) -> None:
+        """Ends the attempt: a connection of the program's own pool may be given back."""
 
 
 class WorkflowDatabase(Protocol):

@@ -68,6 +68,11 @@ def checkpoint_names(text: str) -> frozenset[str]:
     return frozenset(match["name"] or match["quoted"] for match in _OF_CHECKPOINT.finditer(text))
 
 
+def quoted_checkpoint_names(text: str) -> frozenset[str]:
+    """Returns the names that an expression reads as `checkpoint["name"]`."""
+    return frozenset(match["quoted"] or "" for match in _OF_CHECKPOINT.finditer(text))
+
+
 def ctx_names(text: str) -> frozenset[str]:
     """Returns the names that an expression reads right below `ctx`, in snake case."""
     return frozenset(_SNAKE.get(name, name) for name in _OF_CTX.findall(text))

@@ -70,6 +70,12 @@ class Expression:
         """The names that it reads right below `checkpoint`."""
         return expression_names.checkpoint_names(self.text)
 
+    def unknown_checkpoint_names(self, known: frozenset[str]) -> list[str]:
+        """Returns the names below `checkpoint` that are not known; texts are not names."""
+        plain = expression_names.checkpoint_names(_without_strings(self.text))
+        quoted = expression_names.quoted_checkpoint_names(self.text)
+        return sorted((plain | quoted) - known - {""})
+
     @cached_property
     def result_steps(self) -> frozenset[str]:
         """The steps whose results it reads."""

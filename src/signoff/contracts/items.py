@@ -11,6 +11,9 @@ from signoff.core.run_state import EffectRecord, RunState
 ITEM_KEY = "items"
 """The key of the fan-out of a step."""
 
+RETRIES = "retries"
+"""How often an item was retried, next to its result; missing if it was not."""
+
 
 def item_names(items: Sequence[Any]) -> dict[str, Any]:
     """Returns items by name."""
@@ -64,12 +67,15 @@ def _item_state(
 ) -> ParallelItemResult:
     if scope in state.items:
         done = state.items[scope]
-        result = done.get("result") if isinstance(done, Mapping) else done
-        return ParallelItemResult("completed", result, retry_count=before.retry_count)
+        output = done if isinstance(done, Mapping) else {"result": done}
+        retries = output.get(RETRIES, before.retry_count)
+        return ParallelItemResult("completed", output.get("result"), retry_count=retries)
     problems = state.item_failures.get(scope, [])
     raised = ((record.error or {}).get("failures") or {}).get(str(index))
     retries = before.retry_count + len(problems)
     if raised is not None or len(problems) > MAX_RETRIES:
-        return ParallelItemResult("failed", error=raised or problems[-1], retry_count=retries)
+        # An attempt that could not be judged failed as well.
+        failures = max(retries, before.retry_count + 1)
+        return ParallelItemResult("failed", error=raised or problems[-1], retry_count=failures)
     error = problems[-1] if problems else before.error
     return ParallelItemResult("pending", error=error, retry_count=retries)

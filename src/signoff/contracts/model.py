@@ -104,6 +104,8 @@ class HumanGate:
     options: Sequence[GateOption]
     context: Sequence[str] = ()
     """Dotted names of the values that are shown; the decision is bound to these values."""
+    presence: bool = False
+    """Whether it needs the signature of a passkey, except to reject."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ class ParallelItemResult:
     result: Any = None
     error: str | None = None
     retry_count: int = 0
+    """How many attempts have failed."""
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ NOTATION = Notation(
         {"SIGNOFF_DATA_URL": "url"},
     ),
     plan="signoff.contracts.plan:plan",
+    asks="signoff.contracts.plan:asks",
     resume="signoff.contracts.resuming:resume_context",
     schemas="signoff.contracts:schemas",
     presets=(

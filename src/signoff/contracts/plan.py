@@ -33,11 +33,6 @@ class ContractPlan:
         return [f"database: {self.database}; changes are committed only if the conditions hold"]
 
     @property
-    def asks(self) -> Sequence[tuple[str, str | None]]:
-        """The agents and roles that a run asks, each with the model that its step names."""
-        return [(step["asks"][1], step["asks"][2]) for step in self.steps if step["asks"]]
-
-    @property
     def facts(self) -> Mapping[str, Any]:
         """The plan as JSON values."""
         steps = [
@@ -56,6 +51,12 @@ def plan(workflow: Workflow) -> ContractPlan:
     """Returns the plan of a workflow."""
     contract = workflow.source["contract"]
     return ContractPlan(contract["steps"], contract["database"])
+
+
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """Returns the agents and roles that a run asks, each with the model that its step names."""
+    steps = workflow.source["contract"]["steps"]
+    return [(step["asks"][1], step["asks"][2]) for step in steps if step["asks"]]
 
 
 def _worker(step: Mapping[str, Any]) -> str:

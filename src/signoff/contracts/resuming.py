@@ -60,7 +60,7 @@ class ResumeContext:
             lines.append(f"items: {status['completed']} of {status['total']} completed")
         failed = {n: e for n, e in (self.parallel_results or {}).items() if e.error}
         lines += [
-            f"item {name} ({each.status}, {each.retry_count} retries): {each.error}"
+            f"item {name} ({each.status}, failed attempts: {each.retry_count}): {each.error}"
             for name, each in list(failed.items())[:SHOWN]
         ]
         if len(failed) > SHOWN:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -23,12 +24,14 @@ from signoff.contracts.checkpoint import (
 from signoff.contracts.confirmation import Change, commit_confirmed
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
+from signoff.contracts.items import RETRIES
 from signoff.contracts.model import (
     Check,
     ConditionalNext,
     ParallelItemResult,
     PendingRetry,
     Rules,
+    StepOutput,
     WorkflowDefinition,
     WorkflowStep,
 )
@@ -48,6 +51,18 @@ from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.error_text import describe_error
 from signoff.errors import StepFailed, StoreError
+
+
+@dataclass(frozen=True)
+class StepItem:
+    """What a step works on, if it fans out."""
+
+    name: str = ""
+    value: Any = None
+    checkpoint: Checkpoint | None = None
+    """The checkpoint of the step, which its items share."""
+    is_new: bool = False
+    """Whether the database had none of its work when the step began."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +113,14 @@ class ContractRuntime:
         database = self.definition.database
         return open_database(database) if database is not None else None
 
-    def database(self) -> StepDatabase | None:
-        """Returns the database for one attempt at a step."""
-        return self.shared_database.begin() if self.shared_database is not None else None
+    @contextmanager
+    def database(self) -> Iterator[StepDatabase | None]:
+        """Yields the database for one attempt at a step; None if the workflow has none."""
+        if self.shared_database is None:
+            yield None
+            return
+        with closing(self.shared_database.begin()) as database:
+            yield database
 
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Prepares the database for a step; returns an update of the run's state.
@@ -120,9 +140,11 @@ class ContractRuntime:
 
     def _check_marker(self, marker: Sequence[Any] | None) -> None:
         """Raises if the database has lost the run's work: then none of its proofs hold."""
-        database = self.database() if marker is not None else None
-        if marker is None or database is None or database.committed(tuple(marker)) is not None:
+        if marker is None:
             return
+        with self.database() as database:
+            if database is None or database.committed(tuple(marker)) is not None:
+                return
         raise StoreError(
             f"the work of step {marker[1]!r} is no longer in the database: it was restored or "
             "replaced; bring back the database that this run worked on, or start a new run"
@@ -172,37 +194,51 @@ class ContractRuntime:
         return self.shared_database.back_up(f"before run {ctx.run}", reuse=attempt > 1)
 
     async def perform(
-        self,
-        ctx: EngineContext,
-        step: WorkflowStep,
-        item: Any = None,
-        key: str = "",
-        checkpoint: Checkpoint | None = None,
+        self, ctx: EngineContext, step: WorkflowStep, item: StepItem | None = None
     ) -> dict[str, Any]:
-        """Performs a step, or one item of it, and checks its conditions; returns the output.
-
-        A process may have died after it committed its work and before the journal knew. Such
-        work is not done again: its output is stored next to it in the database.
-        """
-        marker = self.marker(ctx, step, key)
-        database = self.database()
-        note = database.committed(marker) if database is not None else None
-        if note is not None:
-            return dict(json.loads(note))
-        if checkpoint is not None and ctx.attempt > 1:
-            checkpoint = _for_retry(checkpoint, ctx, step, key)
-        inner = self.context(ctx, step, database, item, checkpoint)
+        """Performs a step, or one item of it, and checks its conditions; returns the output."""
+        item = item or StepItem()
+        if item.checkpoint is not None and ctx.attempt > 1:
+            checkpoint = _for_retry(item.checkpoint, ctx, step, item.name)
+            item = replace(item, checkpoint=checkpoint)
+        with self.database() as database:
+            if database is not None:
+                return await self._perform_in(database, ctx, step, item)
+        inner = self.context(ctx, step, None, item.value, item.checkpoint)
         returned = await work(step, inner)
-        if database is None and returned.statements:
+        if returned.statements:
             raise StepFailed("the result has statements, but this workflow has no database")
-        output = check_storable({"result": returned.result, "hint": returned.next_step_hint})
-        if database is not None:
-            database.take(returned.statements or ())
-            return await self._prove(ctx, inner, database, step, output, marker)
+        output = _output(returned, ctx)
         # The engine checks the conditions of a whole step, but not those of its items.
         if ctx.scope:
             await self.check_postconditions(inner, step, output)
         return output
+
+    async def _perform_in(
+        self, database: StepDatabase, ctx: EngineContext, step: WorkflowStep, item: StepItem
+    ) -> dict[str, Any]:
+        """Does the same for a workflow with a database.
+
+        A process may have died after it committed its work and before the journal knew. Such
+        work is not done again: its output is stored next to it in the database.
+        """
+        marker = self.marker(ctx, step, item.name)
+        if not (item.is_new and ctx.attempt == 1):
+            note = database.committed(marker)
+            if note is not None:
+                return dict(json.loads(note))
+        inner = self.context(ctx, step, database, item.value, item.checkpoint)
+        returned = await work(step, inner)
+        output = _output(returned, ctx)
+        database.take(returned.statements or ())
+        return await self._prove(ctx, inner, database, step, output, marker)
+
+    def committed_items(self, ctx: EngineContext, step: WorkflowStep) -> frozenset[str]:
+        """Returns the items of a step whose work the database has, although the journal may not."""
+        with self.database() as database:
+            if database is None:
+                return frozenset()
+            return frozenset(database.committed_items(self.marker(ctx, step)))
 
     async def _prove(
         self,
@@ -253,10 +289,12 @@ class ContractRuntime:
         """Evaluates a condition before a step, or about its output; raises what it raises."""
         inner = self.context(ctx, step)
         result, hint = (output["result"], output["hint"]) if output else (inner.result, None)
-        # Expressions cannot use the database, so quick ones need no connection.
-        database = None if is_quick(check) else self.database()
-        view = database.view() if database is not None else None
-        return await evaluate(check, inner.seen_by(view, result, hint))
+        if is_quick(check):
+            # Expressions cannot use the database, so they need no connection.
+            return await evaluate(check, inner.seen_by(None, result, hint))
+        with self.database() as database:
+            view = database.view() if database is not None else None
+            return await evaluate(check, inner.seen_by(view, result, hint))
 
     async def branch(
         self, ctx: EngineContext, step: WorkflowStep, output: Mapping[str, Any]
@@ -274,6 +312,12 @@ class ContractRuntime:
                 await self.check_postconditions(self.context(ctx, step), step, output, problem)
             raise StepFailed(problem) from error
         return Outcome.OK if held else Outcome.ITERATE
+
+
+def _output(returned: StepOutput, ctx: EngineContext) -> dict[str, Any]:
+    """Returns what is stored of a step, or of an item, which knows how often it was retried."""
+    retries = {RETRIES: ctx.attempt - 1} if ctx.scope and ctx.attempt > 1 else {}
+    return check_storable({"result": returned.result, "hint": returned.next_step_hint, **retries})
 
 
 def _pending_retry(ctx: EngineContext, step: WorkflowStep) -> PendingRetry | None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from signoff.contracts.checkpoint import ITEMS
-from signoff.contracts.items import ITEM_KEY, item_names
+from signoff.contracts.items import ITEM_KEY, RETRIES, item_names
 from signoff.contracts.model import MAX_RETRIES, Rules, WorkflowStep
-from signoff.contracts.runtime import ContractRuntime
+from signoff.contracts.runtime import ContractRuntime, StepItem
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
@@ -36,8 +36,8 @@ class _Handler:
 
     async def _perform_all(
         self, ctx: EngineContext, names: Sequence[str], one: ItemHandler
-    ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-        """Returns the outputs of the items by name, and the errors of those that were left out."""
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, Failure]]:
+        """Returns the outputs of the items by name, and the failures of those left out."""
 
         def ask_human(last: Checked[list[Any]]) -> Request:
             problems = [
@@ -57,8 +57,8 @@ class _Handler:
         otherwise = Otherwise(ask_human, key="failed", explained=explained)
         ends = await ctx.map(names, one, key=ITEM_KEY, retries=MAX_RETRIES, otherwise=otherwise)
         by_name = dict(zip(names, ends, strict=True))
-        errors = {name: end.error for name, end in by_name.items() if isinstance(end, Failure)}
-        return {name: end for name, end in by_name.items() if name not in errors}, errors
+        failures = {name: end for name, end in by_name.items() if isinstance(end, Failure)}
+        return {name: end for name, end in by_name.items() if name not in failures}, failures
 
 
 @dataclass(frozen=True)
@@ -116,20 +116,21 @@ class ForEach(_Handler):
         update = await self.contract.begin(ctx)
         items = item_names(self._items(ctx))
         checkpoint = self.contract.checkpoint(ctx, self.step, items)
+        # Asking for all of them at once is a lot quicker than for each.
+        committed = self.contract.committed_items(ctx, self.step)
 
         async def one(inner: EngineContext, name: str) -> dict[str, Any]:
-            return await self.contract.perform(inner, self.step, items[name], name, checkpoint)
+            item = StepItem(name, items[name], checkpoint, is_new=name not in committed)
+            return await self.contract.perform(inner, self.step, item)
 
-        outputs, errors = await self._perform_all(ctx, list(items), one)
+        outputs, failures = await self._perform_all(ctx, list(items), one)
         results = {name: output["result"] for name, output in outputs.items()}
         result = {"items": results, "failed": [name for name in items if name not in results]}
         update |= self.contract.completed(ctx, {self.step.name: result}, None)
         for name in list(results)[-1:]:
             update |= self.contract.marked(ctx, self.step, name)
         update[ITEMS] = {
-            name: {"status": "completed", "result": results[name]}
-            if name in results
-            else {"status": "failed", "error": errors[name], "retry_count": MAX_RETRIES}
+            name: _failed(failures[name]) if name in failures else _completed(outputs[name])
             for name in items
         }
         output = {"result": result, "hint": None}
@@ -145,3 +146,12 @@ class ForEach(_Handler):
                 "step must return it, or pass it as a parameter"
             )
         return items
+
+
+def _completed(output: dict[str, Any]) -> dict[str, Any]:
+    retries = {"retry_count": output[RETRIES]} if RETRIES in output else {}
+    return {"status": "completed", "result": output["result"], **retries}
+
+
+def _failed(failure: Failure) -> dict[str, Any]:
+    return {"status": "failed", "error": failure.error, "retry_count": failure.attempts}

@@ -19,6 +19,7 @@ from signoff.guarded_db.confirmations import (
     check_same_rows,
     confirmation_missing,
 )
+from signoff.guarded_db.group_commit import GroupCommit
 from signoff.guarded_db.guard import Guard
 from signoff.guarded_db.impact import (
     Impact,
@@ -31,9 +32,9 @@ from signoff.guarded_db.impact import (
 from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.guarded_db.sources import Source, connect, read_source
-from signoff.guarded_db.staging import Applied, Marker, RolledBack
+from signoff.guarded_db.staging import Applied, Marker, RolledBack, StepWork
 from signoff.guarded_db.verdict import Allowed, Params, StatementKind
-from signoff.guarded_db.view import ReadOnlyView
+from signoff.guarded_db.view import Reader, ReadOnlyView
 
 
 class SafeDatabaseClient:
@@ -53,6 +54,7 @@ class SafeDatabaseClient:
         self._guard = Guard(connection.dialect, functions=functions)
         self._confirmations = Confirmations(clock)
         self._lock = threading.RLock()
+        self._steps = GroupCommit(connection, _reader(connection, self._guard), self._lock)
 
     @classmethod
     def open(
@@ -77,7 +79,7 @@ class SafeDatabaseClient:
 
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows of a SELECT, each by column name."""
-        allowed = self._check_read(sql)
+        allowed = _check_read(self._guard, sql)
         with self._transaction(write=False):
             return self._db.run(sql, params, allowed).rows
 
@@ -159,9 +161,20 @@ class SafeDatabaseClient:
         with self._transaction(write=False):
             return staging.read_note(self._db, marker)
 
+    def committed_items(self, marker: Marker) -> tuple[str, ...]:
+        """Returns the items of a step that were committed, by this process or an earlier one."""
+        with self._transaction(write=False):
+            return staging.committed_items(self._db, marker)
+
     def seems_open(self) -> bool:
         """Whether the connection was not lost, as far as this side can tell without asking."""
-        return self._db.seems_open()
+        if not self._lock.acquire(blocking=False):
+            # Another thread is using it: an answer that arrives now looks like a server that left.
+            return True
+        try:
+            return self._db.seems_open()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Closes the connection, without committing."""
@@ -198,12 +211,6 @@ class SafeDatabaseClient:
         seen = SeenRows(impact.rows, impact.others, rows_digest(result))
         return StatementResult((), result.changed), seen
 
-    def _check_read(self, sql: str) -> Allowed:
-        allowed = self._guard.check(sql)
-        if allowed.kind is not StatementKind.READ:
-            raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
-        return allowed
-
     def _check_delete(self, table: str, where: str) -> Allowed:
         allowed = self._guard.check(_delete(table, where))
         if allowed.kind is not StatementKind.DELETE:
@@ -211,30 +218,6 @@ class SafeDatabaseClient:
         if allowed.every_row:
             raise NotAllowed("DELETE with a condition that is true for every row is refused here")
         return allowed
-
-    def _apply(
-        self,
-        statements: Sequence[Statement],
-        postconditions: Sequence[Postcondition],
-        marker: Marker,
-        seconds: float,
-        note: str,
-        confirmed: Sequence[Impact],
-    ) -> Applied:
-        def reader(sql: str, params: Params) -> tuple[Row, ...]:
-            return self._db.run(sql, params, self._check_read(sql)).rows
-
-        with self._lock:
-            return staging.apply(
-                self._db,
-                reader,
-                statements,
-                postconditions,
-                marker,
-                seconds=seconds,
-                note=note,
-                confirmed=confirmed,
-            )
 
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[None]:
@@ -293,13 +276,27 @@ class Staged:
         client, for the transaction itself.
         """
         client = by or self._client
-        return client._apply(
-            self._statements, postconditions, Marker(*marker), seconds, note, confirmed
+        return client._steps.apply(
+            StepWork(self._statements, postconditions, Marker(*marker), seconds, note, confirmed)
         )
 
     def __len__(self) -> int:
         """Returns the number of statements."""
         return len(self._statements)
+
+
+def _reader(db: Connection, guard: Guard) -> Reader:
+    def read(sql: str, params: Params) -> tuple[Row, ...]:
+        return db.run(sql, params, _check_read(guard, sql)).rows
+
+    return read
+
+
+def _check_read(guard: Guard, sql: str) -> Allowed:
+    allowed = guard.check(sql)
+    if allowed.kind is not StatementKind.READ:
+        raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
+    return allowed
 
 
 def _delete(table: str, where: str) -> str:

@@ -34,6 +34,8 @@ class Connections:
         """Device and inode of the open file; the path may lead to another file by now."""
         self._reader: SafeDatabaseClient | None = None
         self._read_at = 0.0
+        self._leases = 0
+        """How many steps use the connection for reading."""
         self._writer: SafeDatabaseClient | None = None
         self._idle: list[tuple[SafeDatabaseClient, float]] = []
         """Connections to a server that wrote before, with the time of their last use."""
@@ -43,6 +45,22 @@ class Connections:
         """Returns the shared connection for reading."""
         with self._lock:
             return self._current()
+
+    def lease(self) -> SafeDatabaseClient:
+        """Returns the shared connection for reading; each step calls `release` at its end."""
+        with self._lock:
+            reader = self._current()
+            self._leases += 1
+            return reader
+
+    def release(self) -> None:
+        """Gives a connection of the program's own pool back when no step uses it any more."""
+        with self._lock:
+            self._leases -= 1
+            if self._leases or isinstance(self._source, Address) or self._reader is None:
+                return
+            reader, self._reader = self._reader, None
+        reader.close()
 
     @contextmanager
     def writer(self) -> Iterator[SafeDatabaseClient]:
@@ -66,9 +84,13 @@ class Connections:
             # Its state is unknown.
             client.close()
             raise
+        if not isinstance(self._source, Address):
+            # A connection of the program's own pool is given back at once, and without the lock:
+            # a thread that waits for the pool may have it.
+            client.close()
+            return
         with self._lock:
-            # A connection of the program's own pool is given back at once.
-            keep = isinstance(self._source, Address) and len(self._idle) < IDLE_WRITERS
+            keep = len(self._idle) < IDLE_WRITERS
             if keep:
                 self._idle.append((client, monotonic()))
         if not keep:

@@ -20,8 +20,9 @@ def collect_names(tree: Expression, called: frozenset[str]) -> Names:
     tables = frozenset(_tables(tree))
     # A quoted name is not in the text without quotes.
     parsed = {name.lower() for call in tree.find_all(exp.Func) for name in _names_of(call)}
+    # As they are written: PostgreSQL does not fold letters as Python does.
     values = {
-        dot.expression.name.lower()
+        dot.expression.name
         for dot in tree.find_all(exp.Dot)
         if not isinstance(dot.expression, exp.Func | exp.Star)
     }
@@ -31,7 +32,7 @@ def collect_names(tree: Expression, called: frozenset[str]) -> Names:
     for column in tree.find_all(exp.Column):
         if column.table:
             found = values if column.table.lower() in not_rows else rows
-            found.add(column.name.lower())
+            found.add(column.name)
     return Names((called - tables) | parsed, frozenset(rows), frozenset(values - {""}), tables)
 
 

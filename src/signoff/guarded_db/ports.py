@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from signoff.errors import StoreError
+from signoff.errors import StoreError, UsageError
 from signoff.guarded_db.verdict import Allowed, Dialect, Params
 
 Row: TypeAlias = Mapping[str, Any]
@@ -23,6 +23,14 @@ def result_too_large() -> StoreError:
     """Returns the error for such a statement."""
     limit = f"{MOST_RESULT_BYTES // 1_000_000} MB"
     return StoreError(f"the result is larger than {limit}; select fewer rows or columns")
+
+
+def given_back() -> UsageError:
+    """Returns the error for the use of a connection that the program's pool has back.
+
+    A function that was abandoned because it took too long may still try to use it.
+    """
+    return UsageError("the database cannot be used here: its connection was given back")
 
 
 @dataclass(frozen=True)

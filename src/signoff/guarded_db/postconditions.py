@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from signoff.error_text import describe_error
 from signoff.guarded_db.view import ReadOnlyView
+from signoff.idle_threads import in_idle_thread
 
 CONDITION_SECONDS = 10.0
 """Time for all conditions of a step together; the database is locked meanwhile."""
@@ -37,29 +38,33 @@ def failures(
     """Returns a message for each condition that does not hold.
 
     Conditions run in a thread, because a function that hangs can only be abandoned. Those that
-    cannot hang do without, because starting a thread takes longer than they do.
+    cannot hang do without, because handing them over takes longer than they do.
     """
     if all(condition.quick for condition in conditions):
         return tuple(message for each in conditions for message in _messages(each, view))
     messages: list[str] = []
     checked: list[str] = []
+    done = threading.Event()
 
     def check_all() -> None:
-        for condition in conditions:
-            messages.extend(_messages(condition, view))
-            checked.append(condition.name)
+        try:
+            for condition in conditions:
+                messages.extend(_messages(condition, view))
+                checked.append(condition.name)
+        except BaseException as error:  # noqa: BLE001 - such as `sys.exit()`: it does not hold
+            messages.append(_explained(conditions[len(checked)], f"raised {describe_error(error)}"))
+        finally:
+            done.set()
 
-    thread = threading.Thread(target=check_all, name="signoff-postconditions", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not thread.is_alive():
+    in_idle_thread(check_all)
+    if done.wait(seconds):
         return tuple(messages)
     view.close()
     stuck = conditions[min(len(checked), len(conditions) - 1)]
     # Copied before the interrupt, which makes the stuck condition fail as well.
     complete = tuple(messages)
     interrupt()
-    thread.join(_GRACE_SECONDS)
+    done.wait(_GRACE_SECONDS)
     return (*complete, _explained(stuck, f"took more than {seconds:g} seconds"))
 
 

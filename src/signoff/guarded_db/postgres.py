@@ -11,13 +11,17 @@ transaction another session: there the limits are set in each transaction, and n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from signoff._extras import install_command
-from signoff.errors import ConfigError, StoreBusy, StoreError, WriteFailed
-from signoff.guarded_db.ports import MOST_RESULT_BYTES, StatementResult, result_too_large
+from signoff.errors import StoreBusy, StoreError, WriteFailed
+from signoff.guarded_db.ports import (
+    MOST_RESULT_BYTES,
+    StatementResult,
+    given_back,
+    result_too_large,
+)
 from signoff.guarded_db.postgres_grants import missing_grants
 from signoff.guarded_db.postgres_judgments import SCHEMA_VERSION, Judgments, SchemaVersion
 from signoff.guarded_db.postgres_values import (
@@ -28,6 +32,7 @@ from signoff.guarded_db.postgres_values import (
     stream_rows,
 )
 from signoff.guarded_db.verdict import OWN_SCHEMA, Allowed, Dialect, Params, StatementKind
+from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetUpDatabase
 
 if TYPE_CHECKING:
@@ -64,9 +69,9 @@ class PostgresConnection:
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
-        owner: Any = None,
+        give_back: Callable[[], Any] | None = None,
     ) -> None:
-        """`owner` is what is closed in the end instead of the connection, such as a pool's."""
+        """`give_back` is called in the end with a connection of the user, which else is closed."""
         psycopg = driver()
         self._statement_seconds = statement_seconds
         self._judgments = Judgments(functions)
@@ -81,7 +86,7 @@ class PostgresConnection:
             "statement_timeout": f"{int(statement_seconds * 1000)}",
             "idle_in_transaction_session_timeout": "600000",
         }
-        self._owner = owner
+        self._give_back = give_back
         self._borrowed = not isinstance(database, str)
         if not isinstance(database, str):
             self._borrow(database)
@@ -93,6 +98,8 @@ class PostgresConnection:
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
         self._versions.clear()
+        if self._borrowed and self._give_back is None:
+            raise given_back()
         if not (write or self._shared):
             # Each statement is a transaction of its own, which can only read.
             return
@@ -175,13 +182,13 @@ class PostgresConnection:
         """Closes the connection, or gives it back as it was."""
         if not self._borrowed:
             self._db.close()
-        if self._owner is None:
+        if self._give_back is None:
             return
-        owner, self._owner = self._owner, None
+        give_back, self._give_back = self._give_back, None
         with suppress(StoreError):
             self.rollback()
             self._db.autocommit = self._autocommit
-        owner.close()
+        give_back()
 
     def seems_open(self) -> bool:
         """Whether the server has not closed the connection, as far as this side can tell."""
@@ -223,7 +230,7 @@ class PostgresConnection:
         psycopg = driver()
         self.label = f"database {database.info.dbname} on {database.info.host or 'this machine'}"
         self._shared = True
-        self._owner = self._owner or database
+        self._give_back = self._give_back or database.close
         with self._translate_errors():
             if database.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 database.rollback()
@@ -239,7 +246,9 @@ class PostgresConnection:
             return cursor.execute(sql, params, prepare=not self._shared).fetchall()
 
     def _cursor(self) -> psycopg.RawCursor[Any]:
-        cursor: psycopg.RawCursor[Any] = driver().RawCursor(self._db)
+        # The rows of a program's own connection may be anything.
+        rows = driver().rows.tuple_row
+        cursor: psycopg.RawCursor[Any] = driver().RawCursor(self._db, row_factory=rows)
         return cursor
 
     def _change(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
@@ -299,28 +308,3 @@ class PostgresConnection:
             grants = missing_grants(self._query, allowed)
         how = f"; the owner can run: {'; '.join(grants)}" if grants else ""
         return StoreError(f"{self.label}: {reason}{how}", remedy=SetUpDatabase())
-
-
-def driver() -> Any:
-    """Returns the psycopg module; raises `ConfigError` if it is not installed."""
-    try:
-        import psycopg
-    except ImportError as error:
-        raise ConfigError(
-            f"PostgreSQL needs psycopg, which is not installed: {install_command('postgres')}"
-        ) from error
-    return psycopg
-
-
-def label_of(url: str) -> str:
-    """Returns a description of the database at an address, without its password."""
-    from psycopg.conninfo import conninfo_to_dict
-
-    psycopg = driver()
-    try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise ConfigError(
-            "the database's address cannot be read; write postgresql://user@host/name"
-        ) from error
-    return f"database {parts.get('dbname', '')} on {parts.get('host') or 'this machine'}"

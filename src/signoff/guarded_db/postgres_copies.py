@@ -14,8 +14,9 @@ from pathlib import Path
 from signoff.errors import ConfigError, StoreBusy, StoreDamaged, StoreError
 from signoff.guarded_db.identity import ensure_id, read_id
 from signoff.guarded_db.ports import Connection
-from signoff.guarded_db.postgres import PATIENCE_SECONDS, PostgresConnection, driver
+from signoff.guarded_db.postgres import PATIENCE_SECONDS, PostgresConnection
 from signoff.guarded_db.staging import STEPS, runs_since
+from signoff.postgres_driver import driver
 
 MOST_SECONDS = 3600.0
 """A dump or a restore that takes longer is aborted."""

@@ -38,22 +38,33 @@ rules change."""
 
 _HARMLESS = ALLOWED["postgres"] - {"nextval"}
 _CALLS = """
+WITH names AS (
+    SELECT kind, array_agg(lower(name::name::text COLLATE "C")) AS "all"
+    FROM (SELECT 1 AS kind, unnest($1::text[]) AS name
+          UNION ALL SELECT 2, unnest($2::text[])
+          UNION ALL SELECT 3, unnest($3::text[])) AS found
+    GROUP BY kind
+)
 SELECT DISTINCT n.nspname || '.' || p.proname FROM pg_proc AS p
 JOIN pg_namespace AS n ON n.oid = p.pronamespace
+CROSS JOIN LATERAL (SELECT lower(p.proname::text COLLATE "C") AS name) AS folded
 WHERE pg_function_is_visible(p.oid) AND (
-    (lower(p.proname) = ANY($1::text[]) AND n.nspname <> 'pg_catalog' AND NOT EXISTS (
+    (folded.name = ANY((SELECT "all" FROM names WHERE kind = 1)::text[])
+     AND n.nspname <> 'pg_catalog' AND NOT EXISTS (
         SELECT 1 FROM pg_depend AS d
         WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'))
     OR (p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 AND (
-        (lower(p.proname) = ANY($2::text[]) AND n.nspname <> 'pg_catalog' AND EXISTS (
+        (folded.name = ANY((SELECT "all" FROM names WHERE kind = 2)::text[])
+         AND n.nspname <> 'pg_catalog' AND EXISTS (
             SELECT 1 FROM pg_type AS t
             WHERE t.oid = p.proargtypes[0] AND t.typtype IN ('c', 'p', 'd')))
-        OR (lower(p.proname) = ANY($3::text[])
+        OR (folded.name = ANY((SELECT "all" FROM names WHERE kind = 3)::text[])
             AND NOT (n.nspname = 'pg_catalog' AND p.provolatile = 'i')))))
 """
 """The functions that a statement calls: the project's own by the name of a harmless one, one with
 a row as its argument as `row.f`, and any other one as `value.f`. Immutable functions of
-PostgreSQL have no side effects. Functions of extensions are on the list by their names."""
+PostgreSQL have no side effects. Functions of extensions are on the list by their names. The server
+cuts names off and folds them as it does when it looks for a function."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +109,12 @@ class Judgments:
 
     def _check_calls(self, allowed: Allowed, query: Query) -> None:
         names = allowed.names
-        called, of_rows = names.called - self._own, names.of_rows - self._own
-        of_values = names.of_values - self._own - _HARMLESS
+        of_rows = {name for name in names.of_rows if name.lower() not in self._own}
+        of_values = {name for name in names.of_values if name.lower() not in self._own}
+        harmless = {name for name in of_values if name.lower() in _HARMLESS}
+        # The project may have a function by the name of a harmless one.
+        called = (names.called - self._own) | harmless
+        of_values -= harmless
         if not (called or of_rows or of_values):
             return
         found = query(_CALLS, [sorted(called), sorted(of_rows), sorted(of_values)])

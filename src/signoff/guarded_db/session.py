@@ -55,9 +55,13 @@ class StepSession(Queries):
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._client = connections.reader()
+        self._client = connections.lease()
         super().__init__(self._client.query)
         self._staged = self._client.staged()
+
+    def close(self) -> None:
+        """Ends the use of the shared connection."""
+        self._connections.release()
 
     def stage(self, sql: str, params: Params = ()) -> None:
         """Adds a statement to the step's work; raises `NotAllowed` if it may not run."""
@@ -83,6 +87,10 @@ class StepSession(Queries):
     def committed(self, key: tuple[str, str, int, str]) -> str | None:
         """Returns the note of work that was committed before, if it was."""
         return self._client.noted(Marker(*key))
+
+    def committed_items(self, key: tuple[str, str, int, str]) -> Sequence[str]:
+        """Returns the items of a step that were committed before."""
+        return self._client.committed_items(Marker(*key))
 
     def measure(self) -> list[dict[str, Any]]:
         """Returns the changes that a human has to confirm, as JSON values."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,7 +14,7 @@ from signoff.guarded_db.address import Address, read_address
 from signoff.guarded_db.ports import Connection
 
 Source: TypeAlias = str | Path | Callable[[], Any]
-"""An address, or a function that returns a DB-API connection, such as a pool's `getconn`."""
+"""An address, or a function that returns a connection: a driver's, or one from a pool."""
 
 
 def read_source(source: Source) -> Address | Callable[[], Any]:
@@ -35,23 +37,37 @@ def connect(
     return PostgresConnection(source.url, functions=functions, patience=patience)
 
 
-def _borrow(connection: Any, functions: Iterable[str], patience: float) -> Connection:
-    """Returns a guarded connection around one that the program has opened.
-
-    A pool, such as that of SQLAlchemy, returns an object around the driver's connection; closing
-    that object gives the connection back.
-    """
-    inner = getattr(connection, "driver_connection", connection)
+def _borrow(lent: Any, functions: Iterable[str], patience: float) -> Connection:
+    """Returns a guarded connection around one that the program has lent."""
+    inner, give_back = _unwrap(lent)
     if isinstance(inner, sqlite3.Connection):
         from signoff.guarded_db.sqlite import SqliteConnection
 
-        return SqliteConnection(inner, functions=functions, patience=patience, owner=connection)
+        return SqliteConnection(inner, functions=functions, patience=patience, give_back=give_back)
     if type(inner).__module__.split(".")[0] == "psycopg":
         from signoff.guarded_db.postgres import PostgresConnection
 
-        return PostgresConnection(inner, functions=functions, patience=patience, owner=connection)
+        return PostgresConnection(
+            inner, functions=functions, patience=patience, give_back=give_back
+        )
+    give_back()
     driver = f"{type(inner).__module__}.{type(inner).__qualname__}"
     raise ConfigError(
-        f"the function returned a {driver}; return a connection of sqlite3 or psycopg 3 "
-        "(SQLAlchemy: postgresql+psycopg://, and engine.raw_connection)"
+        f"the function returned a {driver}; return a connection of sqlite3 or psycopg 3, or one "
+        "from a pool of these (SQLAlchemy: postgresql+psycopg://, and engine.connect)"
     )
+
+
+def _unwrap(lent: Any) -> tuple[Any, Callable[[], Any]]:
+    """Returns the driver's connection in what a function returned, and how to give it back."""
+    pool: Any = getattr(lent, "_pool", None)
+    if hasattr(pool, "putconn"):
+        # From `getconn` of a pool of psycopg, which would miss a connection that is just closed.
+        return lent, partial(pool.putconn, lent)
+    if isinstance(lent, AbstractContextManager) and not hasattr(lent, "close"):
+        # From `connection` of a pool of psycopg, or `begin` of SQLAlchemy.
+        inner, _ = _unwrap(lent.__enter__())
+        return inner, partial(lent.__exit__, None, None, None)
+    # SQLAlchemy's pool has an object around the driver's connection, and `connect` one around that.
+    pooled = lent if hasattr(lent, "driver_connection") else getattr(lent, "connection", lent)
+    return getattr(pooled, "driver_connection", lent), getattr(lent, "close", lambda: None)

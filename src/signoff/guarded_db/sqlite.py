@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -23,6 +24,7 @@ from signoff.guarded_db.ports import (
     VALUE_BYTES,
     Row,
     StatementResult,
+    given_back,
     result_too_large,
 )
 from signoff.guarded_db.sqlite_schema import consequences
@@ -57,9 +59,9 @@ class SqliteConnection:
         functions: Iterable[str] = (),
         patience: float = PATIENCE_SECONDS,
         statement_seconds: float = STATEMENT_SECONDS,
-        owner: Any = None,
+        give_back: Callable[[], Any] | None = None,
     ) -> None:
-        """`owner` is what is closed in the end instead of the connection, such as a pool's."""
+        """`give_back` is called in the end with a connection of the user, which else is closed."""
         self._functions = functions_for(frozenset(name.lower() for name in functions))
         self._statement_seconds = statement_seconds
         self._deadline = 0.0
@@ -73,12 +75,11 @@ class SqliteConnection:
         # A statement of signoff's own and the same text from a user must not share what SQLite
         # compiled for it, so the own ones begin with a text that no one knows.
         self._own = f"/* {secrets.token_hex(8)} */ "
-        self._borrowed = isinstance(database, sqlite3.Connection)
-        self._owner: Any = None
+        self._borrowed: _Settings | None = None
+        self._give_back = give_back
         if isinstance(database, sqlite3.Connection):
-            self._db, self._owner = database, owner or database
-            self._isolation_level = database.isolation_level
-            database.isolation_level = None
+            self._db, self._give_back = database, give_back or database.close
+            self._borrowed = _Settings.take(database)
             self.path = _path_of(database)
         else:
             self.path = database
@@ -92,6 +93,8 @@ class SqliteConnection:
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; one that writes locks the database from the start."""
+        if self._borrowed is not None and self._give_back is None:
+            raise given_back()
         with translate_errors(self.path):
             self._set_read_only(not write)
             self._execute("BEGIN IMMEDIATE" if write else "BEGIN")
@@ -159,18 +162,16 @@ class SqliteConnection:
 
     def close(self) -> None:
         """Closes the connection, or gives it back as it was."""
-        if not self._borrowed:
+        if self._borrowed is None:
             self._db.close()
-        if self._owner is None:
+        if self._borrowed is None or self._give_back is None:
             return
-        owner, self._owner = self._owner, None
+        give_back, self._give_back = self._give_back, None
         with suppress(sqlite3.Error, StoreError):
             self.rollback()
             self._set_read_only(False)
-            self._db.set_authorizer(None)
-            self._db.set_progress_handler(None, 0)
-            self._db.isolation_level = self._isolation_level
-        owner.close()
+            self._borrowed.restore(self._db)
+        give_back()
 
     def _set_up(self) -> None:
         with translate_errors(self.path):
@@ -263,6 +264,37 @@ class SqliteConnection:
         if code == sqlite3.SQLITE_TOOBIG:
             return result_too_large()
         return None
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a connection of the user was set to before signoff used it."""
+
+    isolation_level: Any
+    row_factory: Any
+    text_factory: Any
+    foreign_keys: int
+    longest: int
+
+    @classmethod
+    def take(cls, db: sqlite3.Connection) -> _Settings:
+        """Returns the settings of a connection, and sets it to Python's defaults."""
+        # Setting the isolation level would commit what is open.
+        db.rollback()
+        before = db.isolation_level, db.row_factory, db.text_factory
+        # The rows and texts of a program's own connection may be anything.
+        db.isolation_level, db.row_factory, db.text_factory = None, None, str
+        (foreign_keys,) = db.execute("PRAGMA foreign_keys").fetchone()
+        return cls(*before, foreign_keys, db.getlimit(sqlite3.SQLITE_LIMIT_LENGTH))
+
+    def restore(self, db: sqlite3.Connection) -> None:
+        """Sets a connection back, without the guard."""
+        db.set_authorizer(None)
+        db.set_progress_handler(None, 0)
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self.longest)
+        db.execute(f"PRAGMA foreign_keys = {self.foreign_keys}")
+        db.isolation_level, db.row_factory = self.isolation_level, self.row_factory
+        db.text_factory = self.text_factory
 
 
 def _allow(*_question: Any) -> int:

@@ -33,6 +33,7 @@ INSERT INTO {table} (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, 
 ON CONFLICT DO NOTHING RETURNING visit
 """
 _READ_NOTE = "SELECT note FROM {table} WHERE run = ? AND step = ? AND visit = ? AND item = ?"
+_READ_ITEMS = "SELECT item FROM {table} WHERE run = ? AND step = ? AND visit = ?"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
 
@@ -77,36 +78,69 @@ class Unconfirmed:
 Applied: TypeAlias = Committed | RolledBack | Unconfirmed
 
 
-def apply(
-    db: Connection,
-    reader: Reader,
-    statements: Sequence[Statement],
-    postconditions: Sequence[Postcondition],
-    marker: Marker,
-    *,
-    seconds: float,
-    note: str = "",
-    confirmed: Sequence[Impact] = (),
-) -> Applied:
-    """Applies a step's statements, checks its conditions and inserts its marker, or does nothing.
+@dataclass(frozen=True)
+class StepWork:
+    """What a step wants to change, and what must hold afterwards."""
 
-    The note is stored with the marker, for a process that finds the step done. `confirmed` are
-    the changes that may be made although they need a confirmation.
+    statements: Sequence[Statement]
+    postconditions: Sequence[Postcondition]
+    marker: Marker
+    seconds: float
+    """The time for all conditions together."""
+    note: str = ""
+    """Stored with the marker, for a process that finds the step done."""
+    confirmed: Sequence[Impact] = ()
+    """The changes that may be made although they need a confirmation."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether no condition can hold up others."""
+        return all(each.quick for each in self.postconditions)
+
+
+def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
+    """Applies a step's statements, checks its conditions and adds its marker, or does nothing."""
+    table = _find_or_create_table(db)
+    with transaction(db, write=True):
+        applied = _apply_in(db, reader, table, work, seal=True)
+        if isinstance(applied, Committed):
+            db.commit()
+    return applied
+
+
+def apply_together(db: Connection, reader: Reader, works: Sequence[StepWork]) -> list[Applied]:
+    """Does the same for several steps with one commit; raises if that is not possible.
+
+    Each is a part of the transaction that is undone alone. Their conditions are quick ones, which
+    see the database through the guard only.
     """
     table = _find_or_create_table(db)
-    with closing(ReadOnlyView(reader)) as view, transaction(db, write=True):
-        if not _mark(db, table, marker, note):
-            return Committed(0, already=True)
-        changed = _run(db, statements, list(confirmed))
-        if not isinstance(changed, int):
-            return changed
+    ends: list[Applied] = []
+    with transaction(db, write=True):
+        for work in works:
+            db.own("SAVEPOINT signoff_step")
+            applied = _apply_in(db, reader, table, work, seal=False)
+            if not isinstance(applied, Committed):
+                db.own("ROLLBACK TO signoff_step")
+            db.own("RELEASE signoff_step")
+            ends.append(applied)
+        db.commit()
+    return ends
+
+
+def _apply_in(db: Connection, reader: Reader, table: str, work: StepWork, *, seal: bool) -> Applied:
+    """Does a step's work in an open transaction; it counts if the caller commits."""
+    if not _mark(db, table, work.marker, work.note):
+        return Committed(0, already=True)
+    changed = _run(db, work.statements, list(work.confirmed))
+    if not isinstance(changed, int):
+        return changed
+    if seal:
         # The conditions run the author's code, which must not change anything any more.
         db.seal()
-        reasons = failures(postconditions, view, seconds=seconds, interrupt=db.interrupt)
-        if reasons:
-            return RolledBack(reasons)
-        db.commit()
-    return Committed(changed)
+    with closing(ReadOnlyView(reader)) as view:
+        reasons = failures(work.postconditions, view, seconds=work.seconds, interrupt=db.interrupt)
+    return RolledBack(reasons) if reasons else Committed(changed)
 
 
 def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ...] | RolledBack:
@@ -132,6 +166,13 @@ def read_note(db: Connection, marker: Marker) -> str | None:
     table = db.own_table(STEPS)
     rows = db.own(_READ_NOTE.format(table=table), list(marker)) if table else []
     return str(rows[0][0]) if rows else None
+
+
+def committed_items(db: Connection, marker: Marker) -> tuple[str, ...]:
+    """Returns the items of a step whose work was committed before."""
+    table = db.own_table(STEPS)
+    rows = db.own(_READ_ITEMS.format(table=table), list(marker[:3])) if table else []
+    return tuple(str(item) for (item,) in rows)
 
 
 def runs_since(db: Connection, moment: str) -> tuple[str, ...]:

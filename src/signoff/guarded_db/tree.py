@@ -181,7 +181,7 @@ class StatementChecker:
     def _check_function(self, node: exp.Func) -> None:
         schema = _left_of_dot(node).lower()
         name = node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]
-        called = f"{schema}.{name}".lower() if schema else name.lower()
+        called = _folded(f"{schema}.{name}" if schema else name)
         if self._dialect == "postgres":
             _refuse(refusal_of_size(node))
         if name.lower() == "nextval" and not isinstance(node.root(), exp.Insert):
@@ -193,7 +193,7 @@ class StatementChecker:
 
     def _computes(self, node: exp.Func) -> bool:
         if isinstance(node, exp.Anonymous):
-            return node.name.lower() in self._functions
+            return _folded(node.name) in self._functions
         # The parser has its own names for functions it knows, such as J_S_O_N_OBJECT.
         return any(name.lower().replace("_", "") in self._joined for name in node.sql_names())
 
@@ -201,6 +201,14 @@ class StatementChecker:
 @cache
 def _joined(dialect: Dialect) -> frozenset[str]:
     return frozenset(name.replace("_", "") for name in ALLOWED[dialect])
+
+
+def _folded(name: str) -> str:
+    """Returns a name in lower case, as databases fold names: only the letters of ASCII.
+
+    Python would turn the Kelvin sign, which is allowed in quotes, into the `k` of a known name.
+    """
+    return "".join(char.lower() if char.isascii() else char for char in name)
 
 
 def _left_of_dot(node: Expression) -> str:
