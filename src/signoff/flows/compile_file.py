@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.workflow import Workflow
@@ -42,7 +42,7 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     if problems:
         goal_file = () if read.goal is not None else PassOption("goal", "FILE")
         raise InvalidWorkflow(name, problems, remedy=goal_file)
-    return compile_flow(flow, name, [*read.warnings, *_warnings(flow)])
+    return compile_flow(flow, name, [*read.warnings, *_warnings(flow, context.without_key)])
 
 
 def _flow(read: ReadFlow, context: CompileContext) -> Flow:
@@ -72,7 +72,7 @@ def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Ite
             yield Problem(name, f"critics are not independent: {found}", remedy)
 
 
-def _warnings(flow: Flow) -> Iterator[str]:
+def _warnings(flow: Flow, without_key: Collection[str]) -> Iterator[str]:
     if flow.goal is NO_GOAL and flow.config.artifact is None:
         yield "there is no goal yet; a run needs one: the option `goal`, or goal: in the flow"
     yield from source_warnings(flow)
@@ -84,6 +84,9 @@ def _warnings(flow: Flow) -> Iterator[str]:
     for agent in filter(flow.is_missing, agents):
         ids = [step.id for step in steps if agent in flow.agents_of(step)]
         yield f"{agent} is not on PATH; needed by: {', '.join(ids)}"
+    for agent in agents:
+        if agent in without_key:
+            yield f"the key of {agent} is not set, and a run asks it"
     yield from independence_warnings(flow)
     yield from verify_warnings(flow)
     for step in flow.of_kind(StepKind.CRITIQUE):

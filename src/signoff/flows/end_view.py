@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.effects import EffectKind
 from signoff.core.events import ROUNDS
-from signoff.core.outcome import Status
+from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
@@ -26,7 +26,6 @@ from signoff.review.policy import for_judge
 from signoff.review.severity import Severity
 from signoff.runtime.amounts import count
 from signoff.runtime.narration import describe_stop
-from signoff.store.rundir.documents import NOT_ENDED
 from signoff.store.rundir.layout import EndView
 
 LONGEST = 1_000

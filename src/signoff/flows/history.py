@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from signoff.core import events as ev
-from signoff.core.delta import Delta
+from signoff.core.delta import Delta, apply
 from signoff.flows.state import critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
@@ -92,10 +92,11 @@ class FlowHistory:
 
     def _step_done(self, delta: Delta, at: float) -> list[ReviewNews]:
         changed = delta.get("set", {})
-        self._values |= {key: changed[key] for key in _KEPT if key in changed}
-        for key, tail in delta.get("append", {}).items():
-            if key in _KEPT:
-                self._values[key] = [*self._values.get(key, ()), *tail]
+        kept = {
+            part: {key: value for key, value in values.items() if key in _KEPT}
+            for part, values in delta.items()
+        }
+        self._values = apply(self._values, kept)
         self._keep_issues(changed.get("critiques_by_step") or {})
         record = changed.get("step") or {}
         follow = _FOLLOW.get(str(record.get("kind")))

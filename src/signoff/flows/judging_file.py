@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from signoff.core.requests import AnswerableBy
 from signoff.documents.mistakes import Mistake
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
 from signoff.flows.sections import FlowSection, Many, SeverityName, Text
@@ -51,6 +52,8 @@ class EscalationSection(FlowSection):
     """What makes a human decide."""
     thrash_threshold: int = Field(2, ge=1, le=10, description="a whole number from 1 to 10")
     """After how many repetitions a pursued issue counts as thrashing."""
+    answerable_by: Literal["human", "agent"] = Field("human", description="human or agent")
+    """Who may answer open questions about findings."""
 
 
 class AdjudicationSection(FlowSection):
@@ -62,7 +65,7 @@ class AdjudicationSection(FlowSection):
     """What blocks approval."""
     escalation: EscalationSection = Field(
         default_factory=EscalationSection.model_construct,
-        description="triggers and thrash_threshold",
+        description="triggers, thrash_threshold and answerable_by",
     )
     """When a human is asked."""
     tensions: Many[Tension] = Field(
@@ -109,6 +112,7 @@ class Judging:
             self.adjudication.escalation.thrash_threshold,
             self.adjudication.tensions,
             self.adjudication.instructions or "",
+            AnswerableBy(self.adjudication.escalation.answerable_by),
         )
 
     def _block_on(self) -> dict[KeyPath, tuple[Severity, ...]]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from signoff.core.requests import AnswerableBy
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import FileSection
@@ -172,6 +173,8 @@ class AdjudicationConfig:
     thrash_threshold: int = 2
     tensions: tuple[Tension, ...] = ()
     instructions: str = ""
+    answerable_by: AnswerableBy = AnswerableBy.HUMAN
+    """Who may answer open questions about findings."""
 
 
 class VerifyConfig(FlowSection):

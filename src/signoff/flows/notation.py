@@ -46,12 +46,17 @@ NOTATION = Notation(
     report="signoff.flows.report:report",
     history="signoff.flows.history:FlowHistory",
     plan="signoff.flows.plan:plan",
+    asks="signoff.flows.plan:asks",
+    review="signoff.flows.commands.review:plan_review",
     definition_files=("goal.yaml", "constraints"),
     schemas="signoff.flows:schemas",
     presets=(
         _preset("docs", "a page checked against its sources: accuracy, structure, clarity, tone"),
-        _preset("code", "one source file with tests: security, correctness, tests, simplicity"),
+        _preset(
+            "code", "one source file whose tests pass: security, correctness, tests, simplicity"
+        ),
         _preset("stories", "a short story in two passes: plot, character, continuity, language"),
+        _preset("review", "files that exist, with a sign-off: correctness, completeness, clarity"),
     ),
     commands={
         "review": Command(

@@ -1,13 +1,14 @@
 """What a run of a flow would do: the calls of each step, and how many a run makes at most.
 
-Nothing is started. Sources are read, so the sizes of prompts are those of the first round;
-the output of scripts and the artifact itself are not included.
+Nothing is started. Sources and the files of a review are read, so the sizes of prompts are those of
+the first round; the output of scripts and a text that is still to be written are not included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 from signoff.core.effects import ProductPrompt
@@ -34,9 +35,15 @@ class PlannedCall:
     agent: str
     decided_by: str
     """The rule that selected the agent."""
-    prompt_chars: int
-    """In the first round, without the artifact."""
+    prompt: Callable[[], ProductPrompt]
+    """Builds the prompt of the first round."""
     constraint: str | None = None
+
+    @cached_property
+    def prompt_chars(self) -> int:
+        """The size of the prompt in the first round; computed only for plans that are shown."""
+        prompt = self.prompt()
+        return len(prompt) + len(prompt.system or "")
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -141,8 +148,14 @@ class FlowPlan:
             f"{bound}, {count(self.rounds, 'round')}",
             f"{more}; transient errors are retried",
             *self._confirmations(),
-            "prompts in characters, first round, without the artifact",
+            f"prompts in characters, first round{self._without_artifact}",
         ]
+
+    @property
+    def _without_artifact(self) -> str:
+        """What the sizes leave out: a text that is not written yet."""
+        kinds = {each.step.step for each in self.steps}
+        return ", without the artifact" if StepKind.GENERATE in kinds else ""
 
     def _confirmations(self) -> Iterator[str]:
         if self.verify is not None:
@@ -209,16 +222,22 @@ def plan(workflow: Workflow) -> FlowPlan:
     return FlowPlan(steps, config.max_iterations, workflow.warnings, config.verify)
 
 
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """Returns the agents that a run asks, each with the model that its step names."""
+    return plan(workflow).asks
+
+
 def _calls(flow: Flow, step: WorkflowStep, state: FlowState) -> Iterator[PlannedCall]:
     if step.step is StepKind.CRITIQUE:
         for item in (item for group in Reading(flow, step, state).items() for item in group):
             constraint, agent = flow.by_id[item["constraint"]], item["agent"]
             _agents, rule = flow.routing(step, constraint)
-            prompt = review_prompt(flow, state, agent, [(constraint, "")], item.get(PATHS, ()))
-            yield PlannedCall(agent, rule, _size(prompt), constraint.id)
+            paths = item.get(PATHS, ())
+            prompt = partial(review_prompt, flow, state, agent, [(constraint, "")], paths)
+            yield PlannedCall(agent, rule, prompt, constraint.id)
     elif step.step is not StepKind.SIGN_OFF and flow.agent(step) != POLICY_JUDGE:
         rule = "the step's agent" if step.agent else "the default agent"
-        call = PlannedCall(flow.agent(step), rule, _size(_prompt(flow, step, state)))
+        call = PlannedCall(flow.agent(step), rule, partial(_prompt, flow, step, state))
         # Files are fixed one by one, and all of them may have findings.
         by_file = step.step is StepKind.REFINE and state.has_files
         yield from (call for _ in (state.files if by_file else [""]))
@@ -233,7 +252,3 @@ def _prompt(flow: Flow, step: WorkflowStep, state: FlowState) -> ProductPrompt:
         case _:
             # There will be a work order, and the instructions about it count.
             return revision_prompt(flow, step, state, "", "-", 1)
-
-
-def _size(prompt: ProductPrompt) -> int:
-    return len(prompt) + len(prompt.system or "")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
@@ -65,7 +67,8 @@ def find_constraints(
     home: Path | None, preset: str | None, sentences: Sequence[str]
 ) -> list[Constraint]:
     """Returns the constraints of a review: those that are named, else those of the project."""
-    constraints = _preset_constraints(preset) if preset is not None else []
+    folder = home / "constraints" if home is not None else Path("constraints")
+    constraints = _preset_constraints(folder, preset) if preset is not None else []
     for number, sentence in enumerate(sentences, start=1):
         named = _NAMED.fullmatch(sentence.strip())
         name, text = (named[1], named[2]) if named else (f"rule-{number}", sentence.strip())
@@ -76,9 +79,8 @@ def find_constraints(
         if name in {each.id for each in constraints}:
             raise UsageError(f"two constraints are called {name!r}; give one another name")
         constraints.append(inline_constraint(name, text, number))
-    folder = home / "constraints" if home is not None else None
-    if not constraints and folder is not None and folder.is_dir():
-        constraints = load_constraints(folder)
+    if not constraints and folder.is_dir():
+        constraints = _project_constraints(folder)
     if not constraints:
         raise UsageError(
             "there are no constraints to review against; name a preset "
@@ -86,6 +88,62 @@ def find_constraints(
             ".signoff/constraints"
         )
     return constraints
+
+
+def _project_constraints(folder: Path) -> list[Constraint]:
+    """Returns the constraints of a project: those of a preset only if there is no other."""
+    constraints = load_constraints(folder)
+    sets = _sets(folder)
+    if constraints or not sets:
+        return constraints
+    if len(sets) > 1:
+        raise UsageError(
+            "this project has several sets of constraints; name one as the preset: "
+            f"{', '.join(sets)}"
+        )
+    return load_constraints(folder / sets[0])
+
+
+def _preset_constraints(project: Path, name: str) -> list[Constraint]:
+    """Returns the constraints of a preset as they are in the project, or else as we ship them."""
+    if name in _sets(project):
+        return load_constraints(project / name)
+    if name not in preset_names():
+        raise UnknownName("preset", name, sorted({*preset_names(), *_sets(project)}))
+    shipped = load_constraints(_presets() / name / "home" / "constraints" / name)
+    # An agent that a constraint names is in the settings that the preset adds to a project.
+    return [each for each in shipped if not each.agents]
+
+
+def _sets(folder: Path) -> list[str]:
+    """Returns the folders of a project's constraints, each of which is a set."""
+    if not folder.is_dir():
+        return []
+    return sorted(each.name for each in folder.iterdir() if each.is_dir() and any(each.iterdir()))
+
+
+def with_agents(
+    constraints: Sequence[Constraint],
+    known: Mapping[str, KnownAgent],
+    agent: str | None,
+    *,
+    execute: bool = True,
+) -> tuple[list[Constraint], list[str]]:
+    """Returns the constraints as a review uses them, and the ids of those it leaves out.
+
+    A program checks its constraints even if another agent reviews the rest. A program that
+    executes the project is left out where nothing of a change may be executed.
+    """
+    used, left_out = list[Constraint](), list[str]()
+    for each in constraints:
+        can = [known[name].capabilities for name in each.agents or () if name in known]
+        if not execute and any(one.whole_project for one in can):
+            left_out.append(each.id)
+        elif agent is not None and not any(one.deterministic for one in can):
+            used.append(replace(each, agents=None))
+        else:
+            used.append(each)
+    return used, left_out
 
 
 def preset_names() -> list[str]:
@@ -121,8 +179,10 @@ def resolve(name: str, context: CompileContext) -> Workflow:
 
 def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
     agent = {"agent": options.agent} if options.agent else {}
+    # A constraint that names a program as its agent keeps it.
+    routing = {"constraints": {"routing": {"default_agents": [options.agent]}}}
     steps: list[dict[str, Any]] = [
-        {"step": "critique", "name": "review", **agent},
+        {"step": "critique", "name": "review"},
         {"step": "adjudicate", "name": "judge", "agent": "policy"},
     ]
     if options.fix:
@@ -139,6 +199,7 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
         "name": NAME,
         "artifact": {key: value for key, value in artifact.items() if value},
         "output": {"write_back": "on_approval" if options.write else "never"},
+        **(routing if options.agent else {}),
         "workflow": steps,
         "max_iterations": ROUNDS if options.fix else 1,
         "rereview": "changed",
@@ -146,15 +207,6 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
         # A minor finding blocks nothing, but a reader of the review wants to know it.
         "default_behavior": {"low": "continue"},
     }
-
-
-def _preset_constraints(name: str) -> list[Constraint]:
-    folder = _presets() / name / "home" / "constraints"
-    if not folder.is_dir():
-        raise UnknownName("preset", name, preset_names())
-    return load_constraints(
-        next((each for each in (folder / name, folder) if each.is_dir()), folder)
-    )
 
 
 def _presets() -> Path:

@@ -17,12 +17,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from signoff.core.requests import AnswerableBy
 from signoff.flows.model import GenflowConfig, OutputConfig
 from signoff.review.behaviors import ConstraintBehavior
 
 _NEWER = ("prompts", "rereview", "max_findings", "verify", "artifact")
 """Keys that came later; without a value of their own they are left out, as they were before."""
-_NEWER_OF_STEPS = ("deadline", "default")
+_NEWER_OF_STEPS = ("deadline", "default", "presence")
 
 
 def config_to_json(config: GenflowConfig) -> dict[str, Any]:
@@ -32,10 +33,12 @@ def config_to_json(config: GenflowConfig) -> dict[str, Any]:
         if stored[name] == GenflowConfig.model_fields[name].default:
             del stored[name]
     for step in stored["workflow"]:
-        for name in (each for each in _NEWER_OF_STEPS if step[each] is None):
+        for name in (each for each in _NEWER_OF_STEPS if not step[each]):
             del step[name]
     if stored["output"]["write_back"] == OutputConfig.model_fields["write_back"].default:
         del stored["output"]["write_back"]
+    if config.adjudication.answerable_by is AnswerableBy.HUMAN:
+        del stored["adjudication"]["answerable_by"]
     constraints, goal, behaviors = stored["constraints"], stored["goal"], "constraint_behaviors"
     constraints["inline"] = _pairs(constraints["inline"])
     constraints["routing"]["priority_routing"] = [

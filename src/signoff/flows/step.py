@@ -56,7 +56,7 @@ _OWN: Mapping[StepKind, tuple[str, ...]] = {
         *("mode", "loop_to", "validation_retries", "max_size_change_pct", "on_invalid"),
         "prompt",
     ),
-    StepKind.SIGN_OFF: ("deadline", "default"),
+    StepKind.SIGN_OFF: ("deadline", "default", "presence"),
 }
 """The keys that not every kind of step has."""
 
@@ -131,6 +131,8 @@ class WorkflowStep(FlowSection):
         None, description="one of: approve, reject"
     )
     """What counts if no human signs off in time; needed with a deadline."""
+    presence: bool = Field(False, description="true or false")
+    """Whether the approval needs the signature of a passkey."""
     id: str = ""
     """The step's id in the graph, set by `with_ids`; no key of files."""
 

@@ -99,6 +99,9 @@ def _sign_offs(config: GenflowConfig) -> Iterator[Mistake]:
         if (step.deadline is None) != (step.default is None):
             what = f"{_name(config, position)} needs both deadline and default, or neither"
             yield Mistake(("workflow", position), what, "default is what counts at the deadline")
+        if step.presence and step.default == "approve":
+            what = f"{_name(config, position)} requires presence, and default approves without it"
+            yield Mistake(("workflow", position, "default"), what, "use default: reject")
 
 
 def _output_of_files(config: GenflowConfig) -> Iterator[Mistake]:

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
 from signoff.light_dataclass import light_dataclass
+from signoff.review.hunk_trace import LabeledChanges, trace_findings
 from signoff.review.hunks import Change, hunk_header, merged_changes, tie_hunks
 
 CONTEXT = 3
@@ -52,43 +54,76 @@ def label_key(path: str, header: str) -> str:
 def diff_files(
     before: Mapping[str, str],
     after: Mapping[str, str],
-    *,
-    labels: Mapping[str, tuple[str, ...]] | None = None,
-    findings: Sequence[tuple[str, str]] = (),
+    labels: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, list[DiffHunk]]:
     """Returns the hunks of every file that differs, by path.
 
-    `labels` are recorded by `label_key`. Without them, hunks are tied to `findings`, pairs of an
-    id and its quote, by the words that they change.
+    `labels` are the findings that each hunk answers, recorded by `label_key`.
     """
-    paths = list(dict.fromkeys([*before, *after]))
-    changed = [path for path in paths if before.get(path) != after.get(path)]
     return {
-        path: _diff(path, before.get(path, ""), after.get(path, ""), labels, findings)
-        for path in changed
+        path: list(_diff(path, old, new, labels)) for path, old, new in _changed([before, after])
     }
 
 
+def diff_across(
+    versions: Sequence[Mapping[str, str]], labels: Sequence[Mapping[str, tuple[str, ...]]]
+) -> dict[str, list[DiffHunk]]:
+    """Returns the hunks between the first and the last of several versions, by path.
+
+    `labels` are those of each version but the first.
+    """
+    found: dict[str, list[DiffHunk]] = {}
+    for path, old, new in _changed(versions):
+        texts = [_lines(version.get(path, "")) for version in versions]
+        steps = [
+            _labeled(path, *pair, recorded)
+            for pair, recorded in zip(pairwise(texts), labels, strict=True)
+        ]
+        total = merged_changes(texts[0], texts[-1])
+        traced = trace_findings(steps, total)
+        own = {label_key(path, hunk_header(c)): f for c, f in zip(total, traced, strict=True)}
+        found[path] = list(_diff(path, old, new, own))
+    return found
+
+
+def tied_labels(
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    findings: Mapping[str, Sequence[tuple[str, str]]],
+) -> dict[str, tuple[str, ...]]:
+    """Returns the findings that each hunk answers, judged by the words that it changes.
+
+    For versions that recorded none. `findings` are pairs of an id and its quote, by path.
+    """
+    return {
+        label_key(path, hunk["diff"].partition("\n")[0]): findings_of(hunk)
+        for path, old, new in _changed([before, after])
+        for hunk in tie_hunks(old, new, (), findings.get(path, ()))
+    }
+
+
+def _changed(versions: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """Yields the files that differ between the first and the last version, with their texts."""
+    before, after = versions[0], versions[-1]
+    for path in dict.fromkeys([*before, *after]):
+        if before.get(path) != after.get(path):
+            yield path, before.get(path, ""), after.get(path, "")
+
+
+def _labeled(
+    path: str, old: Sequence[str], new: Sequence[str], labels: Mapping[str, tuple[str, ...]]
+) -> LabeledChanges:
+    changes, recorded = merged_changes(old, new), _Recorded(path, labels)
+    return LabeledChanges(changes, [recorded.findings(change) for change in changes])
+
+
 def _diff(
-    path: str,
-    before: str,
-    after: str,
-    labels: Mapping[str, tuple[str, ...]] | None,
-    findings: Sequence[tuple[str, str]],
-) -> list[DiffHunk]:
+    path: str, before: str, after: str, labels: Mapping[str, tuple[str, ...]]
+) -> Iterator[DiffHunk]:
     old, new = _lines(before), _lines(after)
-    changes = merged_changes(old, new)
-    if labels is None:
-        tied = tie_hunks(before, after, (), findings)
-        labels = {
-            label_key(path, each["diff"].partition("\n")[0]): findings_of(each) for each in tied
-        }
-    recorded = _Recorded(path, labels)
-    margins = _margins(changes, len(old))
-    return [
-        _hunk(old, new, change, margin, recorded.findings(change))
-        for change, margin in zip(changes, margins, strict=True)
-    ]
+    changes, findings = _labeled(path, old, new, labels)
+    for change, margin, found in zip(changes, _margins(changes, len(old)), findings, strict=True):
+        yield _hunk(old, new, change, margin, found)
 
 
 def findings_of(hunk: Mapping[str, Any]) -> tuple[str, ...]:

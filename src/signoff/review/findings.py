@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from signoff.core.delta import Revision
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.artifact import ArtifactVersion
@@ -114,11 +115,12 @@ class Ledger:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as plain values."""
-        return {
-            "iteration": self.iteration,
-            "entries": [finding.to_json() for finding in self.findings.values()],
-        }
+        """Returns it as plain values.
+
+        After a step most findings are what they were, so only the others are stored again.
+        """
+        entries = [finding.to_json() for finding in self.findings.values()]
+        return Revision(iteration=self.iteration, entries=entries)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any] | None) -> Ledger:

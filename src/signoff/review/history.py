@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
-from signoff.review.diff import DiffHunk, diff_files
+from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
 from signoff.review.finding import Finding, FindingStatus
 
 OPEN_LABELS = frozenset({"new", "persisting", "regressed", "introduced", "unreported"})
 """The labels of a finding's history that leave it open."""
+
+
+PROJECT = "(project)"
+"""The place of a finding that is about no file."""
 
 
 @light_dataclass(frozen=True)
@@ -128,17 +133,32 @@ class ReviewHistory:
 
     def changes(self, before: Version, after: Version) -> dict[str, list[DiffHunk]]:
         """Returns the hunks between two versions by path, with the findings that they answer."""
-        labels = after.labels if after.number == before.number + 1 else None
-        asked = [] if labels is not None else self._asked(before, after)
-        return diff_files(before.files, after.files, labels=labels, findings=asked)
+        pair = (before.number, after.number)
+        if pair not in self._compared:
+            self._compared[pair] = self._compare(before, after)
+        return self._compared[pair]
 
-    def _asked(self, before: Version, after: Version) -> list[tuple[str, str]]:
-        """Returns the findings that the versions between two may have answered."""
-        return [
-            (each.id, each.quote)
-            for each in self.findings
-            if each.first <= after.round and each.last >= before.round
+    @cached_property
+    def _compared(self) -> dict[tuple[int, int], dict[str, list[DiffHunk]]]:
+        """The changes that were asked for: a page that follows a run shows the same ones again."""
+        return {}
+
+    def _compare(self, before: Version, after: Version) -> dict[str, list[DiffHunk]]:
+        passed = self.versions[before.number - 1 : after.number]
+        if len(passed) < 2:
+            return diff_files(before.files, after.files)
+        labels_by_step = [
+            step.labels or self._tied(earlier, step) for earlier, step in pairwise(passed)
         ]
+        return diff_across([each.files for each in passed], labels_by_step)
+
+    def _tied(self, before: Version, after: Version) -> dict[str, tuple[str, ...]]:
+        """Returns the findings that the hunks of a version without labels may answer."""
+        asked: dict[str, list[tuple[str, str]]] = {}
+        for each in self.findings:
+            if each.first <= after.round and each.last >= before.round:
+                asked.setdefault(each.path, []).append((each.id, each.quote))
+        return tied_labels(before.files, after.files, asked)
 
     def open_findings(self) -> list[Finding]:
         """Returns the open findings, the most severe first."""
@@ -164,8 +184,18 @@ class ReviewHistory:
         """Returns the name that a file of the artifact is shown with."""
         return path or self.file_name
 
+    def file_of(self, finding: Finding) -> str | None:
+        """Returns the name of the file that a finding is about; None if it is about the project.
+
+        A check of a whole project, such as its tests, is about none of its files.
+        """
+        files = self.versions[-1].files if self.versions else {}
+        return self.name_of(finding.path) if finding.path in files or not files else None
+
     def place(self, finding: Finding) -> str:
         """Returns the file and the line of a finding, as compilers write it: `guide.md:12`."""
+        if self.file_of(finding) is None:
+            return PROJECT
         found = self.location(finding)
         line = f":{found.line}" if found is not None else ""
         return f"{self.name_of(finding.path)}{line}"
@@ -224,7 +254,7 @@ def finding_to_json(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
     return {
         **finding.to_json(),
         "label": finding.history[-1][1] if finding.history else finding.label.value,
-        "path": history.name_of(finding.path),
+        "path": history.file_of(finding) or "",
         "line": found.line if found else None,
         "column": found.column if found else None,
         "end_line": found.end_line if found else None,

@@ -23,7 +23,9 @@ from signoff.runtime.home_folder import VARIABLE
 if TYPE_CHECKING:
     from signoff.app.home import Home
     from signoff.app.start import StartPlan
+    from signoff.core.spend import Limits
     from signoff.flows.files.selection import Selection
+    from signoff.review.constraint import Constraint
 
 BASE, WORKTREE = "base", "worktree"
 MOST_CALLS = 50
@@ -37,7 +39,11 @@ STDIN = "-"
               help="Review what has changed since a branch, tag or commit of git.")  # fmt: skip
 @click.option("--all-lines", is_flag=True,
               help="With --diff, report about lines that have not changed, too.")  # fmt: skip
-@click.option("--preset", metavar="NAME", help="Review against the constraints of a preset.")
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="Review against .signoff/constraints/NAME, or else a built-in preset.",
+)
 @click.option("--constraint", "sentences", multiple=True, metavar="TEXT",
               help="Review against this. Repeatable.")  # fmt: skip
 @click.option("--intent", default="", metavar="TEXT",
@@ -94,9 +100,14 @@ def command(
         raise UsageError("standard input cannot be written; leave out --write")
     prepared = _Review(paths, since, options, os.environ)
     planned, selection = prepared.plan(name=name, limits=limits)
+    for each in prepared.left_out:
+        display.out.warn(
+            f"{each} is not checked: with --config-from base, no program executes the change"
+        )
     report = partial(
         print_review,
         out=display.out,
+        fix=options["fix"],
         patch=patch.absolute() if patch is not None else None,
         write=options["write"],
         baseline=options["baseline"],
@@ -104,6 +115,55 @@ def command(
     display = replace(display, report=report)
     start_options = _StartOptions(name, yes, dry_run, prepared.folder)
     return _start(planned, selection, display, start_options)
+
+
+def plan_review(
+    options: Mapping[str, Any], environment: Mapping[str, str], limits: Mapping[str, str]
+) -> StartPlan:
+    """Plans a review for a surface that starts it without a command line.
+
+    `options` are those of the command that neither change files nor skip a question; raises
+    `UsageError` for others.
+    """
+    if unknown := sorted(options.keys() - _OPTIONS.keys()):
+        raise UsageError(f"unknown option {unknown[0]!r}; a review has: {', '.join(_OPTIONS)}")
+    flags = {**_OPTIONS, **options, "write": False, "baseline": False, "config_from": None}
+    for name, default in _OPTIONS.items():
+        _check_option(name, flags[name], default)
+    paths = tuple(flags["paths"])
+    if STDIN in paths or not (paths or flags["diff"]):
+        raise UsageError("name files or folders (paths), or the base of a change (diff)")
+    flags["sentences"] = flags["constraints"]
+    planned, _ = _Review(paths, flags["diff"] or None, flags, environment).plan(
+        name=None, limits=limits
+    )
+    own = _limits(planned, yes=False)
+    return replace(planned, own_limits=own, limits=own.over(planned.limits))
+
+
+_OPTIONS: Mapping[str, Any] = {
+    "paths": [],
+    "diff": "",
+    "preset": None,
+    "constraints": [],
+    "intent": "",
+    "fix": False,
+    "all_lines": False,
+    "agent": None,
+}
+"""The options of `plan_review` with their defaults; None is for a text that may be missing."""
+
+
+def _check_option(name: str, value: Any, default: Any) -> None:
+    if isinstance(default, bool):
+        fits, what = isinstance(value, bool), "true or false"
+    elif isinstance(default, list):
+        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        what = "a list of texts"
+    else:
+        fits, what = isinstance(value, str | type(default)), "a text"
+    if not fits:
+        raise UsageError(f"{name} must be {what}, not {value!r}")
 
 
 class _Review:
@@ -120,17 +180,18 @@ class _Review:
         self._environment = environment
         self.folder = Path.cwd()
         """Where programs run: in the project, or in the project before the change."""
+        self.left_out: tuple[str, ...] = ()
+        """Constraints that would execute the change, whose rules come from before it."""
 
     def plan(self, *, name: str | None, limits: Mapping[str, str]) -> tuple[StartPlan, Selection]:
         """Returns what a run would start with, and the files it is about."""
-        from signoff.app.home import expected_home
+        from signoff.app.home import Home, expected_home
         from signoff.app.start import plan
         from signoff.flows.files.prepared import prepared
         from signoff.flows.review_flow import (
             OPTION,
             TARGET,
             ReviewOptions,
-            find_constraints,
             review_source,
         )
 
@@ -139,7 +200,7 @@ class _Review:
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
-        constraints = find_constraints(rules, flags["preset"], flags["sentences"])
+        constraints = self._constraints(Home(rules), trusted=base is not None)
         options = ReviewOptions(
             paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
             since=self._since,
@@ -166,6 +227,20 @@ class _Review:
         target = replace(planned.target, workflow=workflow.with_prepare(lambda _params: params))
         self.folder = base or cwd
         return replace(planned, target=target, home=home, code_root=base), selection
+
+    def _constraints(self, home: Home, *, trusted: bool) -> list[Constraint]:
+        from signoff.app.notations import compile_context
+        from signoff.app.settings import load_settings
+        from signoff.flows.review_flow import find_constraints, with_agents
+
+        flags = self._options
+        constraints = find_constraints(home.path, flags["preset"], flags["sentences"])
+        if not any(each.agents for each in constraints):
+            return constraints
+        known = compile_context(home, load_settings(home, self._environment)).agents
+        used, left_out = with_agents(constraints, known, flags["agent"], execute=not trusted)
+        self.left_out = tuple(left_out)
+        return used
 
     def _base(self, home: Home) -> Path | None:
         """Returns the project as it was before the change, if the rules come from there."""
@@ -226,32 +301,22 @@ def _start(
     from signoff.app.readiness import refuse_not_ready
     from signoff.app.start import start
     from signoff.cli.driving import drive
-    from signoff.core.spend import Limits
     from signoff.flows.files.prepared import skipped_note
     from signoff.flows.plan import plan as flow_plan
     from signoff.runtime.amounts import count
 
     out, workflow = display.out, planned.target.workflow
     planned_flow = flow_plan(workflow)
-    calls = planned_flow.calls
-    most = calls["at_most"] + calls["again_at_most"]
     files = count(len(selection.files), "file")
     summary = f"{files}{skipped_note(selection)}; {planned_flow.first_round} planned"
     for warning in (*planned.warnings, *workflow.warnings):
         out.warn(str(warning))
     if options.dry_run:
         return _print_plan(planned, selection, summary, out)
-    out.note(f"reviewing {summary}, at most {most} with corrections")
-    limited = planned.limits.calls is not None or planned.limits.usd is not None
-    if calls["at_most"] > MOST_CALLS and not (options.yes or limited):
-        raise UsageError(
-            f"this review makes up to {calls['at_most']} calls, more than {MOST_CALLS}: review "
-            "fewer files or constraints, set a limit (--limit calls=N or usd=N), or add --yes"
-        )
-    refuse_not_ready(planned.not_ready())
+    out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
+    limits = _limits(planned, yes=options.yes)
+    refuse_not_ready(planned.not_ready(), by_name=False)
     set_up_logging(planned.settings)
-    own = planned.own_limits or Limits()
-    limits = own if limited else replace(own, calls=most)
     # A run's programs work in the folder it was started in.
     with chdir(options.folder), planned.open(options.folder, os.environ) as project:
         return drive(
@@ -264,11 +329,35 @@ def _start(
         )
 
 
+def _limits(planned: StartPlan, *, yes: bool) -> Limits:
+    """Returns the limits of the run itself; raises `UsageError` if it needs someone's consent."""
+    from signoff.core.spend import Limits
+    from signoff.flows.plan import plan as flow_plan
+
+    own = planned.own_limits or Limits()
+    if planned.limits.calls is not None or planned.limits.usd is not None:
+        return own
+    calls = flow_plan(planned.target.workflow).calls["at_most"]
+    if calls > MOST_CALLS and not yes:
+        raise UsageError(
+            f"this review makes up to {calls} calls, more than {MOST_CALLS}: review fewer files or "
+            "constraints, set a limit on calls or usd (--limit calls=N or usd=N), or add --yes"
+        )
+    return replace(own, calls=_most_calls(planned))
+
+
+def _most_calls(planned: StartPlan) -> int:
+    from signoff.flows.plan import plan as flow_plan
+
+    calls = flow_plan(planned.target.workflow).calls
+    return int(calls["at_most"] + calls["again_at_most"])
+
+
 def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> int:
     from signoff.app.readiness import describe, refuse_not_ready
     from signoff.cli import exits
 
-    not_ready = planned.not_ready()
+    not_ready = planned.not_ready(quick=False)
     if out.as_json:
         files = {"files": list(selection.files), "skipped": dict(selection.skipped)}
         reasons = {name: describe(each) for name, each in not_ready.items()}
@@ -282,5 +371,5 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")
-    refuse_not_ready(not_ready)
+    refuse_not_ready(not_ready, by_name=False)
     return exits.OK

@@ -19,6 +19,7 @@ from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
+from signoff.review.finding import FindingStatus
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count
 from signoff.runtime.project_files import replace_files
@@ -39,6 +40,7 @@ class ReviewReport:
 
     project: Project
     details: RunDetails
+    fix: bool = False
     patch: Path | None = None
     write: bool = False
     baseline: bool = False
@@ -119,6 +121,8 @@ class ReviewReport:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
         out.line(_summary(self.view, self.findings, self.blocking))
         _print_fixes(self.diff, self.written, self.patch, out)
+        if self.fix and self.findings and not self.diff and self.code == exits.OK:
+            out.line("nothing was fixed: none of the findings blocks")
         if self.baseline and self.findings:
             out.line(f"accepted in {self.project.home.path.name}/decisions.yaml; commit it")
         out.line(f"details: signoff show {self.details.row.name}")
@@ -173,13 +177,15 @@ def _print_fixes(
 def finding_line(view: FlowState, finding: Finding) -> str:
     """Returns a finding on one line, in the form that editors and CI systems recognize."""
     where = locate_finding(view.content, finding)
-    place = f"{where.path}:{where.line}" if where is not None else finding.path or "-"
+    place = f"{where.path}:{where.line}" if where is not None else finding.path
     rule = f"{finding.constraint}/{finding.rule}"
     if finding.rule in ("", finding.constraint):
         rule = finding.constraint
     doubt = " (unverified)" if finding.unverified else ""
     text = " ".join(finding.finding.split())
-    return f"{place}: {finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
+    line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
+    # What a check says about the project is about no file.
+    return f"{place}: {line}" if place else line
 
 
 def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
@@ -191,7 +197,10 @@ def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
 
 def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) -> str:
     files = count(len(view.files), "file")
+    every = view.ledger.findings.values()
+    dismissed = sum(each.status is FindingStatus.DISMISSED for each in every)
+    rest = f", {dismissed} dismissed" if dismissed else ""
     if not findings:
-        return f"no findings in {files}"
+        return f"no open findings in {files}{rest}" if dismissed else f"no findings in {files}"
     block = sum(each.severity in blocking for each in findings)
-    return f"{count(len(findings), 'finding')} in {files}, {block or 'none'} blocking"
+    return f"{count(len(findings), 'finding')} in {files}, {block or 'none'} blocking{rest}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import which
 
@@ -18,6 +18,7 @@ from signoff.light_dataclass import light_dataclass
 SECONDS = 60
 LONGEST_LOG = 4_000
 """Characters of commit messages that critics get."""
+_SET_FOR_HOOKS = frozenset({"GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"})
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 
 
@@ -133,6 +134,7 @@ class Repository:
             done = subprocess.run(  # arguments are our own, names come after `--`
                 ["git", *_SAFE, *arguments],  # the user's git, from PATH
                 cwd=self.root,
+                env=_environment(os.environ),
                 input=stdin,
                 capture_output=True,
                 timeout=SECONDS,
@@ -144,6 +146,18 @@ class Repository:
             why = done.stderr.decode(errors="replace").strip().splitlines()
             raise GitError(f"git {arguments[0]} failed: {''.join(why[:1])}")
         return done.stdout
+
+
+def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment for git, without what git tells the programs of its hooks.
+
+    A hook gets the repository relative to the folder it starts in, and git takes the folder of a
+    project for the top of that repository then. A repository that a user names comes with a folder
+    for its files, and stays.
+    """
+    if "GIT_WORK_TREE" in variables:
+        return dict(variables)
+    return {name: value for name, value in variables.items() if name not in _SET_FOR_HOOKS}
 
 
 class GitError(UsageError):

@@ -273,7 +273,7 @@ class AdjudicateHandler(FlowHandler):
                 "Your answer goes to the judge and the author.\n"
                 f"{_format_findings(stuck)}"
             )
-            update = await ask_for_guidance(ctx, "thrashing", prompt)
+            update = await ask_for_guidance(ctx, self.flow, "thrashing", prompt)
             update |= decided_by_human(state, [each.id for each in stuck], update)
             # The count starts again, or every later round would ask the same question.
             return {**update, "pursued": []}
@@ -289,7 +289,8 @@ class AdjudicateHandler(FlowHandler):
                     lines.append(f"  {shortened(known.finding)}")
                     lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
             question = "Critical findings contradict each other. Which should win?"
-            update = await ask_for_guidance(ctx, "conflict", "\n".join([question, *lines]))
+            text = "\n".join([question, *lines])
+            update = await ask_for_guidance(ctx, self.flow, "conflict", text)
             return update | decided_by_human(state, [d.finding_id for d in conflicts], update)
         return {}
 

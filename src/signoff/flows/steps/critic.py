@@ -114,7 +114,9 @@ class CriticHandler(FlowHandler):
     ) -> ReviewQuestion:
         output = await analysis(ctx, self.flow, constraint, self._text)
         # What was answered about a constraint is found again whether it was asked alone or not.
-        alone = review_prompt(self.flow, self.state, agent, [(constraint, output)], self.paths)
+        # A check of the project gets its files apart from the prompt.
+        paths = () if self.flow.capabilities(agent).whole_project else self.paths
+        alone = review_prompt(self.flow, self.state, agent, [(constraint, output)], paths)
         request = digest([agent, self.step.model, alone.material])
         return ReviewQuestion(constraint, output, alone, request)
 
@@ -152,7 +154,7 @@ class CriticHandler(FlowHandler):
             otherwise=Otherwise(partial(self._unusable, agent, scope), key="unusable"),
             about=self._about(scope),
             **self.call_options,
-            **(self._check_options(scope) if exact else {}),
+            **(self._check_options(scope, agent) if exact else {}),
         )
         certain = exact or checked.answer is not None
         block_on = self.flow.config.adjudication.block_on
@@ -172,8 +174,12 @@ class CriticHandler(FlowHandler):
         title = f"{title}: {', '.join(self.paths)}"
         return {"title": title, "subject": label, "name": f"{name} {label}"}
 
-    def _check_options(self, scope: ReviewScope) -> dict[str, Any]:
+    def _check_options(self, scope: ReviewScope, agent: str) -> dict[str, Any]:
         """Returns what a check gets: the bare text, because its findings quote its own output."""
+        if self.flow.capabilities(agent).whole_project:
+            name = self.flow.config.output.filename
+            files = self.state.files if self.paths else {name: self._text}
+            return {"texts": dict(files), "artifact": "", "constraint": scope.first.id}
         path = {"path": self.paths[0]} if len(self.paths) == 1 else {}
         return {"artifact": self._text, "constraint": scope.first.id, **path}
 

@@ -67,7 +67,7 @@ class CritiqueHandler(FlowHandler):
 
     async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
         prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
-        update = await ask_for_guidance(ctx, "escalate", prompt)
+        update = await ask_for_guidance(ctx, self.flow, "escalate", prompt)
         state = FlowState(ctx.step_state)
         update |= decided_by_human(state, ctx.step_state.get("escalated", ()), update)
         return Outcome.OK, {**update, **self.record(kind="answered"), "escalation": None}

@@ -34,7 +34,7 @@ async def read_rest(
             more, critiques = reading.update(ctx, results, more=True)
             update = joined(update, more)
             found += critiques
-    answer = await _ask_human(ctx, FlowState(after(raw, update)), found)
+    answer = await _ask_human(ctx, flow, FlowState(after(raw, update)), found)
     return for_judge(found), joined(update, answer)
 
 
@@ -52,14 +52,14 @@ def approval_warnings(flow: Flow, state: FlowState, findings: Sequence[Finding])
 
 
 async def _ask_human(
-    ctx: StepContext, state: FlowState, critiques: Sequence[Critique]
+    ctx: StepContext, flow: Flow, state: FlowState, critiques: Sequence[Critique]
 ) -> dict[str, Any]:
     """Asks about findings that the judge must not decide alone; returns the update."""
     issues = undecided(critiques, state.ledger)
     if not issues:
         return {}
-    question = "The last reading has findings that you must decide on:"
-    answer = await ask_for_guidance(ctx, "escalate", f"{question}\n{format_issues(issues)}")
+    question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
+    answer = await ask_for_guidance(ctx, flow, "escalate", question)
     return answer | decided_by_human(state, [issue.finding_id for issue in issues], answer)
 
 

@@ -78,8 +78,14 @@ class Reading:
         return items
 
     def _batches(self, agent: str, paths: Sequence[str]) -> list[list[str]]:
-        """Returns files in groups that one critic reads in one call; a program reads one."""
-        most = 1 if self.flow.capabilities(agent).deterministic else MOST_BATCHED
+        """Returns files in groups that one critic reads in one call.
+
+        A program reads one, or all of them if it is about the project.
+        """
+        can = self.flow.capabilities(agent)
+        if can.whole_project:
+            return [[*paths]] if paths else []
+        most = 1 if can.deterministic else MOST_BATCHED
         sizes = {
             each.path: len(each.text)
             for each in show_files(self.state.files, self.state.base, paths)

@@ -80,6 +80,8 @@ class SignOffHandler(FlowHandler):
             shown=_shown(ctx, state),
             deadline=deadline,
             default=self.step.default,
+            approves=(APPROVE,),
+            presence=self.step.presence,
         )
 
 

@@ -8,7 +8,7 @@ the fewest and least severe findings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -21,6 +21,9 @@ from signoff.review.finding import Finding
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
+if TYPE_CHECKING:
+    from signoff.flows.flow import Flow
+
 MOST_LISTED = 20
 """Findings that a question lists."""
 LONGEST = 400
@@ -28,9 +31,15 @@ LONGEST = 400
 _STILL_OPEN = "; still open:"
 
 
-async def ask_for_guidance(ctx: StepContext, question_id: str, prompt: str) -> dict[str, Any]:
-    """Asks a human an open question; returns the update that stores the answer."""
-    question = Question(ProductPrompt(prompt), question_id=question_id)
+async def ask_for_guidance(
+    ctx: StepContext, flow: Flow, question_id: str, prompt: str
+) -> dict[str, Any]:
+    """Asks an open question, of a human unless the flow lets agents answer.
+
+    Returns the update that stores the answer.
+    """
+    by = flow.config.adjudication.answerable_by
+    question = Question(ProductPrompt(prompt), question_id=question_id, answerable_by=by)
     return keep_answer(ctx, question_id, prompt, await ctx.wait(question, key=question_id))
 
 
