@@ -25,7 +25,8 @@ EXPORT = Export("github", "Open findings as annotations of GitHub Actions.", git
 
 def _annotation(history: ReviewHistory, finding: Finding) -> str:
     found = history.location(finding)
-    place: dict[str, object] = {"file": history.name_of(finding.path)}
+    file = history.file_of(finding)
+    place: dict[str, object] = {"file": file} if file is not None else {}
     if found is not None:
         place |= {"line": found.line, "endLine": found.end_line}
         # Columns of a passage with several lines are refused.

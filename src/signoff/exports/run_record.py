@@ -14,6 +14,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import HistoryFold, RunReport
+from signoff.runtime.narration import LogLine, Narrator
 from signoff.runtime.store_port import JournalRow
 from signoff.runtime.timeline import ERROR_KEY, Timeline
 
@@ -70,13 +71,10 @@ class RunRecord:
         Together they need one reading of the journal. The state of a long review is most of it, and
         to fold it would take as long as everything else.
         """
-        timeline = Timeline()
-        fold = self.history(self.definition) if self.history is not None else None
+        fold = RunFold(self.history(self.definition) if self.history is not None else None)
         for _, event in self.events():
-            if fold is not None and event.tag in STATE_CHANGES:
-                fold.apply(event)
-            timeline.apply(_without_state(event))
-        return timeline, fold.history if fold is not None else None
+            fold.apply(event)
+        return fold.timeline, fold.review()
 
     def review(self) -> ReviewHistory | None:
         """Returns the history of the run's review; None if its notation has no reviews."""
@@ -93,6 +91,34 @@ class RunRecord:
     def facts(self, timeline: Timeline) -> Mapping[str, Any]:
         """Returns what the run's notation reports, such as `rounds` and `findings`."""
         return self.report(timeline.state.state_with_pending).facts if self.report else {}
+
+
+class RunFold:
+    """Folds a run's events into its timeline and the history of its review, as they come.
+
+    The timeline of a review is without the run's state: that is most of a long review, and the
+    history has what readers need of it.
+    """
+
+    def __init__(self, history: HistoryFold | None, narrator: Narrator | None = None) -> None:
+        """With a narrator, `apply` returns the lines of the run's log."""
+        self.timeline = narrator.timeline if narrator is not None else Timeline()
+        self._narrator = narrator
+        self._history = history
+
+    def apply(self, event: ev.Event) -> list[LogLine]:
+        """Applies one event."""
+        if self._history is not None and event.tag in STATE_CHANGES:
+            self._history.apply(event)
+        rest = _without_state(event)
+        if self._narrator is not None:
+            return self._narrator.narrate(rest)
+        self.timeline.apply(rest)
+        return []
+
+    def review(self) -> ReviewHistory | None:
+        """Returns the review so far; None if the run's notation has no reviews."""
+        return self._history.history if self._history is not None else None
 
 
 @light_dataclass(frozen=True)

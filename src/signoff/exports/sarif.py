@@ -111,7 +111,7 @@ def _result(history: ReviewHistory, finding: Finding, index: int) -> dict[str, A
         "ruleIndex": index,
         "level": level_of(finding.severity),
         "message": {"text": _sentence(f"{finding.finding}{fix}")},
-        "locations": [{"physicalLocation": _place(history, finding)}],
+        **_locations(history, finding),
         "partialFingerprints": {FINGERPRINT: finding.id},
         "baselineState": _baseline(history, finding),
         "properties": {"severity": finding.severity.value, "round": finding.last},
@@ -123,6 +123,12 @@ def _result(history: ReviewHistory, finding: Finding, index: int) -> dict[str, A
     if isinstance(confidence := issue.get("confidence"), int | float):
         result["rank"] = round(confidence * 100, 1)
     return result
+
+
+def _locations(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
+    if history.file_of(finding) is None:
+        return {}
+    return {"locations": [{"physicalLocation": _place(history, finding)}]}
 
 
 def _place(history: ReviewHistory, finding: Finding) -> dict[str, Any]:

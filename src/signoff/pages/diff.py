@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from signoff.pages.html import Content, Markup, join, tag
 from signoff.review.diff import DiffHunk
@@ -12,20 +14,80 @@ from signoff.review.finding import Finding
 MOST_WORDS = 400
 """Words of a line up to which changed words are marked; beyond that, the line is."""
 _WORDS = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-_CLASSES = {"+": "add", "-": "del", "\\": "soft"}
+_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_WEIGHTS = {"+": 1, "-": 1, "\\": 0}
+"""How many lines of both versions a line of a hunk stands for; one without a sign is in both."""
+_CLASSES = {"+": "add", "-": "del", "\\": "soft", "@": "at"}
 
 
-def hunk_html(hunk: DiffHunk, findings: Mapping[str, Finding]) -> Markup:
-    """Returns one hunk; the findings that it answers are links to them."""
-    answers = [finding_link(findings[i]) if i in findings else i for i in hunk.findings]
-    why: Content = ["answers ", join(_separated(answers))] if answers else "answers no finding"
-    header = tag("header", tag("span", hunk.header, class_="mono"), tag("span", why))
+def hunk_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -> Markup:
+    """Returns one hunk; the findings that it answers are links to them.
+
+    `page` is the address of the page that has the findings, if it is another one.
+    """
+    header = _header(hunk, findings, page)
     return tag("div", header, tag("pre", _lines(hunk.lines)), class_="hunk")
 
 
-def finding_link(finding: Finding) -> Markup:
-    """Returns a link to a finding on the same page."""
-    return tag("a", f"{finding.constraint} {finding.id[:6]}", href=f"#f-{finding.id}")
+def split_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -> Markup:
+    """Returns the same with the old lines on the left and the new ones on the right."""
+    rows = [tag("tr", _cell(*old), _cell(*new)) for old, new in _rows(hunk.lines)]
+    label = f"Changes {hunk.header}: old on the left, new on the right"
+    lines = tag("table", tag("tbody", join(rows)), class_="split")
+    box = tag("div", lines, class_="scroll", tabindex=0, role="group", aria_label=label)
+    return tag("div", _header(hunk, findings, page), box, class_="hunk")
+
+
+def _header(hunk: DiffHunk, findings: Mapping[str, Finding], page: str) -> Markup:
+    answers = [finding_link(findings[i], page) if i in findings else i for i in hunk.findings]
+    why: Content = ["answers ", join(_separated(answers))] if answers else "answers no finding"
+    return tag("header", tag("span", hunk.header, class_="mono"), tag("span", why))
+
+
+def unified_html(diff: str) -> Markup:
+    """Returns a unified diff of several files with its lines colored; every line is shown."""
+    return join(_file(name, lines) for name, lines in _files(diff))
+
+
+def changed_lines(lines: Iterable[str]) -> Counter[str]:
+    """Returns the lines that a diff adds and removes, each with its sign, and how often."""
+    return Counter(line for line in lines if line[:1] in ("+", "-"))
+
+
+def diff_lines(diff: str) -> list[str]:
+    """Returns the lines of a unified diff without the headers of its files."""
+    return [line for _, lines in _files(diff) for line in lines]
+
+
+def _files(diff: str) -> list[tuple[str, list[str]]]:
+    files: list[tuple[str, list[str]]] = []
+    inside = 0
+    for line in diff.split("\n"):
+        # Inside of a hunk, a line that looks like the header of a file is a changed line.
+        if not inside and line.startswith("+++ "):
+            files[-1:] = [(line[4:].split("\t")[0].removeprefix("b/"), [])]
+        elif not inside and line.startswith("--- "):
+            files.append((line[4:], []))
+        elif files:
+            inside = _size(line) if not inside else inside - _WEIGHTS.get(line[:1], 2)
+            files[-1][1].append(line)
+    return files
+
+
+def _size(header: str) -> int:
+    """Returns how many lines of both versions a hunk has; 0 for any other line."""
+    match = _HUNK.match(header)
+    return sum(int(count or 1) for count in match.groups()) if match else 0
+
+
+def _file(name: str, lines: Sequence[str]) -> Markup:
+    header = tag("header", tag("span", name, class_="mono"))
+    return tag("div", header, tag("pre", _lines(lines), tabindex=0), class_="hunk")
+
+
+def finding_link(finding: Finding, page: str = "") -> Markup:
+    """Returns a link to a finding on the same page, or on another."""
+    return tag("a", f"{finding.constraint} {finding.id[:6]}", href=f"{page}#f-{finding.id}")
 
 
 def _separated(items: Sequence[Content]) -> Iterator[Content]:
@@ -47,6 +109,42 @@ def _lines(lines: Sequence[str]) -> Iterator[Markup]:
             line = lines[position]
             yield tag("span", line or " ", class_=_CLASSES.get(line[:1]))
             position += 1
+
+
+_Side = tuple[str, Content]
+"""A line of one version: how it looks (`add`, `del`, `same` or `none`), and its words."""
+_NONE: _Side = ("none", "")
+
+
+def _rows(lines: Sequence[str]) -> Iterator[tuple[_Side, _Side]]:
+    """Yields the lines of a hunk in pairs, old and new."""
+    position = 0
+    while position < len(lines):
+        removed = _run(lines, position, "-")
+        added = _run(lines, position + len(removed), "+")
+        position += len(removed) + len(added)
+        if removed or added:
+            for old, new in zip_longest(removed, added):
+                yield _pair(old, new)
+            continue
+        line = lines[position]
+        same = ("soft" if line.startswith("\\") else "same", line[1:])
+        yield same, same
+        position += 1
+
+
+def _pair(old: str | None, new: str | None) -> tuple[_Side, _Side]:
+    if old is None or new is None:
+        left = _NONE if old is None else ("del", old[1:])
+        return left, _NONE if new is None else ("add", new[1:])
+    before, after = _words(old[1:], new[1:])
+    return ("del", before), ("add", after)
+
+
+def _cell(style: str, words: Content) -> Markup:
+    sign = {"add": "+", "del": "-"}.get(style, " ")
+    inside = (tag("span", sign, class_="sign"), words) if style != "none" else None
+    return tag("td", inside, class_=style)
 
 
 def _run(lines: Sequence[str], start: int, sign: str) -> list[str]:

@@ -5,23 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from signoff.pages.html import Content, Markup, tag
+from signoff.pages.parts import one_line
 from signoff.review.artifact import Location
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.history import ReviewHistory, Version, fate
 
 MOST_LINES = 12
 """Lines of a text that are shown around a quote."""
+LINE, QUOTE = 140, 2_000
+"""Characters of a finding on one line, and of the quote below it."""
 MOST_TEXT = 400_000
 """Characters of an artifact that a page shows as a whole."""
 
 
-def finding_html(history: ReviewHistory, finding: Finding) -> Markup:
-    """Returns one finding with its evidence and its fate."""
+def finding_html(
+    history: ReviewHistory, finding: Finding, current: Version | None = None
+) -> Markup:
+    """Returns one finding with its evidence and its fate.
+
+    With `current`, its place in that version is a link to the passage on the same page.
+    """
     rule = f"{finding.constraint} / {finding.rule}" if finding.rule else finding.constraint
     head = [
         tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
         tag("b", rule),
-        tag("span", history.place(finding), class_="mono"),
+        _place(history, finding, current),
         tag("span", finding.id, class_="mono"),
         tag("span", "unverified: its quote was not found") if finding.unverified else None,
     ]
@@ -37,6 +45,34 @@ def finding_html(history: ReviewHistory, finding: Finding) -> Markup:
     return tag(
         "article", parts, id=f"f-{finding.id}", class_=f"card finding s-{finding.severity.key}"
     )
+
+
+def finding_line(history: ReviewHistory, finding: Finding) -> Markup:
+    """Returns one finding on a line of its own that unfolds to what became of it."""
+    summary = tag(
+        "summary",
+        tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
+        " ",
+        tag("b", finding.constraint),
+        f" {one_line(finding.finding, LINE)}",
+    )
+    parts = [
+        tag("p", finding.finding, class_="what"),
+        None if finding.omission else tag("pre", finding.quote[:QUOTE]),
+        *_decision(history, finding),
+        _path(finding),
+    ]
+    return tag("details", summary, parts, id=f"f-{finding.id}", class_="line")
+
+
+def _place(history: ReviewHistory, finding: Finding, current: Version | None) -> Markup:
+    found = history.location(finding, current) if current is not None else None
+    if current is None or (found is None and finding.omission):
+        return tag("span", history.place(finding), class_="mono")
+    if found is None:
+        return tag("span", history.place(finding), " (changed since)", class_="mono")
+    name = f"{history.name_of(finding.path)}:{found.line}"
+    return tag("a", name, href=f"#m-{finding.id}", class_="mono")
 
 
 def marked_text(
@@ -117,6 +153,7 @@ def _highlighted(text: str, spans: Sequence[tuple[int, int, Finding]]) -> Iterat
             continue
         yield text[position:start]
         title = f"{finding.severity.value} {finding.constraint}: {finding.finding}"
-        yield tag("mark", tag("a", text[start:end], href=f"#f-{finding.id}", title=title[:300]))
+        link = tag("a", text[start:end], href=f"#f-{finding.id}", title=title[:300])
+        yield tag("mark", link, id=f"m-{finding.id}")
         position = end
     yield text[position:]

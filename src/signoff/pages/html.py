@@ -11,7 +11,7 @@ from html import escape
 
 from signoff.documents.control_characters import escape_controls
 
-_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "path", "rect", "line"})
+_VOID = frozenset({"br", "hr", "img", "input", "link", "meta", "path", "rect", "line", "wbr"})
 """Elements without an end tag; SVG needs the slash, and HTML ignores it."""
 
 

@@ -1,0 +1,302 @@
+"""One request to a human: what it shows, and the form that answers it.
+
+The form carries the digest of what is shown, so an answer to something else is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any, assert_never
+
+from signoff.core.digest import SHORT
+from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind
+from signoff.documents.control_characters import CONTROL, json_text
+from signoff.light_dataclass import light_dataclass
+from signoff.pages.diff import unified_html
+from signoff.pages.findings import MOST_TEXT
+from signoff.pages.html import Content, Markup, join, tag
+from signoff.pages.parts import ago, run_path, until
+from signoff.pages.passkeys import signature_fields
+
+_SHORT = 120
+"""Characters of a value that is shown on one line."""
+_LONG = 400
+"""Characters of a prompt that is shown as text; a longer one is shown as it was written."""
+
+
+@light_dataclass(frozen=True)
+class Draft:
+    """What a human had entered when an answer was refused, and why it was."""
+
+    problem: str
+    text: str = ""
+    value: str = ""
+    stale: bool = False
+    """Whether the page showed something else than what is to be decided now."""
+
+
+@light_dataclass(frozen=True)
+class EditedFile:
+    """The file of an approval that its approver may edit first."""
+
+    path: str
+    text: str
+    digest: str
+    exists: bool = True
+
+    @property
+    def editable(self) -> bool:
+        """Whether a browser gives back exactly this text if nothing is changed."""
+        return not CONTROL.search(self.text) and len(self.text) <= MOST_TEXT
+
+
+@light_dataclass(frozen=True)
+class RequestPage:
+    """What the page of a request shows."""
+
+    request: Mapping[str, Any]
+    """The request as plain values."""
+    now: float
+    draft: Draft | None = None
+    file: EditedFile | None = None
+    context: Markup | None = None
+    """What helps to decide: findings, changes, the cost."""
+    better: Mapping[str, Markup] = field(default_factory=dict)
+    """How some of what is shown is shown better than as plain text, by name."""
+
+
+def request_page(page: RequestPage) -> Iterator[Markup]:
+    """Yields the parts of the page: what is shown on the left, the decision on the right."""
+    request = page.request
+    yield tag(
+        "p",
+        tag("a", request["run"], href=run_path(request["run"])),
+        f" · {request['step']} · request #{request['number']} · ",
+        ago(request["opened_at"], page.now),
+        class_="soft small",
+    )
+    yield tag("h1", _title(request))
+    content = join([_prompt(request), join(shown(page)), page.context])
+    form = tag("div", tag("div", _decision(page), class_="card decide"), class_="side", id="decide")
+    if not content:
+        yield tag("div", form, class_="alone")
+        return
+    yield tag("p", tag("a", "Go to your decision", href="#decide"), class_="jump small")
+    style = "columns even" if _kind(request) is AnswerForm.WORK else "columns"
+    yield tag("div", tag("div", content, class_="content"), form, class_=style)
+
+
+def _kind(request: Mapping[str, Any]) -> AnswerForm:
+    return RequestKind(request["kind"]).answer_form
+
+
+def _title(request: Mapping[str, Any]) -> str:
+    if request.get("title"):
+        return str(request["title"])
+    prompt = str(request["prompt"]).strip()
+    return prompt if len(prompt) <= _LONG and "\n" not in prompt else f"A {request['kind']}"
+
+
+def _prompt(request: Mapping[str, Any]) -> Markup | None:
+    prompt = str(request["prompt"])
+    if prompt.strip() == _title(request):
+        return None
+    if _kind(request) is not AnswerForm.WORK:
+        return tag("pre", prompt, class_="prompt")
+    summary = tag("summary", "The prompt to answer")
+    return tag("details", summary, tag("pre", prompt, class_="prompt"), open=True)
+
+
+def shown(page: RequestPage) -> Iterator[Markup]:
+    """Yields everything that the answer is bound to."""
+    request, better = page.request, page.better
+    facts: list[Content] = []
+    for name, value in request["shown"].items():
+        text = value if isinstance(value, str) else json_text(value, indent=2)
+        title = "What you decide about" if name == "content" else name.capitalize()
+        if value is None or (len(text) <= _SHORT and "\n" not in text and name != "content"):
+            facts += [tag("dt", title), tag("dd", "(empty)" if value is None else text)]
+        else:
+            body = better.get(name) or _text(text, request, name)
+            yield tag("section", tag("h2", title), body)
+    if facts and request["shown"] != {"content": None}:
+        yield tag("dl", facts, class_="facts-list card")
+
+
+def _text(text: str, request: Mapping[str, Any], name: str) -> Content:
+    if not text.strip():
+        return tag("p", "(empty)", class_="soft")
+    if text.startswith("--- ") and "\n+++ " in text and len(text) <= MOST_TEXT:
+        return unified_html(text)
+    parts = [tag("pre", text[:MOST_TEXT], class_="shown", tabindex=0)]
+    if len(text) > MOST_TEXT:
+        rest = f"The rest ({len(text) - MOST_TEXT:,} characters) is not shown here. "
+        index = list(request["shown"]).index(name)
+        link = tag("a", "Open all of it", href=f"/requests/{request['number']}/shown/{index}")
+        parts.append(tag("p", rest, link))
+    return parts
+
+
+def _decision(page: RequestPage) -> Iterator[Markup]:
+    request = page.request
+    if page.draft is not None:
+        kind = "stale" if page.draft.stale else "problem"
+        yield tag("p", page.draft.problem, class_=f"notice {kind}", role="alert", id="problem")
+    if request["state"] != ItemState.OPEN:
+        yield _answered(request, page.now)
+        return
+    decides = _kind(request) in (AnswerForm.DECISION, AnswerForm.PICK)
+    yield tag("h2", "Your decision" if decides else "Your answer", class_="plain")
+    deadline = request.get("deadline")
+    if deadline is not None and deadline <= page.now:
+        yield tag("p", f"The deadline passed, and {request['at_deadline']}.", class_="notice stale")
+        return
+    if deadline is not None:
+        words = ["Deadline ", until(deadline, page.now), f": then {request['at_deadline']}."]
+        yield tag("p", words, class_="wait small")
+    yield _form(page)
+    about = ["Your answer is bound to the digest ", tag("code", request["digest"][:SHORT]), "."]
+    yield tag("p", about, class_="soft small")
+
+
+def _answered(request: Mapping[str, Any], now: float) -> Markup:
+    answer = request.get("answer")
+    if not answer:
+        words = "This request was withdrawn: its run no longer needs an answer."
+        return tag("p", words, class_="notice")
+    value = answer["value"]
+    verdict = {True: "approved", False: "rejected"}.get(value) if isinstance(value, bool) else None
+    text = f": {answer['text']}" if answer.get("text") else ""
+    decision = (
+        verdict or f"answered {json_text(value) if not isinstance(value, str) else value!r:.200}"
+    )
+    signer = (answer.get("presence") or {}).get("passkey")
+    signed = f" (signed with passkey {signer})" if signer else ""
+    line = [tag("b", f"{decision} by {answer['by'] or 'someone'}{signed}"), text, " · "]
+    return tag("p", *line, ago(answer["at"] or now, now), class_="notice", id="answered")
+
+
+def _form(page: RequestPage) -> Markup:
+    request = page.request
+    hidden = tag("input", type="hidden", name="digest", value=request["digest"])
+    match _kind(request):
+        case AnswerForm.DECISION:
+            fields = _approval(page)
+        case AnswerForm.PICK:
+            fields = _options(page)
+        case AnswerForm.PICKS:
+            fields = _questions(page)
+        case AnswerForm.TEXT:
+            fields = _answer(page, "Your answer", 5)
+        case AnswerForm.WORK:
+            fields = _answer(page, "The response", 16)
+        case other:
+            assert_never(other)
+    signature = signature_fields(request["number"]) if request.get("presence") else ()
+    address = f"/requests/{request['number']}"
+    # Named by its digest: a request that shows something else gets a form of its own, and one that
+    # is unchanged keeps what was typed when the page is refreshed.
+    return tag("form", hidden, *fields, *signature, method="post", action=address, class_="answer",
+               id=f"form-{request['digest'][:SHORT]}", hx_morph_skip=True)  # fmt: skip
+
+
+def _approval(page: RequestPage) -> Iterator[Content]:
+    if page.request.get("edits") == Edits.ACCEPT and page.file is not None:
+        yield from _editor(page.file, page.draft)
+    yield _comment(page.draft, "Comment", "optional; the reason if you reject it")
+    yield tag(
+        "div",
+        tag("button", "Approve", name="action", value="approve", class_="yes"),
+        tag("button", "Reject", name="action", value="reject", class_="no"),
+        class_="actions",
+    )
+
+
+def _editor(file: EditedFile, draft: Draft | None) -> Iterator[Content]:
+    if not file.editable:
+        words = f"{file.path} cannot be edited here; edit the file itself, then approve it."
+        yield tag("p", words, class_="small soft")
+        return
+    text = draft.value if draft is not None and draft.value else file.text
+    new = "" if file.exists else " (it does not exist yet)"
+    yield tag("input", type="hidden", name="file_digest", value=file.digest)
+    yield _field("content", f"{file.path}{new}; edit it before you approve, if you want", text, 14)
+
+
+def _options(page: RequestPage) -> Iterator[Content]:
+    options = page.request["options"]
+    explained = [str(each["label"]) for each in options if each.get("requires_input")]
+    hint = f"required for: {', '.join(explained)}" if explained else "optional"
+    yield _comment(page.draft, "Comment", hint)
+    buttons = [
+        tag(
+            "div",
+            tag("button", str(each["label"]).capitalize(), name="value", value=str(each["label"]),
+                class_=_style(str(each["label"])), aria_describedby=_about(number, each)),
+            tag("span", each["description"], class_="small soft", id=_about(number, each))
+            if each.get("description") else None,
+            class_="option",
+        )
+        for number, each in enumerate(options)
+    ]  # fmt: skip
+    yield tag("div", buttons, class_="options")
+
+
+def _about(number: int, option: Mapping[str, Any]) -> str | None:
+    return f"option-{number}" if option.get("description") else None
+
+
+def _style(label: str) -> str | None:
+    return {"approve": "yes", "accept": "yes", "reject": "no", "stop": "no"}.get(label.casefold())
+
+
+def _questions(page: RequestPage) -> Iterator[Content]:
+    for number, question in enumerate(page.request["questions"]):
+        many = bool(question.get("multi_select"))
+        options = [
+            tag(
+                "label",
+                tag("input", type="checkbox" if many else "radio", name=f"question-{number}",
+                    value=each["label"], required=not many),
+                tag("span", each["label"],
+                    tag("span", f" {each['description']}", class_="small soft")
+                    if each.get("description") else None),
+                class_="choice",
+            )
+            for each in question["options"]
+        ]  # fmt: skip
+        how = tag("span", " choose one or more", class_="small soft") if many else None
+        legend = tag("legend", tag("b", question["header"]), ": ", question["text"], how)
+        yield tag("fieldset", legend, options)
+    yield _comment(page.draft, "Comment", "optional, unless an option asks for it")
+    yield _send("Send answers")
+
+
+def _answer(page: RequestPage, label: str, rows: int) -> Iterator[Content]:
+    schema = page.request.get("schema")
+    hint = "JSON for the schema below" if schema else ""
+    before = page.draft.value if page.draft is not None else ""
+    yield _field("value", label, before, rows, hint, required=True)
+    yield _send("Send")
+    if schema:
+        summary = tag("summary", "The schema")
+        yield tag("details", summary, tag("pre", json_text(schema, indent=2)))
+
+
+def _send(words: str) -> Markup:
+    return tag("div", tag("button", words, class_="yes"), class_="actions")
+
+
+def _comment(draft: Draft | None, label: str, hint: str) -> Markup:
+    return _field("text", label, draft.text if draft is not None else "", 4, hint)
+
+
+def _field(
+    name: str, label: str, text: str, rows: int, hint: str = "", *, required: bool = False
+) -> Markup:
+    words = [tag("span", label), tag("span", f" {hint}", class_="small soft") if hint else None]
+    # A browser drops the first line break of a text area, so there is always one more.
+    area = tag("textarea", "\n", text, name=name, id=f"field-{name}", rows=rows, required=required,
+               class_="mono" if name == "content" else None)  # fmt: skip
+    return tag("div", tag("label", words, for_=f"field-{name}"), area, class_="field")

@@ -1,0 +1,246 @@
+"""Who may use the web server of a project: login links, sessions and bearer tokens.
+
+All of them are long random texts. Only their digests are stored, in a small database next to
+the runs that no one but the user can read, so sessions and tokens outlive the server and several
+processes can change them at once. A session belongs to the human who opened a login link; a token
+belongs to a program, and one that was made for an agent can never decide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from signoff.app.home import Home
+from signoff.errors import NameTaken, UnknownName, UsageError
+from signoff.sqlite_errors import translate_errors
+from signoff.web.private_db import open_private, private_path
+
+LINK_SECONDS = 3600.0
+"""How long a login link can be used; it can be used once."""
+SESSION_SECONDS = 30 * 86400.0
+REGISTRATION_SECONDS = 900.0
+"""How long the link that registers a passkey can be used; it can be used once."""
+TOKEN_PREFIX = "signoff-"  # noqa: S105  # tells people and scanners what they have found
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS secrets (
+    digest     TEXT PRIMARY KEY,
+    kind       TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    scope      INTEGER NOT NULL,
+    agent      INTEGER NOT NULL,
+    created_at REAL NOT NULL,
+    expires_at REAL
+) WITHOUT ROWID
+"""
+_SCHEMA_SERVER = "CREATE TABLE IF NOT EXISTS server (id INTEGER PRIMARY KEY, address TEXT)"
+_KEEP_ADDRESS = "INSERT OR REPLACE INTO server VALUES (1, ?)"
+_ADDRESS = "SELECT address FROM server"
+_FIND = """
+SELECT name, scope, agent, expires_at FROM secrets WHERE digest = ? AND kind = ?
+"""
+_TAKE = """
+DELETE FROM secrets WHERE digest = ? AND kind = ? AND expires_at > ? RETURNING name
+"""
+_ADD = "INSERT INTO secrets VALUES (?, ?, ?, ?, ?, ?, ?)"
+_DROP = "DELETE FROM secrets WHERE digest = ?"
+_EXPIRE = "DELETE FROM secrets WHERE expires_at <= ?"
+_TOKENS = "SELECT name, scope, agent, created_at FROM secrets WHERE kind = ? ORDER BY created_at"
+_REVOKE = "DELETE FROM secrets WHERE kind = ? AND name = ?"
+
+
+class AccessScope(IntEnum):
+    """What a caller may do; each includes the ones before it."""
+
+    READ = 1
+    OPERATE = 2
+    """Start, cancel and resume runs."""
+    DECIDE = 3
+    """Answer requests."""
+
+    @property
+    def word(self) -> str:
+        """Its name as users write it."""
+        return self.name.lower()
+
+
+class SecretKind(StrEnum):
+    """What a stored digest belongs to."""
+
+    LINK = "link"
+    SESSION = "session"
+    TOKEN = "token"  # noqa: S105  # a kind, not a secret
+    REGISTRATION = "registration"
+    """Of a passkey."""
+
+
+class Caller(NamedTuple):
+    """Who sent a request."""
+
+    name: str
+    """The author of the answers it gives."""
+    scope: AccessScope
+    agent: bool = False
+    """Whether it is an agent, which never decides."""
+
+
+class TokenInfo(NamedTuple):
+    """A token as a list shows it."""
+
+    name: str
+    scope: AccessScope
+    agent: bool
+    created_at: float
+
+
+class Access:
+    """The secrets of one project's web server."""
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._now = now
+        self._db = open_private(path, _SCHEMA, _SCHEMA_SERVER)
+        with translate_errors(path):
+            self._db.execute(_EXPIRE, (now(),))
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[Caller, float]] = {}
+        """Callers that were looked up, and when their secrets expire."""
+        self._version = -1
+
+    @classmethod
+    def of(cls, home: Home) -> Self:
+        """Opens the secrets of a project."""
+        return cls(private_path(home, "access.db"))
+
+    def close(self) -> None:
+        """Closes the database."""
+        with self._lock:
+            self._db.close()
+
+    def new_link(self, name: str) -> str:
+        """Returns the secret of a login link that opens a session of this name, once."""
+        return self._add(SecretKind.LINK, Caller(name, AccessScope.DECIDE), LINK_SECONDS)
+
+    def open_session(self, link: str) -> str | None:
+        """Returns the secret of a new session, or None if the link was used, expired or wrong."""
+        with self._lock, translate_errors(self._path):
+            # One statement: of two requests with the same link, only one gets a session.
+            row = self._db.execute(_TAKE, (_digest(link), SecretKind.LINK, self._now())).fetchone()
+        if row is None:
+            return None
+        return self._add(SecretKind.SESSION, Caller(row[0], AccessScope.DECIDE), SESSION_SECONDS)
+
+    def close_session(self, secret: str) -> None:
+        """Ends a session."""
+        with self._lock, translate_errors(self._path):
+            self._db.execute(_DROP, (_digest(secret),))
+            self._known.clear()
+
+    def new_registration(self, name: str) -> str:
+        """Returns the secret of a link that registers a passkey of this name, once."""
+        caller = Caller(name, AccessScope.DECIDE)
+        return self._add(SecretKind.REGISTRATION, caller, REGISTRATION_SECONDS)
+
+    def registration(self, secret: str) -> str | None:
+        """Returns the name of the passkey that a link registers; None if it is used or expired."""
+        found = self._find(SecretKind.REGISTRATION, secret)
+        return found.name if found is not None else None
+
+    def use_registration(self, secret: str) -> bool:
+        """Uses up a link that registers a passkey; False if that was done before."""
+        with self._lock, translate_errors(self._path):
+            values = (_digest(secret), SecretKind.REGISTRATION, self._now())
+            self._known.clear()
+            return self._db.execute(_TAKE, values).fetchone() is not None
+
+    def new_token(self, name: str, scope: AccessScope, *, agent: bool = False) -> str:
+        """Returns a new token; it is shown once and cannot be read back."""
+        if agent and scope >= AccessScope.DECIDE:
+            raise UsageError(
+                f"a token for an agent cannot have the scope {scope.word!r}: only humans decide"
+            )
+        if any(each.name == name for each in self.tokens()):
+            raise NameTaken(f"a token named {name!r} exists; revoke it or choose another name")
+        return TOKEN_PREFIX + self._add(SecretKind.TOKEN, Caller(name, scope, agent), None)
+
+    def tokens(self) -> list[TokenInfo]:
+        """Returns the tokens that are valid, oldest first."""
+        with self._lock, translate_errors(self._path):
+            rows = self._db.execute(_TOKENS, (SecretKind.TOKEN,)).fetchall()
+        return [
+            TokenInfo(name, AccessScope(scope), bool(agent), at) for name, scope, agent, at in rows
+        ]
+
+    def revoke(self, name: str) -> None:
+        """Makes a token invalid; raises `UnknownName`."""
+        known = [each.name for each in self.tokens()]
+        if name not in known:
+            raise UnknownName("token", name, known)
+        with self._lock, translate_errors(self._path):
+            self._db.execute(_REVOKE, (SecretKind.TOKEN, name))
+            self._known.clear()
+
+    def keep_address(self, address: str) -> None:
+        """Notes where the server was last started, for further login links."""
+        with self._lock, translate_errors(self._path):
+            self._db.execute(_KEEP_ADDRESS, (address,))
+
+    def address(self) -> str:
+        """Returns where the server was last started; empty if it never was."""
+        with self._lock, translate_errors(self._path):
+            row = self._db.execute(_ADDRESS).fetchone()
+        return str(row[0]) if row else ""
+
+    def session(self, secret: str) -> Caller | None:
+        """Returns whose session it is; None for an unknown or expired one."""
+        return self._find(SecretKind.SESSION, secret)
+
+    def token(self, secret: str) -> Caller | None:
+        """Returns whose token it is; None for an unknown or revoked one."""
+        return self._find(SecretKind.TOKEN, secret.removeprefix(TOKEN_PREFIX))
+
+    def _add(self, kind: SecretKind, caller: Caller, seconds: float | None) -> str:
+        secret, now = secrets.token_urlsafe(32), self._now()
+        until = None if seconds is None else now + seconds
+        with self._lock, translate_errors(self._path):
+            values = (_digest(secret), kind, caller.name, caller.scope, caller.agent, now, until)
+            self._db.execute(_ADD, values)
+        return secret
+
+    def _find(self, kind: SecretKind, secret: str) -> Caller | None:
+        digest = _digest(secret)
+        with self._lock, translate_errors(self._path):
+            version = self._db.execute("PRAGMA data_version").fetchone()[0]
+            if version != self._version:
+                # Another process has added or revoked something.
+                self._known.clear()
+                self._version = version
+            key = f"{kind}:{digest}"
+            if key not in self._known:
+                row = self._db.execute(_FIND, (digest, kind)).fetchone()
+                if row is None:
+                    return None
+                name, scope, agent, expires_at = row
+                until = math.inf if expires_at is None else expires_at
+                self._known[key] = Caller(name, AccessScope(scope), bool(agent)), until
+            caller, until = self._known[key]
+            return caller if until > self._now() else None
+
+
+def cookie_name(home: Home) -> str:
+    """Returns the name of a project's cookie: browsers send a host's cookies to all its ports."""
+    place = hashlib.sha256(str(home.path.resolve()).encode(errors="surrogateescape"))
+    return f"signoff-{place.hexdigest()[:12]}"
+
+
+def _digest(secret: str) -> str:
+    # The secrets are random and long, so a plain hash cannot be reversed by guessing.
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()

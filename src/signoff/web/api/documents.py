@@ -1,0 +1,287 @@
+"""The documents of the REST interface, as they are described to its clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from signoff.core.outcome import Status
+from signoff.core.requests import ItemState, RequestKind
+from signoff.core.severity import Severity
+from signoff.review.finding import FindingStatus
+
+Json = dict[str, Any]
+
+
+class ProblemDocument(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str = Field(examples=["urn:signoff:problem:StaleApproval"])
+    title: str
+    status: int
+    kind: str = Field(description="The kind of the error; stable.", examples=["StaleApproval"])
+    detail: str = Field(description="What is wrong and how to fix it, for people.")
+    remedies: list[Json] = Field(description="What fixes it, as data; each has a `kind`.")
+    problems: list[Json] = Field(description="Each single mistake: `where`, `what`, `fix`.")
+
+
+class RunInfo(BaseModel):
+    """A run as a list shows it."""
+
+    run: str = Field(description="Its name.", examples=["docs-1117-091500-3fa2c1"])
+    workflow: str
+    status: Status
+    step: str | None = Field(description="The step it is at.")
+    iteration: int = Field(description="The round it is in.")
+    reason: str = Field(description="Why it is not running, in words.")
+    target: str = Field(description="How its workflow was named when it was started.")
+    due_at: float | None = Field(description="When it continues by itself; seconds since 1970.")
+    created_at: float
+    updated_at: float
+
+
+class RunPage(BaseModel):
+    """Some runs, newest first."""
+
+    runs: list[RunInfo]
+    next: str | None = Field(description="The `cursor` of the following page; null on the last.")
+
+
+class RunDocument(RunInfo):
+    """Everything about a run, except its texts."""
+
+    model_config = ConfigDict(extra="allow")
+
+    stop_reason: Json | None = Field(description="Why it stopped, as data with a `kind`.")
+    error: Json | None = Field(description="The error that stopped it, with its `kind`.")
+    remedies: list[Json] = Field(description="How to continue it; each has a `kind`.")
+    params: Json
+    inbox: list[RequestDocument] = Field(description="Its pending requests.")
+    decisions: list[Json] = Field(description="What humans decided, and who they are.")
+    spend: Json = Field(description="Calls, tokens and dollars; null where a call did not say.")
+    limits: Json
+    steps: list[Json] = Field(description="Every visit of a step.")
+    ledger: list[Json] = Field(description="The spend by step, agent and model.")
+    result: Json | None = Field(description="The file that it leaves to its user.")
+
+
+class RequestInfo(BaseModel):
+    """A pending request as a list shows it."""
+
+    number: int
+    run: str
+    step: str
+    kind: RequestKind
+    prompt: str
+    opened_at: float
+    deadline: float | None
+
+
+class RequestDocument(BaseModel):
+    """A request to a human: what is shown, and what can be answered."""
+
+    model_config = ConfigDict(extra="allow")
+
+    number: int
+    run: str
+    step: str
+    kind: RequestKind
+    title: str
+    prompt: str
+    options: list[Json] = Field(description="What can be chosen, for a choice.")
+    questions: list[Json] = Field(description="What is asked, for several questions.")
+    shown: Json = Field(description="What the answer is bound to.")
+    digest: str = Field(description="Of what is shown; every answer has to carry it.")
+    opened_at: float
+    deadline: float | None
+    state: ItemState
+    answer: Json | None = Field(description="The answer, its author and its time, once given.")
+
+
+class AnswerDocument(BaseModel):
+    """An answer to a request, bound to what was shown."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"digest": "3f2a9c01b7de", "value": True, "text": ""}]},
+    )
+
+    digest: str = Field(
+        min_length=6,
+        max_length=64,
+        description="`digest` of the request you were shown, or its first characters. If the "
+        "request shows something else by now, the answer is refused with 412.",
+    )
+    value: bool | str | dict[str, str | list[str]] = Field(
+        description="true or false approves or rejects; else the label for a choice, labels by "
+        "header for several questions, a text for anything else."
+    )
+    text: str = Field("", max_length=100_000, description="The reason or a comment.")
+    resume: bool = Field(True, description="Whether a worker continues the run at once.")
+
+
+class FindingDocument(BaseModel):
+    """A finding of a review, and what became of it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    constraint: str
+    rule: str
+    severity: Severity
+    status: FindingStatus
+    finding: str = Field(description="What is wrong, in the critic's words.")
+    quote: str = Field(description="The words of the artifact that it is about.")
+    path: str = Field(description="The file it is about.")
+    line: int | None = Field(description="Where it is in the latest version.")
+    first: int = Field(description="The first round that reported it.")
+    last: int = Field(description="The last round that reported it.")
+    fate: str = Field(examples=["fixed in round 2"])
+    answered_in: int | None = Field(description="The version whose change answered it.")
+    flagged_by: list[str] = Field(description="The critics that reported it.")
+
+
+class FindingPage(BaseModel):
+    """The findings of a review, the most severe first."""
+
+    findings: list[FindingDocument]
+
+
+class HunkDocument(BaseModel):
+    """Some changed lines."""
+
+    diff: str = Field(examples=["@@ -1 +1 @@\n-The best coffee.\n+Good coffee."])
+    findings: list[str] = Field(description="The ids of the findings that it answers.")
+    added: int
+    removed: int
+
+
+class FileChange(BaseModel):
+    """What changed in one file."""
+
+    path: str
+    hunks: list[HunkDocument]
+
+
+class ChangeDocument(BaseModel):
+    """What changed from one version to another."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    round: int
+    first: int = Field(alias="from", description="The number of the version before.")
+    last: int = Field(alias="to", description="The number of the version after.")
+    step: str
+    kind: str
+    agent: str | None = Field(description="Who wrote it; null if exact edits did.")
+    files: list[FileChange]
+
+
+class ChangeList(BaseModel):
+    """What changed between versions of the artifact."""
+
+    changes: list[ChangeDocument]
+
+
+class ArtifactDocument(BaseModel):
+    """One version of the artifact."""
+
+    run: str
+    version: int
+    approved: bool
+    files: dict[str, str] = Field(description="The texts by path; a single text has no name.")
+
+
+class EventDocument(BaseModel):
+    """One event of a run."""
+
+    seq: int = Field(description="The commit that it is part of.")
+    event: Json = Field(description="`e` is its kind; the other fields depend on it.")
+
+
+class EventPage(BaseModel):
+    """Some events of a run's journal, oldest first."""
+
+    events: list[EventDocument]
+    next: int | None = Field(description="The `after` of the following page; null at the end.")
+
+
+class SpendLine(BaseModel):
+    """What one agent and model cost the runs of one workflow."""
+
+    workflow: str
+    agent: str
+    model: str | None
+    runs: int
+    calls: int
+    tokens_in: int | None = Field(description="Null if some call did not report it.")
+    tokens_cached: int | None
+    tokens_out: int | None
+    usd: float | None = Field(description="Null if some call did not report it; never 0 for that.")
+    known_usd: float = Field(description="The sum of what was reported.")
+    known_tokens: int
+
+
+class SpendDocument(BaseModel):
+    """What runs have cost, by workflow, agent and model."""
+
+    since: float = Field(description="Runs that have changed since; seconds since 1970.")
+    lines: list[SpendLine]
+
+
+class WorkflowInfo(BaseModel):
+    """A workflow that can be started."""
+
+    name: str
+    target: str = Field(description="What starts it.")
+    description: str
+    kind: str
+    own: bool = Field(description="Whether it belongs to the project, not to a package.")
+
+
+class WorkflowDocument(WorkflowInfo):
+    """A workflow and what it takes."""
+
+    params: list[Json] = Field(description="Its parameters: name, type, default, description.")
+    options: list[Json] = Field(description="The options of its notation, such as a goal.")
+    graph: Json = Field(description="Its steps and where each outcome leads.")
+
+
+class WorkflowList(BaseModel):
+    """The workflows of the project and its packages."""
+
+    workflows: list[WorkflowInfo]
+    problems: list[str] = Field(description="What is wrong with definitions that were left out.")
+
+
+class StartDocument(BaseModel):
+    """What to start."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"target": ".signoff/flows/docs.yaml", "options": {"goal": "goal.yaml"}}]
+        },
+    )
+
+    target: str = Field(max_length=500, description="`target` of one of the workflows.")
+    name: str | None = Field(None, max_length=100, description="The run's name; else one is made.")
+    params: Json = Field(default_factory=dict, description="Values by parameter.")
+    options: dict[str, str | bool | list[str]] = Field(
+        default_factory=dict, description="Options of the workflow's notation, by name."
+    )
+    limits: dict[str, float] = Field(
+        default_factory=dict, description="usd, tokens, calls or seconds.", examples=[{"usd": 2.5}]
+    )
+
+
+class CancelDocument(BaseModel):
+    """Why a run is cancelled."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    why: str = Field("", max_length=10_000)
+
+
+RunDocument.model_rebuild()

@@ -1,0 +1,114 @@
+"""Requests to humans, and their answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request
+
+from signoff.app.answering import LONGEST_NUMBER, AnswerInput, decide, record_answer
+from signoff.app.hand_over import ensure_worker, wake
+from signoff.app.inbox import open_requests, request_to_json
+from signoff.app.project import Project
+from signoff.app.run_files import catch_up
+from signoff.errors import RequestClosed
+from signoff.runtime.store_port import InboxItem
+from signoff.web.access import Caller
+from signoff.web.api.documents import AnswerDocument, RequestDocument, RequestInfo
+from signoff.web.api.entity_tags import TaggedRoute
+from signoff.web.callers import Decider
+from signoff.web.idempotency import IdempotencyKeys
+from signoff.web.projects import OpenProject
+
+Number = Annotated[int, Path(ge=1, lt=10**LONGEST_NUMBER, description="A request's number.")]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="Any text of your own, unique to this request. If you get no answer, send "
+        "the request again with the same key: it counts once.",
+    ),
+]
+
+router = APIRouter(tags=["inbox"], route_class=TaggedRoute)
+
+
+@router.get("/inbox", operation_id="list_requests")
+def list_requests(
+    project: OpenProject,
+    run: Annotated[str | None, Query(max_length=100, description="Only of this run.")] = None,
+) -> list[RequestInfo]:
+    """List pending requests, oldest first."""
+    return [
+        RequestInfo.model_validate({**line._asdict(), "number": line.id})
+        for line in open_requests(project, run)
+    ]
+
+
+@router.get("/inbox/{number}", operation_id="get_request")
+def get_request(project: OpenProject, number: Number) -> RequestDocument:
+    """Get a request: what is shown, what can be answered, and the digest to answer with."""
+    return _document(project, project.store.item(number))
+
+
+@router.post("/inbox/{number}/answer", operation_id="answer_request")
+def answer_request(
+    request: Request,
+    project: OpenProject,
+    caller: Decider,
+    number: Number,
+    body: AnswerDocument,
+    key: Key = None,
+) -> RequestDocument:
+    """Answer a request, once, bound to what was shown.
+
+    The name of the session or the token is recorded as the author. An answer to something else
+    than what is shown now is refused with 412, a second answer with 409.
+    """
+    keys: IdempotencyKeys = request.app.state.keys
+    repeated = False
+    if key is not None:
+        asked, now = f"answer {number} {body.model_dump_json()}", project.clock.now()
+        repeated = keys.claim(caller.name, key, asked, str(number), now).repeated
+    try:
+        item = _record(project, number, body, caller, repeated=repeated)
+    except BaseException:
+        if key is not None and not repeated:
+            keys.drop(caller.name, key)
+        raise
+    catch_up(project, item.run, repair=False)
+    if body.resume:
+        wake(project, item.run)
+        ensure_worker(project)
+    return _document(project, project.store.item(number))
+
+
+def _record(
+    project: Project, number: int, body: AnswerDocument, caller: Caller, *, repeated: bool
+) -> InboxItem:
+    try:
+        answer = AnswerInput(body.value, body.text, caller.name, body.digest)
+        if isinstance(body.value, bool):
+            return decide(project, number, answer, yes=body.value)
+        return record_answer(project, number, answer)
+    except RequestClosed:
+        item = project.store.item(number)
+        if repeated and item.answered_by == caller.name and _same(item, body.text):
+            return item
+        raise
+
+
+def _same(item: InboxItem, text: str) -> bool:
+    """Tells whether the recorded answer is the one that is repeated: the key says what it was."""
+    return item.answer is not None and json.loads(item.answer).get("text") == text
+
+
+def _document(project: Project, item: InboxItem) -> RequestDocument:
+    described: dict[str, Any] = request_to_json(project, item)
+    # Commands to type are of no use to a program, and paths of this machine are not its business.
+    for name in ("commands", "file", "prompt_file"):
+        described.pop(name)
+    return RequestDocument.model_validate(described)

@@ -1,0 +1,286 @@
+"""Checks every request before anything else sees it, and adds the security headers.
+
+A local server can be reached by every web page in the user's browser and by every user of the
+machine. So a request must name a host that is listed (a page can make its own name resolve to
+this machine), must not come from another site, must have a plain path, a bounded body, and a
+session or a token, even for reading. It is plain ASGI, so that no kind of connection bypasses
+it, and it knows nothing about routes, so that no route can forget it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from functools import partial
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from signoff.web.access import Access, AccessScope, Caller
+from signoff.web.error_page import error_page
+from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+MOST_BODY_BYTES = 4 << 20
+"""The largest body of a request: enough for a long text handed in by a human."""
+LOGIN_PATH = "/login"
+STATIC_PATH = "/static/"
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
+OWN_SITE = frozenset({"same-origin", "none"})
+"""`same-site` is not enough: every port of this machine is the same site."""
+
+CALLER = "signoff.caller"
+"""The key of a request's scope that has its `Caller`."""
+CHECK = "signoff.check"
+"""The key of a function that returns the caller again, for requests that last."""
+
+SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = tuple(
+    (name.encode(), value.encode())
+    for name, value in {
+        "content-security-policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        "x-content-type-options": "nosniff",
+        "x-frame-options": "DENY",
+        # Not `no-referrer`: browsers then send `Origin: null` with the forms of this very page.
+        "referrer-policy": "same-origin",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=()",
+    }.items()
+)
+
+_UNUSUAL_PATH = re.compile(r"//|\\|[\x00-\x1f\x7f]|/\.{1,2}(?:/|$)")
+_ENCODED_SEPARATOR = re.compile(rb"%(?:2f|5c|00)", re.IGNORECASE)
+
+
+class RefusedRequest(NamedTuple):
+    """Why a request is not passed on."""
+
+    status: HTTPStatus
+    kind: str
+    detail: str
+
+
+class RequestGuard:
+    """The outermost application: it answers what it refuses, and passes on the rest."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        *,
+        cookie: str,
+        hosts: Collection[str] = (),
+        most_body_bytes: int = MOST_BODY_BYTES,
+    ) -> None:
+        """`hosts` are names, besides those of this machine, under which it may be reached."""
+        self._app = app
+        self._access = access
+        self._cookie = cookie
+        self._hosts = frozenset(each.lower() for each in (*LOOPBACK, *hosts))
+        self._most = most_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            # There are no web sockets here, so there is nothing to pass on.
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            await _refuse(scope, _with_headers(send), refusal)
+            return
+        body = _BoundedBody(scope, receive, _with_headers(send), self._most)
+        await self._app(scope, body.receive, body.send)
+
+    def _refusal(self, scope: Scope) -> RefusedRequest | None:
+        """Returns why a request is refused; notes its caller in the scope."""
+        headers = _Headers(scope)
+        found = (
+            _check_host(headers, self._hosts)
+            or _check_request_line(scope, headers)
+            or _check_site(scope, headers)
+            or _check_length(headers, self._most)
+        )
+        if found is not None:
+            return found
+        scope[CHECK] = partial(self._caller, headers)
+        caller = scope[CALLER] = self._caller(headers)
+        # What a browser needs before it is logged in; nothing there is about the project.
+        path: str = scope["path"]
+        is_open = path == LOGIN_PATH or path.startswith(STATIC_PATH)
+        if caller is None and not is_open:
+            return RefusedRequest(
+                HTTPStatus.UNAUTHORIZED, "NotLoggedIn", "open a login link, or send a bearer token"
+            )
+        if caller is not None and scope["method"] not in SAFE_METHODS:
+            # Routes ask for what they need; this holds even where one forgets to.
+            return missing_scope(caller, AccessScope.OPERATE)
+        return None
+
+    def _caller(self, headers: _Headers) -> Caller | None:
+        scheme, _, token = headers.one("authorization").partition(" ")
+        if scheme:
+            # A wrong token is an error even next to a valid session.
+            valid = scheme.lower() == "bearer" and token
+            return self._access.token(token.strip()) if valid else None
+        secret = _cookie_value(headers.all("cookie"), self._cookie)
+        return self._access.session(secret) if secret else None
+
+
+def missing_scope(caller: Caller, scope: AccessScope) -> RefusedRequest | None:
+    """Returns the refusal of a caller that lacks a scope."""
+    if caller.scope >= scope:
+        return None
+    what = f"this needs the scope {scope.word!r}; {caller.name!r} has {caller.scope.word!r}"
+    return RefusedRequest(HTTPStatus.FORBIDDEN, "ScopeMissing", what)
+
+
+class _Headers:
+    """The headers of a request, by name in lower case."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._pairs = [(name.decode("latin-1").lower(), value) for name, value in scope["headers"]]
+
+    def all(self, name: str) -> list[str]:
+        return [value.decode("latin-1") for each, value in self._pairs if each == name]
+
+    def one(self, name: str) -> str:
+        """Returns a header; one that was sent twice with different values matches nothing."""
+        values = set(self.all(name))
+        return values.pop() if len(values) == 1 else "\0" if values else ""
+
+
+def _check_host(headers: _Headers, hosts: Collection[str]) -> RefusedRequest | None:
+    if _host_name(headers.one("host")) in hosts:
+        return None
+    what = "this server does not answer to this host name"
+    return RefusedRequest(HTTPStatus.MISDIRECTED_REQUEST, "UnknownHost", what)
+
+
+def _host_name(host: str) -> str | None:
+    """Returns the name in a Host header, without its port; None if it is none."""
+    try:
+        parts = urlsplit(f"//{host}")
+        _port = parts.port
+    except ValueError:
+        return None
+    plain = not (parts.path or parts.query or parts.fragment or parts.username is not None)
+    return parts.hostname if plain else None
+
+
+def _check_request_line(scope: Scope, headers: _Headers) -> RefusedRequest | None:
+    if scope["method"] not in METHODS or any(map(headers.all, OVERRIDES)):
+        return RefusedRequest(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", "unknown method")
+    raw: bytes = scope.get("raw_path") or b""
+    try:
+        path = unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError:
+        path = "\0"
+    # Refused rather than rewritten: nothing that sends such a path means well.
+    if not path.startswith("/") or _UNUSUAL_PATH.search(path) or _ENCODED_SEPARATOR.search(raw):
+        return RefusedRequest(
+            HTTPStatus.BAD_REQUEST, "UnusualPath", "the path is not in its plain form"
+        )
+    return None
+
+
+def _check_site(scope: Scope, headers: _Headers) -> RefusedRequest | None:
+    """Refuses what another web page sends, except that it may link here."""
+    site, origin = headers.one("sec-fetch-site"), headers.one("origin")
+    other = RefusedRequest(
+        HTTPStatus.FORBIDDEN, "OtherSite", "the request comes from another web site"
+    )
+    if scope["method"] in SAFE_METHODS:
+        link = headers.one("sec-fetch-mode") == "navigate"
+        top = headers.one("sec-fetch-dest") in ("document", "")
+        return other if site and site not in OWN_SITE and not (link and top) else None
+    if site and site not in OWN_SITE:
+        return other
+    if origin and urlsplit(origin).netloc.lower() != headers.one("host").lower():
+        return other
+    if not site and not origin and not headers.one("authorization"):
+        # Every browser sends one of them; without, a cookie says nothing about who asks.
+        return other
+    return None
+
+
+def _check_length(headers: _Headers, most: int) -> RefusedRequest | None:
+    length = headers.one("content-length")
+    if not length:
+        return None
+    if not length.isascii() or not length.isdigit():
+        return RefusedRequest(
+            HTTPStatus.BAD_REQUEST, "BadRequest", "the length of the body is unclear"
+        )
+    return _too_large(most) if int(length) > most else None
+
+
+def _too_large(most: int) -> RefusedRequest:
+    what = f"the body is larger than {most >> 20} MB"
+    return RefusedRequest(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "BodyTooLarge", what)
+
+
+def _cookie_value(cookies: Sequence[str], name: str) -> str:
+    pairs = (part.strip().partition("=") for line in cookies for part in line.split(";"))
+    values = {value for key, _, value in pairs if key == name}
+    return values.pop() if len(values) == 1 else ""
+
+
+class _BoundedBody:
+    """Stops a body that is longer than it may be, whatever its header says."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, most: int) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._most = most
+        self._left = most
+        self._answered = False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._left -= len(message.get("body", b""))
+        # The application sees a client that left; `send` answers in its place.
+        return {"type": "http.disconnect"} if self._left < 0 else message
+
+    async def send(self, message: Message) -> None:
+        if self._left >= 0:
+            await self._send(message)
+        elif not self._answered:
+            self._answered = True
+            await _refuse(self._scope, self._send, _too_large(self._most))
+
+
+def _with_headers(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in own}
+            extra = [pair for pair in SECURITY_HEADERS if pair[0] not in names]
+            if b"cache-control" not in names:
+                extra.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*own, *extra]}
+        await send(message)
+
+    return guarded
+
+
+async def _refuse(scope: Scope, send: Send, refusal: RefusedRequest) -> None:
+    if str(scope["path"]).startswith(API_PREFIX):
+        kind, body = PROBLEM_TYPE, problem_body(problem(*refusal))
+    else:
+        kind, body = "text/html; charset=utf-8", error_page(refusal.status, refusal.detail)
+    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
+    if refusal.status is HTTPStatus.UNAUTHORIZED:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": int(refusal.status), "headers": headers})
+    body = b"" if scope["method"] == "HEAD" else body
+    await send({"type": "http.response.body", "body": body})

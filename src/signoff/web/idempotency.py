@@ -1,0 +1,87 @@
+"""Remembers which requests were made under which key, so that a repeated one does nothing new.
+
+A client that lost an answer sends its request again with the same `Idempotency-Key`. The key is
+recorded together with the name of what the request is about to make, before it is made. So if the
+server is killed in between, the repeated request finds the name, and either the thing itself or
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from signoff.app.home import Home
+from signoff.errors import UsageError
+from signoff.sqlite_errors import translate_errors
+from signoff.web.private_db import open_private, private_path
+
+KEEP_SECONDS = 7 * 86400.0
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS claims (
+    caller  TEXT NOT NULL,
+    key     TEXT NOT NULL,
+    request TEXT NOT NULL,      -- digest of what was asked
+    made    TEXT NOT NULL,      -- the name of what it makes
+    at      REAL NOT NULL,
+    PRIMARY KEY (caller, key)
+) WITHOUT ROWID
+"""
+_EXPIRE = "DELETE FROM claims WHERE at < ?"
+_CLAIM = "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?, ?)"
+_CLAIMED = "SELECT request, made FROM claims WHERE caller = ? AND key = ?"
+_DROP = "DELETE FROM claims WHERE caller = ? AND key = ?"
+
+
+class KeyReused(UsageError):  # noqa: N818  # named for what is wrong
+    """The idempotency key was used for another request; use a new one."""
+
+
+class KeyClaim(NamedTuple):
+    """What a key stands for."""
+
+    made: str
+    """The name of what the first request with this key makes, or has made."""
+    repeated: bool
+
+
+class IdempotencyKeys:
+    """The keys that were used in the last days."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db = open_private(path, _SCHEMA)
+        self._lock = threading.Lock()
+
+    @classmethod
+    def of(cls, home: Home) -> Self:
+        """Opens the keys of a project."""
+        return cls(private_path(home, "keys.db"))
+
+    def claim(self, caller: str, key: str, request: str, made: str, now: float) -> KeyClaim:
+        """Records a key for a request that makes something of this name.
+
+        For a repeated request, the name is the one of the first. Raises `KeyReused` if the first
+        one asked for something else.
+        """
+        digest = hashlib.sha256(request.encode("utf-8", "replace")).hexdigest()
+        with self._lock, translate_errors(self._path):
+            self._db.execute(_EXPIRE, (now - KEEP_SECONDS,))
+            new = self._db.execute(_CLAIM, (caller, key, digest, made, now)).rowcount
+            first, name = self._db.execute(_CLAIMED, (caller, key)).fetchone()
+        if first != digest:
+            raise KeyReused
+        return KeyClaim(name, repeated=not new)
+
+    def drop(self, caller: str, key: str) -> None:
+        """Forgets a key whose request was refused, so that it can be corrected and sent again."""
+        with self._lock, translate_errors(self._path):
+            self._db.execute(_DROP, (caller, key))
+
+    def close(self) -> None:
+        """Closes the database."""
+        with self._lock:
+            self._db.close()

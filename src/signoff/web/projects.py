@@ -1,0 +1,75 @@
+"""Gives each request an open project of its own, without blocking the others.
+
+A call to the database holds its thread, so requests are answered in threads, and each of them
+has a connection to itself meanwhile. Connections are opened as they are needed, and requests
+wait for one without holding a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
+from typing import Annotated, TypeVar
+
+from anyio.to_thread import run_sync
+from fastapi import Depends, Request
+
+from signoff.app.project import Project
+from signoff.web.guard import SAFE_METHODS
+
+MOST_PROJECTS = 8
+"""Requests that read or write the database at the same time; more take turns."""
+
+T = TypeVar("T")
+
+
+class ProjectPool:
+    """Projects that are open, each used by one request at a time."""
+
+    def __init__(self, project: Project, size: int = MOST_PROJECTS) -> None:
+        """`project` says where to open further ones; it is never handed out."""
+        self._first = project
+        self._free: list[Project] = []
+        self._turns = asyncio.Semaphore(size)
+        # A write waits while another process has the database locked; reading continues meanwhile.
+        self._writers = asyncio.Semaphore(max(1, size // 2))
+
+    @asynccontextmanager
+    async def lend(self, *, writes: bool = False) -> AsyncIterator[Project]:
+        """Lends an open project; those that write get at most half of them."""
+        async with self._writers if writes else nullcontext(), self._turns:
+            project = self._free.pop() if self._free else await run_sync(self._open)
+            try:
+                yield project
+            except BaseException:
+                # Whatever happened, the next request gets a connection without a past.
+                await run_sync(project.store.close)
+                raise
+            self._free.append(project)
+
+    async def call(self, function: Callable[[Project], T]) -> T:
+        """Calls a function with an open project in a thread and returns its result."""
+        async with self.lend() as project:
+            return await run_sync(function, project)
+
+    def close(self) -> None:
+        """Closes the projects that no request uses."""
+        for project in self._free:
+            project.store.close()
+        self._free.clear()
+
+    def _open(self) -> Project:
+        return replace(self._first, store=self._first.store.reopen(), observers=None)
+
+
+async def _lend_project(request: Request) -> AsyncIterator[Project]:
+    pool: ProjectPool = request.app.state.projects
+    async with pool.lend(writes=request.method not in SAFE_METHODS) as project:
+        yield project
+
+
+# The project is given back before the response is sent: a slow reader must not keep it.
+OpenProject = Annotated[Project, Depends(_lend_project, scope="function")]
+"""The type of a route's parameter that gets an open project; write such routes without `async`."""

@@ -1,0 +1,156 @@
+"""The page of a request, and the answers that are given there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from signoff.app.answering import AnswerInput, record_answer
+from signoff.app.edited_approval import approve_edited, file_to_edit
+from signoff.app.inbox import request_to_json
+from signoff.app.project import Project
+from signoff.app.run_files import catch_up
+from signoff.app.runs import current_row
+from signoff.core.requests import AnswerForm
+from signoff.documents.control_characters import json_text
+from signoff.errors import InvalidAnswer, RequestClosed, SignoffError, StaleApproval, UnknownName
+from signoff.pages.document import Live
+from signoff.pages.parts import run_path
+from signoff.pages.request import Draft, EditedFile, RequestPage, request_page
+from signoff.pages.review_context import review_context, shown_better
+from signoff.runtime.store_port import InboxItem
+from signoff.web.callers import Decider
+from signoff.web.projects import OpenProject
+from signoff.web.views.frame import (
+    FormFields,
+    SentForm,
+    continue_run,
+    events_path,
+    followed_runs,
+    show_page,
+)
+from signoff.web.views.origins import sent_proof
+from signoff.web.views.run import SANDBOX
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/requests/{number}")
+def show_request(request: Request, project: OpenProject, number: int) -> Response:
+    """Shows a request and the form that answers it."""
+    return _page(request, project, project.store.item(number))
+
+
+@router.get("/requests/{number}/shown/{index}")
+def show_all(project: OpenProject, number: int, index: int) -> Response:
+    """Sends one of the texts that a request shows, in full."""
+    shown = list(request_to_json(project, project.store.item(number))["shown"].values())
+    if not 0 <= index < len(shown):
+        raise UnknownName("text", str(index), map(str, range(len(shown))))
+    value = shown[index]
+    text = value if isinstance(value, str) else json_text(value, indent=2)
+    headers = {"content-security-policy": SANDBOX}
+    return Response(text.encode("utf-8", "replace"), media_type="text/plain", headers=headers)
+
+
+@router.post("/requests/{number}")
+def answer(
+    request: Request, project: OpenProject, caller: Decider, number: int, form: SentForm
+) -> Response:
+    """Records an answer and hands the run to a worker."""
+    item = project.store.item(number)
+    try:
+        given = replace(
+            sent_answer(project, item, form, caller.name),
+            proof=sent_proof(request, form, "assertion"),
+        )
+        answered = _record(project, item, form, given)
+    except SignoffError as error:
+        draft = _draft(form, error)
+        return _page(request, project, project.store.item(number), draft)
+    catch_up(project, answered.run, repair=False)
+    # The answer is recorded, whatever becomes of the run: its page shows how to continue it.
+    with suppress(SignoffError):
+        continue_run(project, answered.run)
+    return RedirectResponse(f"{run_path(answered.run)}?done={number}", 303)
+
+
+def sent_answer(project: Project, item: InboxItem, form: FormFields, by: str) -> AnswerInput:
+    """Returns the answer in a form; raises `InvalidAnswer` if it does not say what it is about."""
+    digest = form.one("digest")
+    if not digest:
+        raise InvalidAnswer("the digest of what was shown is missing; reload the page")
+    return AnswerInput(_value(project, item, form), form.one("text").strip(), by, digest)
+
+
+def edited_content(form: FormFields) -> str | None:
+    """Returns the text that the approver has put into the file of an approval, if any."""
+    return form.one("content") if "content" in form else None
+
+
+def _record(project: Project, item: InboxItem, form: FormFields, given: AnswerInput) -> InboxItem:
+    content = edited_content(form)
+    if given.value is True and content is not None:
+        return approve_edited(project, item.id, given, content, form.one("file_digest"))
+    return record_answer(project, item.id, given)
+
+
+def _value(project: Project, item: InboxItem, form: FormFields) -> object:
+    match item.kind.answer_form:
+        case AnswerForm.DECISION:
+            return {"approve": True, "reject": False}.get(form.one("action"))
+        case AnswerForm.PICKS:
+            return _chosen(project, item, form)
+        case AnswerForm.PICK | AnswerForm.TEXT | AnswerForm.WORK:
+            return form.one("value")
+
+
+def _chosen(project: Project, item: InboxItem, form: FormFields) -> dict[str, list[str]]:
+    questions = request_to_json(project, item)["questions"]
+    chosen = {each["header"]: form.all(f"question-{n}") for n, each in enumerate(questions)}
+    return {header: labels for header, labels in chosen.items() if labels}
+
+
+def _draft(form: FormFields, error: SignoffError) -> Draft:
+    match error:
+        case RequestClosed():
+            problem, stale = f"Your answer was not recorded: {error}.", True
+        case StaleApproval():
+            problem = f"This page was out of date, so your answer was not recorded: {error}."
+            stale = True
+        case InvalidAnswer():
+            problem, stale = f"{error}.", False
+        case _:
+            raise error
+    return Draft(problem, form.one("text"), form.one("content") or form.one("value"), stale)
+
+
+def _page(
+    request: Request, project: Project, item: InboxItem, draft: Draft | None = None
+) -> Response:
+    row = current_row(project, project.store.row(item.run))
+    described = request_to_json(project, item)
+    with followed_runs(request).look(project, row) as run:
+        history = run.review
+        page = RequestPage(
+            request=described,
+            now=project.clock.now(),
+            draft=draft,
+            file=_edited(project, item),
+            context=review_context(item.run, history) if history else None,
+            better=shown_better(described, history) if history else {},
+        )
+        parts = list(request_page(page))
+    live = Live(events_path(row), f"/requests/{item.id}")
+    title, status = f"Request #{item.id}", 200 if draft is None else 409 if draft.stale else 422
+    return show_page(request, project, title, parts, live=live, wide=True, status=status)
+
+
+def _edited(project: Project, item: InboxItem) -> EditedFile | None:
+    found = file_to_edit(project, item)
+    if found is None:
+        return None
+    return EditedFile(found.path, found.text, found.digest, exists=bool(found.digest))
