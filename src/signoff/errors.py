@@ -15,8 +15,13 @@ SignoffError
 ├── OperatorError               the user who runs it
 │   ├── UsageError              the command or call is wrong
 │   │   ├── UnknownName         a run, workflow, step, item or agent that does not exist
+│   │   │   └── RunMoved        a run that was moved to another store
 │   │   ├── NameTaken           a run of that name exists
+│   │   ├── RunEnded            the run has ended, so this can no longer be done
 │   │   └── InvalidAnswer       an answer does not fit its request
+│   │       ├── RequestClosed   the request is no longer open
+│   │       ├── PresenceRequired    the approval needs the signature of a passkey
+│   │       └── SignatureRefused    the signature of a passkey is not valid for this
 │   ├── StaleApproval           the content changed after the approver saw it
 │   ├── RunBusy                 another process is driving the run
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
@@ -92,7 +97,7 @@ class Problem:
     def __str__(self) -> str:
         """Returns the problem on one line."""
         tail = f" ({self.remedy})" if self.remedy else ""
-        return f"{self.where}: {self.what}{tail}"
+        return f"{self.where}: {self.what}{tail}" if self.where else f"{self.what}{tail}"
 
 
 class InvalidWorkflow(AuthorError):
@@ -104,13 +109,9 @@ class InvalidWorkflow(AuthorError):
     def __init__(self, name: str, problems: Iterable[Problem], *, remedy: Remedies = ()) -> None:
         self.name = name
         self.problems: Sequence[Problem] = tuple(problems)
-        count = len(self.problems)
-        problems_noun = "problem" if count == 1 else "problems"
-        lines = [
-            f"{self.noun} {name!r} has {count} {problems_noun}:",
-            *(f"  - {p}" for p in self.problems),
-        ]
-        super().__init__("\n".join(lines), remedy=remedy)
+        count = f"{len(self.problems)} problem{'' if len(self.problems) == 1 else 's'}"
+        listed = "".join(f"\n  - {each}" for each in self.problems)
+        super().__init__(f"{self.noun} {name!r} has {count}:{listed}", remedy=remedy)
 
 
 class InvalidParams(AuthorError):
@@ -181,9 +182,17 @@ class UnknownName(UsageError):
         if not self.known:
             return message
         names = list(dict.fromkeys([*get_close_matches(self.name, self.known), *self.known]))
-        hidden = len(names) - SHOWN_NAMES
-        more = f" and {hidden} more" if hidden > 0 else ""
+        more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
         return f"{message}; valid names: {', '.join(names[:SHOWN_NAMES])}{more}"
+
+
+class RunMoved(UnknownName):
+    """The run was moved to another store."""
+
+    def __init__(self, name: str, target: str) -> None:
+        super().__init__("run", name)
+        self.target = target
+        self.args = (f"run {name!r} was moved to {target}; use that database",)
 
 
 class NameTaken(UsageError):
@@ -192,6 +201,22 @@ class NameTaken(UsageError):
 
 class InvalidAnswer(UsageError):
     """The answer does not fit the request."""
+
+
+class RequestClosed(InvalidAnswer):
+    """The request has been answered or withdrawn, or its deadline has passed."""
+
+
+class PresenceRequired(InvalidAnswer):
+    """The approval needs the signature of a passkey."""
+
+
+class SignatureRefused(InvalidAnswer):
+    """The signature of a passkey is not valid for this."""
+
+
+class RunEnded(UsageError):
+    """The run has already ended."""
 
 
 class StaleApproval(OperatorError):
@@ -322,10 +347,8 @@ class AgentBadOutput(AgentError):
         """
         super().__init__(message or "; ".join(problems))
         self.problems = problems or (str(self),)
-        self.answer = answer
-        self.value = value
-        self.usable = usable
-        self.partial = partial
+        self.answer, self.value = answer, value
+        self.usable, self.partial = usable, partial
 
 
 class AgentTimeout(AgentError):

@@ -77,8 +77,9 @@ class Preset:
     name: str
     help: str
     files: str
-    """`package:folder`. Files under `home/` go into `.signoff/`, the rest next to it. The ending
-    `.template` is removed: without it, a Python file would be part of the package."""
+    """`package:folder`. Files under `home/` go into `.signoff/`, the rest next to it; settings in
+    `home/config.yaml` are added to the project's. The ending `.template` is removed: without it, a
+    Python file would be part of the package."""
     target: str
     """What to run once the files are there: a path seen from the home, or `scheme:name`."""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -167,10 +168,6 @@ class DryRunPlan(Protocol):
         """What the table leaves out."""
 
     @property
-    def asks(self) -> Sequence[tuple[str, str | None]]:
-        """The agents and roles that a run asks, each with the model that its step names."""
-
-    @property
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `run --dry-run --json`."""
 
@@ -202,6 +199,8 @@ class CompileContext:
     """The agent of steps that name none; empty leaves it to the notation."""
     installed: Sequence[str] = ()
     """Which of the usual agents are installed here."""
+    without_key: Sequence[str] = ()
+    """Agents whose key is not set here; only for warnings."""
     agent_names: Collection[str] | None = None
     """Every agent and role that can be named; None accepts any name."""
     check_only: bool = False
@@ -260,6 +259,12 @@ class Notation:
     that a run was started with."""
     plan: str = ""
     """`(Workflow) -> DryRunPlan`."""
+    asks: str = ""
+    """`(Workflow, params) -> Iterable[tuple[str, str | None]]`: the agents and roles that a run
+    asks, each with the model that is named for it; those of steps with instructions are known."""
+    review: str = ""
+    """`(options, environment, limits) -> StartPlan`: plans a review of files that exist, by the
+    options of its command, for surfaces other than the command line."""
     definition_files: tuple[str, ...] = ()
     """Files of a run directory that show the definition as the run was started with."""
     schemas: str = ""

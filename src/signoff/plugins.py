@@ -21,6 +21,7 @@ from signoff.notation import Notation, NotationOption
 if TYPE_CHECKING:
     from signoff.exports.run_record import Export
     from signoff.runtime.ports import Agent
+    from signoff.runtime.store_port import StoreKind
 
 AgentKind = Callable[..., "Agent"]
 """Builds an agent from the options under its name in the settings."""
@@ -50,12 +51,30 @@ EXPORTS: Mapping[str, str] = {
 }
 """The built-in formats of `signoff export`, by name."""
 
+STORES: Mapping[str, str] = {
+    "postgres": "signoff.store.postgres.kind:KIND",
+    "postgresql": "signoff.store.postgres.kind:KIND",
+}
+"""The stores that `database:` in the settings can name, by the scheme of their URL. A file is not
+among them: it needs no URL, and is opened without looking for plug-ins."""
 
 OBSERVERS: Mapping[str, str] = {
     "metrics": "signoff.observers.metrics_server:MetricsServer",
     "otel": "signoff.observers.otel:otel_observer",
 }
 """Observers that can be named under `observe:` in the settings, by name."""
+
+
+DISPATCHERS: Mapping[str, str] = {
+    "store": "signoff.dispatch.store:StoreDispatcher",
+    "temporal": "signoff.dispatch.temporal:TemporalDispatcher",
+}
+"""What can bring runs to workers, by the scheme of `dispatch:` in the settings."""
+
+
+def dispatchers() -> Mapping[str, str]:
+    """Returns the import path of every dispatcher, by scheme."""
+    return {**entry_points("dispatchers"), **DISPATCHERS}
 
 
 def observer_kinds() -> Mapping[str, str]:
@@ -103,6 +122,24 @@ def export(name: str) -> Export | None:
     value = load(import_path)
     if not isinstance(value, Export) or value.name != name:
         raise ConfigError(f"{import_path!r} is not an Export with the name {name!r}")
+    return value
+
+
+def store_paths() -> Mapping[str, str]:
+    """Returns the import path of every kind of store, by the scheme of its URLs."""
+    return {**entry_points("stores"), **STORES}
+
+
+def store_kind(scheme: str) -> StoreKind | None:
+    """Returns a kind of store by the scheme of its URLs; None if no package provides it."""
+    from signoff.runtime.store_port import StoreKind
+
+    import_path = STORES.get(scheme) or entry_points("stores").get(scheme)
+    if import_path is None:
+        return None
+    value = load(import_path)
+    if not isinstance(value, StoreKind):
+        raise ConfigError(f"{import_path!r} is not a StoreKind")
     return value
 
 

@@ -59,6 +59,10 @@ class ResumeDue(Remedy):
     """When this run's time comes, in seconds since 1970."""
 
 
+class StartWorker(Remedy):
+    """Start a worker that can drive the run."""
+
+
 class StartRun(Remedy):
     """Start a run."""
 
@@ -127,6 +131,20 @@ class ShowSettings(Remedy):
     """Look at the settings and where each comes from."""
 
 
+class OpenPage(Remedy):
+    """Open the web page of the project."""
+
+
+class SignOnPage(Remedy):
+    """Approve a request on the web page, with a passkey."""
+
+    item: int
+
+
+class AddPasskey(Remedy):
+    """Register a passkey."""
+
+
 class Login(Remedy):
     """Log in to an agent's program or service."""
 
@@ -155,6 +173,10 @@ class ChooseModel(Remedy):
 
 class SetUpDatabase(Remedy):
     """Let the owner of the database create signoff's tables and grant rights on them."""
+
+
+class SetUpStore(Remedy):
+    """Let an administrator create or upgrade the store's tables and grant rights on them."""
 
 
 class AddFallback(Remedy):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.agents.answer import ModelAnswer, StreamedAnswer
 from signoff.agents.http import HttpModel
 from signoff.agents.http_errors import ServerRefusal, error_body, server_message
+from signoff.agents.kinds import VENDOR_KEYS
 from signoff.agents.options import one_of, whole_number
 from signoff.agents.server import Server
 from signoff.agents.structured import with_schema
@@ -60,7 +61,7 @@ class AnthropicModel(HttpModel):
     client_modules = ("anthropic", "anthropic.resources.messages", "anthropic.resources.models")
     label = "the Anthropic API"
     vendor_address = "https://api.anthropic.com"
-    vendor_key_env = "ANTHROPIC_API_KEY"
+    vendor_key_env = VENDOR_KEYS["anthropic"]
     reserved_options = frozenset({"model", "messages", "system", "stream", "tools", "tool_choice"})
 
     def __init__(self, *, structured: str = "tool", max_tokens: int = 8192, **common: Any) -> None:

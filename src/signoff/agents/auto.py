@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from signoff.agents.base import Health, health_of, models_of
+from signoff.agents.base import Health, health_of, models_of, quick_health_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, ConfigError
@@ -105,10 +105,20 @@ class AutoAgent:
         try:
             choice = await self.choose()
         except AgentError:
-            names = ", ".join(each.name for each in self.candidates())
-            remedy = f"make one of these ready: {names}"
-            return Health(ready=False, detail="no agent is ready", remedy=remedy)
+            return self._nothing_ready()
         return Health(ready=True, detail=str(choice).removeprefix("auto: "))
+
+    async def quick_health(self) -> Health:
+        """Looks for one agent that seems ready, the best first."""
+        for candidate in self.candidates():
+            health, _model = await _check(candidate, quick=True)
+            if health.ready or health.timed_out:
+                return health
+        return self._nothing_ready()
+
+    def _nothing_ready(self) -> Health:
+        names = ", ".join(each.name for each in self.candidates())
+        return Health(False, "no agent is ready", f"make one of these ready: {names}")
 
     async def models(self) -> list[str]:
         """Returns the models of the chosen agent."""
@@ -163,11 +173,11 @@ def _describe_skipped(skipped: Sequence[tuple[str, Health]]) -> str:
             return ", ".join(name for name, _ in skipped)
 
 
-async def check_health(agent: object) -> Health:
+async def check_health(agent: object, *, quick: bool = False) -> Health:
     """Returns an agent's health; takes a few seconds at most and never raises."""
     try:
         async with asyncio.timeout(HEALTH_SECONDS):
-            return await health_of(agent)
+            return await (quick_health_of(agent) if quick else health_of(agent))
     except TimeoutError:
         detail = f"did not answer within {HEALTH_SECONDS:g} seconds"
         return Health(False, detail, "check it again", timed_out=True)
@@ -179,13 +189,13 @@ async def check_health(agent: object) -> Health:
         return Health(False, f"{type(error).__name__}: {error}", "fix or remove this agent")
 
 
-async def _check(candidate: Candidate) -> tuple[Health, str | None]:
+async def _check(candidate: Candidate, *, quick: bool = False) -> tuple[Health, str | None]:
     """Returns an agent's health, and a model when it must be one that is installed."""
     choice = capabilities_of(candidate.agent).model_choice
     if choice is ModelChoice.REQUIRED and candidate.model is None:
         option = f"agents.{candidate.name}.model"
         return Health(False, "no model is set", f"set {option} in the settings"), None
-    health = await check_health(candidate.agent)
+    health = await check_health(candidate.agent, quick=quick)
     if not health.ready or choice is not ModelChoice.INSTALLED or candidate.model is not None:
         return health, None
     try:

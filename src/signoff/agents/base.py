@@ -44,6 +44,15 @@ class HasHealth(Protocol):
 
 
 @runtime_checkable
+class HasQuickHealth(Protocol):
+    """An agent whose health takes a while to check, but not the most likely problems."""
+
+    async def quick_health(self) -> Health:
+        """Checks what keeps a run from starting, quickly enough to be done at every start."""
+        ...
+
+
+@runtime_checkable
 class HasModels(Protocol):
     """An agent that can list its models."""
 
@@ -92,6 +101,13 @@ async def health_of(agent: object) -> Health:
     return Health(ready=True, detail="does not report its health")
 
 
+async def quick_health_of(agent: object) -> Health:
+    """Returns what a quick check finds; the agent's whole health if it has no such check."""
+    if isinstance(agent, HasQuickHealth):
+        return await agent.quick_health()
+    return await health_of(agent)
+
+
 async def models_of(agent: object) -> list[str]:
     """Returns an agent's models; none when it does not list them."""
     return await agent.models() if isinstance(agent, HasModels) else []
@@ -111,6 +127,10 @@ class AgentWrapper:
     async def health(self) -> Health:
         """Returns the agent's health."""
         return await health_of(self._agent)
+
+    async def quick_health(self) -> Health:
+        """Returns what a quick check of the agent finds."""
+        return await quick_health_of(self._agent)
 
     async def models(self) -> list[str]:
         """Returns the agent's models."""

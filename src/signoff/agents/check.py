@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.agents.findings import READERS, Source, build_critique
 from signoff.agents.options import one_of
-from signoff.core.effects import AgentRequest, Reply
+from signoff.agents.project_copy import copy_project, project_folder
+from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
@@ -36,6 +39,8 @@ FILE = "{file}"
 
 CheckFunction = str | Callable[[str], Any]
 """A function of the artifact, as `module:function` or itself; it returns a list of findings."""
+
+FILE_SCOPE, PROJECT_SCOPE = "file", "project"
 
 _STDIN = frozenset({"-", "stdin", "<stdin>", "(stdin)", "/dev/stdin"})
 
@@ -55,14 +60,24 @@ class CheckAgent:
         severity: str = DEFAULT_SEVERITY,
         broken_codes: Sequence[int] = (126, 127),
         suffix: str = ".md",
+        scope: str = FILE_SCOPE,
         env: Mapping[str, str] | None = None,
         pass_env: Sequence[str] = (),
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        """Takes a program (`argv`) or a function, and the format of its findings."""
+        """Takes a program (`argv`) or a function, and the format of its findings.
+
+        With the scope `project`, the program runs once for all files, in a copy of the project.
+        """
         if (argv is None) == (function is None) or isinstance(argv, str) or argv == []:
             raise ConfigError("a check needs either argv, a list, or function, a module:function")
         one_of("findings", findings, READERS)
+        one_of("scope", scope, (FILE_SCOPE, PROJECT_SCOPE))
+        self._whole = scope == PROJECT_SCOPE
+        if self._whole and (argv is None or any(FILE in str(each) for each in argv)):
+            raise ConfigError(f"a check of the whole project needs argv, without {FILE}")
+        if self._whole:
+            self.capabilities = replace(self.capabilities, whole_project=True)
         if severity.upper() not in Severity.__members__:
             raise ConfigError(f"severity must be one of: {SEVERITIES}, not {severity!r}")
         if isinstance(pass_env, str) or not isinstance(pass_env, Sequence):
@@ -109,24 +124,49 @@ class CheckAgent:
         return Health(True, program)
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
+        folder = request.workspace or path_from(call.folder)
+        if self._whole:
+            return await self._run_on_copy(source, request, folder, call)
         in_file = any(FILE in argument for argument in self._argv)
-        with scratch_folder() as folder:
-            file = folder / f"artifact{self._suffix}"
+        with scratch_folder() as scratch:
+            file = scratch / f"artifact{self._suffix}"
             if in_file:
                 file.write_text(source.artifact, encoding="utf-8", errors="replace")
                 names = frozenset({str(file), file.name})
                 source = replace(source, artifact_names=names)
-            try:
-                result = await run_process(
-                    [argument.replace(FILE, str(file)) for argument in self._argv],
-                    cwd=request.workspace or path_from(call.folder),
-                    stdin=None if in_file else source.artifact,
-                    env=command_environment(self._pass, self._env),
-                    mark=call_mark(call),
-                    started=call.started,
-                )
-            except CommandFailed as error:
-                raise AgentBadRequest(f"the check cannot be started: {error}") from error
+            argv = [argument.replace(FILE, str(file)) for argument in self._argv]
+            stdin = None if in_file else source.artifact
+            return self._critique(await self._start(argv, folder, stdin, call), source)
+
+    async def _run_on_copy(
+        self, source: Source, request: AgentRequest, folder: str | None, call: Call
+    ) -> dict[str, Any]:
+        project = project_folder(Path(folder or Path.cwd()), os.environ)
+        with scratch_folder() as scratch:
+            copy = scratch / (project.name or "project")
+            files = request.options.get("texts", {})
+            await asyncio.to_thread(copy_project, project, copy, files)
+            result = await self._start(self._argv, str(copy), None, call)
+        # The copy has another name in every round; in evidence it would look like a change.
+        stdout, stderr = (each.replace(f"{copy}/", "") for each in (result.stdout, result.stderr))
+        return self._critique(replace(result, stdout=stdout, stderr=stderr), source)
+
+    async def _start(
+        self, argv: Sequence[str], folder: str | None, stdin: str | None, call: Call
+    ) -> CommandResult:
+        try:
+            return await run_process(
+                argv,
+                cwd=folder,
+                stdin=stdin,
+                env=command_environment(self._pass, self._env),
+                mark=call_mark(call),
+                started=call.started,
+            )
+        except CommandFailed as error:
+            raise AgentBadRequest(f"the check cannot be started: {error}") from error
+
+    def _critique(self, result: CommandResult, source: Source) -> dict[str, Any]:
         if result.code < 0 or result.code in self._broken:
             reason = (result.stderr or result.stdout).strip().splitlines()[-1:]
             raise AgentBadOutput(

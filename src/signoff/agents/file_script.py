@@ -12,6 +12,7 @@ from signoff.agents.answer_file import read_entries
 from signoff.agents.base import Health
 from signoff.agents.scripted import Delayed, ScriptedAgent, ScriptedAnswer
 from signoff.core.effects import AgentRequest
+from signoff.core.one_line import start_of
 from signoff.errors import AgentBadRequest, ConfigError
 from signoff.runtime.ports import Call, Capabilities
 
@@ -47,7 +48,7 @@ class FileScript(ScriptedAgent):
             self.refused.append(request.prompt)
             raise AgentBadRequest(
                 f"no rule of {self._file.name} matches the request of step {call.step!r} to agent "
-                f"{call.agent!r} with key {effect_key(call)!r}: {request.prompt!r:.200}"
+                f"{call.agent!r} with key {effect_key(call)!r}: {start_of(request.prompt)!r}"
             )
         answer = partial(entries[number].answer, used=used[number])
         used[number] += 1

@@ -139,14 +139,23 @@ class HeadlessAgent(ABC):
         changes = await asyncio.to_thread(ws.changes_since, before)
         return self._with_changes(reply, changes, job.secrets, copied=request.copied)
 
-    async def health(self) -> Health:
-        """Checks the program, its version and its login."""
+    async def quick_health(self) -> Health:
+        """Checks the program and its login; to ask some programs for their version takes long."""
         try:
-            program = self._find_program()
-            environment = self._environment({})
+            program, environment = self._find_program(), self._environment({})
         except AgentError as error:
             hint = self.login_hint if isinstance(error, AgentAuth) else self._install_hint
             return Health(False, str(error), hint)
+        if await self.is_logged_in(program, environment) is False:
+            return Health(False, f"{self.name} is not logged in", self.login_hint)
+        return Health(True, f"{self.name} at {program}")
+
+    async def health(self) -> Health:
+        """Checks the program, its version and its login."""
+        quick = await self.quick_health()
+        if not quick.ready:
+            return quick
+        program, environment = self._find_program(), self._environment({})
         code, output = await probe([program, "--version"], environment)
         version = parse_version(output)
         if code != 0 and version is None:
@@ -155,8 +164,6 @@ class HeadlessAgent(ABC):
         if version is not None and version < self.minimum_version:
             detail = f"{self.name} {_format_version(version)} is too old"
             return Health(False, detail, self._install_hint)
-        if await self.is_logged_in(program, environment) is False:
-            return Health(False, f"{self.name} is not logged in", self.login_hint)
         label = _format_version(version) if version else "of unknown version"
         return Health(True, f"{self.name} {label} at {program}")
 

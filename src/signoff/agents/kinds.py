@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 PROGRAMS: Mapping[str, str] = {
     "claude": "signoff.agents.claude:ClaudeAgent",
@@ -23,6 +24,9 @@ BUNDLED: Mapping[str, tuple[str, ...]] = {
     "codex": ("codex_cli_bin", "bin", "codex"),
 }
 """Packages that bring such a program: the package, and the program's path in it."""
+
+VENDOR_KEYS: Mapping[str, str] = {"anthropic": "ANTHROPIC_API_KEY", "openai": "OPENAI_API_KEY"}
+"""The variables that hold the keys of vendors' own servers."""
 
 MANUAL = "manual"
 AUTO = "auto"
@@ -48,6 +52,18 @@ BUILT_IN: Mapping[str, str] = {
     "scripted": "signoff.agents.file_script:FileScript",
 }
 """Every kind, by its name for `kind:` in the settings."""
+
+
+def missing_key(
+    kind: str, options: Mapping[str, Any], environment: Mapping[str, str]
+) -> str | None:
+    """Returns the variable that should hold an agent's key and is not set; None if none is needed.
+
+    Another server than the vendor's own gets a key only if `key_env` names its variable.
+    """
+    own = None if options.get("base_url") else VENDOR_KEYS.get(kind)
+    variable = options.get("key_env") or own
+    return str(variable) if variable and not environment.get(str(variable)) else None
 
 
 def bundled_program(bundled: Sequence[str]) -> str | None:

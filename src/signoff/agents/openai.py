@@ -15,6 +15,7 @@ from signoff.agents.answer import ModelAnswer
 from signoff.agents.chat_completion import ChatCompletion, chat_messages
 from signoff.agents.http import HttpModel
 from signoff.agents.http_errors import ServerRefusal, server_message
+from signoff.agents.kinds import VENDOR_KEYS
 from signoff.agents.options import one_of
 from signoff.agents.server import Server
 from signoff.agents.structured import is_strict, with_schema
@@ -45,7 +46,7 @@ class OpenAIModel(HttpModel):
     client_modules = ("openai", "openai.resources.chat", "openai.resources.models")
     label = "the OpenAI API"
     vendor_address = "https://api.openai.com/v1"
-    vendor_key_env = "OPENAI_API_KEY"
+    vendor_key_env = VENDOR_KEYS["openai"]
     reserved_options = frozenset(
         {"model", "messages", "stream", "stream_options", "response_format", "n"}
     )

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.core.effects import AgentRequest, Reply
+from signoff.core.one_line import start_of
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest
 from signoff.runtime.effect_errors import FREE
@@ -112,7 +113,7 @@ class ScriptedAgent:
         self.refused.append(request.prompt)
         raise AgentBadRequest(
             f"the scripted agent has no answer to its call {len(self.requests)}: "
-            f"{request.prompt!r:.200} (add one to the list, or with .on(...))"
+            f"{start_of(request.prompt)!r} (add one to the list, or with .on(...))"
         )
 
     async def _reply(self, answer: Any, request: AgentRequest) -> Reply:  # noqa: C901  # a flat list

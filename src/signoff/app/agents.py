@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.base import Health, health_of, models_of
-from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.agents.base import Health, health_of, models_of, quick_health_of
+from signoff.agents.kinds import WITHOUT_SETTINGS, missing_key
 from signoff.agents.options import option_names
 from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.settings import AgentSettings, Settings
@@ -106,6 +107,10 @@ class LazyAgent:
     async def health(self) -> Health:
         """Returns the agent's health."""
         return self.known_health or await health_of(self._build())
+
+    async def quick_health(self) -> Health:
+        """Returns what a quick check of the agent finds."""
+        return self.known_health or await quick_health_of(self._build())
 
     async def models(self) -> list[str]:
         """Lists the agent's models."""
@@ -226,11 +231,11 @@ def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     return asyncio.run(_check_all(settings))
 
 
-def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
+def check_some(agents: Mapping[str, object], *, quick: bool = False) -> dict[str, Health]:
     """Returns the health of some agents, all checked at once and for a few seconds at most."""
     import asyncio
 
-    return asyncio.run(_check(agents))
+    return asyncio.run(_check(agents, quick=quick))
 
 
 async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
@@ -245,12 +250,12 @@ async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]
     return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
 
 
-async def _check(agents: Mapping[str, object]) -> dict[str, Health]:
+async def _check(agents: Mapping[str, object], *, quick: bool = False) -> dict[str, Health]:
     import asyncio
 
     from signoff.agents.auto import check_health
 
-    results = await asyncio.gather(*map(check_health, agents.values()))
+    results = await asyncio.gather(*(check_health(each, quick=quick) for each in agents.values()))
     return dict(zip(agents, results, strict=True))
 
 
@@ -271,6 +276,21 @@ def unknown_kinds(settings: Settings) -> list[Problem]:
         for name, kind in own.items()
         if kind not in kinds
     ]
+
+
+def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yields what the agents of the settings lack on this machine, as far as that is quick to see.
+
+    Definitions are checked where no agent is installed, so this is no problem of the settings.
+    """
+    for name, agent in settings.agents.items():
+        origin = _agent_origin(settings, name)
+        if variable := missing_key(agent.kind, agent.options, environment):
+            yield f"{origin}: agents.{name} needs a key, but {variable} is not set"
+        argv = agent.options.get("argv")
+        program = argv[0] if isinstance(argv, list) and argv else None
+        if isinstance(program, str) and shutil.which(program) is None:
+            yield f"{origin}: agents.{name} runs {program}, which is not on PATH"
 
 
 def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:

@@ -11,16 +11,25 @@ import json
 from collections.abc import Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from signoff.app.project import Project
 from signoff.app.worker_token import refuse_worker
 from signoff.core.codec import decode
-from signoff.core.digest import SHORT
-from signoff.core.requests import AnswerForm, Edits, ItemState, check_answer, describe_default
+from signoff.core.digest import SHORT, text_digest
+from signoff.core.presence import needs_presence
+from signoff.core.requests import (
+    AnswerForm,
+    Edits,
+    ItemState,
+    check_answer,
+    describe_default,
+    is_open_to_agents,
+)
 from signoff.errors import (
     AgentBadOutput,
     InvalidAnswer,
+    RequestClosed,
     StaleApproval,
     UnreadableFile,
     UnsafePath,
@@ -33,6 +42,9 @@ from signoff.runtime.run_inbox import ApprovedFiles
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.answers import FileAnswer
 from signoff.store.rundir.files import RunFiles, file_path
+
+if TYPE_CHECKING:
+    from signoff.app.presence import Proof
 
 LONGEST_NUMBER = 18
 """The most digits of a request's number; more do not fit into the database."""
@@ -56,6 +68,8 @@ class AnswerInput:
     """Whether a worker reports that the work failed; `value` is the reason."""
     at: float | None = None
     """When it was given, in seconds since 1970; None means now."""
+    proof: Proof | None = None
+    """What an authenticator returned, where the request requires presence."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What a worker submits in addition to the result, by the names of the notation's options, or
     what a surface adds to a decision."""
@@ -70,19 +84,55 @@ def record_answer(
     """
     if not work:
         refuse_worker(project, "answer requests")
+    item, by = project.store.item(number), answer.by or current_user()
+    at = project.clock.now() if answer.at is None else answer.at
+    form = form_of(project, item)
+    if project.for_agent and not work and not is_open_to_agents(form):
+        raise InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
+    stored = _checked_answer(project, item, form, answer, at)
+    if needs_presence(form, stored["value"]):
+        # Imported here because few requests need it.
+        from signoff.app.presence import prove
+
+        stored["presence"] = prove(project.home, item, stored, by, answer.proof)
+    return project.store.answer(number, json.dumps(stored), by, at, item.digest)
+
+
+def answer_to_sign(
+    project: Project, number: int, answer: AnswerInput, content: str | None = None
+) -> tuple[InboxItem, dict[str, Any]]:
+    """Returns a request and an answer to it as they would be stored, for a passkey to sign.
+
+    `content` is the text that the approver has put into the file of the request. Raises what
+    `record_answer` would raise.
+    """
     item = project.store.item(number)
     form = form_of(project, item)
+    edited = form.get("edits") == Edits.ACCEPT and content is not None
+    now = project.clock.now()
+    stored = _checked_answer(project, item, form, answer, now, with_file=not edited)
+    return item, stored | ({"content_digest": text_digest(content or "")} if edited else {})
+
+
+def _checked_answer(
+    project: Project,
+    item: InboxItem,
+    form: dict[str, Any],
+    answer: AnswerInput,
+    at: float,
+    *,
+    with_file: bool = True,
+) -> dict[str, Any]:
+    """Returns an answer as it is stored; raises if it does not fit its request."""
     _check_open(item)
-    at = project.clock.now() if answer.at is None else answer.at
     _check_in_time(item, form, at)
     _check_digest(item, answer.digest)
     value = check_answer(form, answer.value, answer.text)
     details = {"failed": True} if answer.failed else _details(item, form, value, answer.extras)
-    if value is True:
+    if value is True and with_file:
         details |= _read_file(project, item, form)
-    stored = project.secrets.hide_in({"value": value, "text": answer.text, **details})
-    by = answer.by or current_user()
-    return project.store.answer(number, json.dumps(stored), by, at, item.digest)
+    stored: dict[str, Any] = {"value": value, "text": answer.text, **details}
+    return dict(project.secrets.hide_in(stored))
 
 
 def record_file_answers(project: Project, run: str) -> list[str]:
@@ -90,8 +140,8 @@ def record_file_answers(project: Project, run: str) -> list[str]:
 
     A used file is archived, so that it is used once.
     """
-    if project.worker_token:
-        # A worker could have written them; they are used when a human resumes the run.
+    if project.worker_token or project.for_agent:
+        # It could have written them itself; they are used when a human resumes the run.
         return []
     directory = project.directory()
     found = directory.read_answers(run)
@@ -233,7 +283,7 @@ def _check_open(item: InboxItem) -> None:
     by = f" by {item.answered_by}" if item.answered_by else ""
     # For the user, an answer that the run has used is simply answered.
     state = ItemState.ANSWERED if item.state == ItemState.USED else item.state
-    raise InvalidAnswer(f"request #{item.id} is no longer open: {state}{by}")
+    raise RequestClosed(f"request #{item.id} is no longer open: {state}{by}")
 
 
 def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
@@ -241,7 +291,7 @@ def _check_in_time(item: InboxItem, form: Mapping[str, Any], at: float) -> None:
     if item.deadline is None or at < item.deadline:
         return
     passed = datetime.fromtimestamp(item.deadline, UTC)
-    raise InvalidAnswer(
+    raise RequestClosed(
         f"the deadline of request #{item.id} passed at {passed:%Y-%m-%d %H:%M:%S} UTC, "
         f"and {describe_default(form)}",
         remedy=Resume(item.run),

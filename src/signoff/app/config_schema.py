@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, Self
 
@@ -19,18 +18,16 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from signoff import plugins
-from signoff.app.setting_layers import Layer, Rate, Value
+from signoff.app.setting_layers import UNITS, Layer, Value, parse_rate
 from signoff.documents.mistakes import ADVICE, Path, mistakes_of
 from signoff.documents.sections import LimitsSection, Section
-from signoff.documents.yaml_text import newer_version, read_yaml
+from signoff.documents.yaml_text import Document, newer_version
 from signoff.errors import Problem
 
 VERSION = 1
 """The newest version of settings files that this program reads."""
 
-UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "day": 86400.0}
 PRICE = "dollars per million tokens, as in {in: 3, out: 15}"
-_RATE = re.compile(r"\s*(\d+)\s*/\s*([a-z]+)\s*")
 
 
 class AgentSection(BaseModel):
@@ -105,6 +102,14 @@ class NotifySection(Section):
         return self
 
 
+class ApprovalsSection(Section):
+    """What an approval needs."""
+
+    presence: Literal["declared", "required"] = Field(
+        "declared", description="one of: declared, required"
+    )
+
+
 class ConfigFile(Section):
     """A whole settings file."""
 
@@ -120,7 +125,12 @@ class ConfigFile(Section):
     pass_env: list[str] = Field(
         default_factory=list, description="a list of environment variable names"
     )
-    database: str = Field("", min_length=1, description="the path of a file")
+    database: str = Field(
+        "",
+        min_length=1,
+        description="the path of a file, or a URL such as postgresql://user@host/name",
+    )
+    dispatch: str = Field("", description="temporal://HOST:PORT/NAMESPACE")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "warning", description="one of: debug, info, warning, error"
     )
@@ -133,6 +143,10 @@ class ConfigFile(Section):
     )
     observe: dict[str, ObserverSection] = Field(
         default_factory=dict, description="observers by name, each with its options"
+    )
+
+    approvals: ApprovalsSection = Field(
+        default_factory=ApprovalsSection, description="what an approval needs"
     )
 
     @model_validator(mode="before")
@@ -151,21 +165,13 @@ class ConfigFile(Section):
         return values
 
 
-def parse_rate(text: str) -> Rate:
-    """Parses a rate such as `10/min`; raises ValueError if it is not one."""
-    match = _RATE.fullmatch(text.lower())
-    if match is None or match[2] not in UNITS or int(match[1]) < 1:
-        raise ValueError(text)
-    return Rate(int(match[1]), UNITS[match[2]])
-
-
-def read_config(text: str, name: str, problems: list[Problem]) -> Layer:
+def read_config(document: Document, problems: list[Problem]) -> Layer:
     """Returns the settings of a file; adds every mistake to `problems`, with its line."""
-    document = read_yaml(text, name, problems)
-    if document is None or document.content is None:
+    if document.content is None:
         return {}
     if not isinstance(document.content, dict):
-        problems.append(Problem(f"{name}:1", "is not a mapping of `key: value` settings"))
+        what = "is not a mapping of `key: value` settings"
+        problems.append(Problem(f"{document.name}:1", what))
         return {}
     newer = newer_version(document, VERSION)
     if newer is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import os
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +16,26 @@ from pathlib import Path
 from signoff import plugins
 from signoff.agents.base import Health
 from signoff.app.agents import build_agents, check_agents, roles_without_agent
+from signoff.app.dispatching import dispatcher_of
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.next_commands import next_command, next_commands
-from signoff.app.project import database_path, open_store
+from signoff.app.observer_settings import observer_problems
+from signoff.app.run_records import live_row, living_workers
 from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
+from signoff.app.stores import database_file, open_store
+from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable
-from signoff.errors import ConfigError, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
-from signoff.remedies import CheckSetup, InitProject, Install, PullModel, ShowSettings
+from signoff.errors import ConfigError, Problem, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
+from signoff.remedies import CheckSetup, InitProject, Install, PullModel, ShowSettings, StartWorker
+from signoff.runtime.amounts import count
 from signoff.runtime.ports import Capabilities, capabilities_of
+from signoff.runtime.store_port import Store
 
 FREE_BYTES = 500_000_000
 """Free space below which a long run is at risk."""
+
+CLOCK_SECONDS = 5.0
+"""How far this machine's clock may be off: due times and deadlines are read on it."""
 
 _RESTORE = "restore a backup, or move the file away to start over"
 
@@ -87,14 +97,19 @@ Look = Callable[[Mapping[str, AgentSettings]], Mapping[str, Health]]
 def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = None) -> SetupReport:
     """Checks everything a run needs; changes nothing."""
     checks = tuple(_checks(cwd, environment, look or check_agents))
-    models = (c for c in checks if c.capabilities is not None and c.capabilities.is_model)
-    return SetupReport(checks, advice=() if any(c.ready for c in models) else _advice())
+    ready = [c.capabilities for c in checks if c.ready and c.capabilities is not None]
+    models = [each for each in ready if each.is_model]
+    # A model that is too small to review does not count: runs would not choose it either.
+    if any(each.judges for each in models):
+        return SetupReport(checks)
+    return SetupReport(checks, _advice(has_small_model=bool(models)))
 
 
-def _advice() -> tuple[str, ...]:
+def _advice(*, has_small_model: bool) -> tuple[str, ...]:
     setup, install = next_command(CheckSetup()), next_command(Install("local"))
     pull = next_command(PullModel("smollm2-135m"))
-    return tuple(line.format(setup=setup, install=install, pull=pull) for line in _NO_AGENT)
+    ways = _NO_AGENT[:-1] if has_small_model else _NO_AGENT
+    return tuple(line.format(setup=setup, install=install, pull=pull) for line in ways)
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:
@@ -117,9 +132,9 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
         make_importable([home.root])
     configured = settings.agents if settings is not None else {}
     yield from _agents(configured, look(configured))
-    for problem in roles_without_agent(settings) if settings is not None else ():
-        detail = f"{problem.where}: {problem.what}"
-        yield Check("roles", False, detail, problem.remedy, needed=False, named=True)
+    if settings is not None:
+        yield from _problems("roles", roles_without_agent(settings))
+        yield from _problems("observers", observer_problems(settings, home.root if home else cwd))
     keys = [name for name in API_KEYS if environment.get(name)]
     yield Check(
         "API keys",
@@ -131,6 +146,13 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     if unknown := unknown_variables(environment):
         remedy = f"check the spelling; {next_command(ShowSettings())}"
         yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
+
+
+def _problems(name: str, problems: Iterable[Problem]) -> Iterator[Check]:
+    for problem in problems:
+        detail = f"{problem.where}: {problem.what}"
+        remedy = problem.remedy or "fix the settings"
+        yield Check(name, False, detail, remedy, needed=False, named=True)
 
 
 def _python() -> Check:
@@ -154,7 +176,7 @@ def _project(cwd: Path, home: Home | None, settings: Settings | None) -> Iterato
     detail = f"{free / 1e9:.1f} GB free"
     yield Check("disk", free >= FREE_BYTES, detail, "free some space", needed=free < 10_000_000)
     if settings is not None:
-        yield _database(home, settings)
+        yield from _database(home, settings)
 
 
 def _permissions(home: Home) -> Iterator[Check]:
@@ -173,38 +195,63 @@ def _writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _database(home: Home, settings: Settings) -> Check:
+def _database(home: Home, settings: Settings) -> Iterator[Check]:
     try:
-        path = database_path(home, settings)
-        if not path.exists():
-            return Check("database", True, f"{path} will be created by the first run")
-        open_store(home, settings).close()
-        version, verdict = _integrity(path)
-    except (SignoffError, sqlite3.Error) as error:
-        return Check("database", False, str(error), _database_remedy(error))
-    if verdict != "ok":
-        return Check("database", False, f"{path}: {verdict}", _RESTORE)
-    size = path.stat().st_size / 1e6
-    return Check("database", True, f"{path}, schema {version}, {size:.1f} MB, intact")
+        file = database_file(settings.database, home.path)
+        if file is not None and not file.exists():
+            yield Check("database", True, f"{file} will be created by the first run")
+            return
+        with closing(open_store(home, settings)) as store:
+            found = store.health()
+            workers = list(_workers(store))
+    except SignoffError as error:
+        yield Check("database", False, str(error), _database_remedy(error))
+        return
+    if found.problem:
+        yield Check("database", False, f"{found.location}: {found.problem}", _RESTORE)
+        return
+    detail = f"{found.location}, schema {found.schema}, {found.size / 1e6:.1f} MB, intact"
+    yield Check("database", True, detail)
+    yield from workers
+    if settings.dispatch:
+        yield _dispatcher(settings.dispatch)
+    if abs(found.clock_ahead) > CLOCK_SECONDS:
+        detail = f"this machine's clock is {-found.clock_ahead:+.0f} s off the database's"
+        yield Check("clock", False, detail, "synchronize the clocks (NTP)", needed=False)
+
+
+def _workers(store: Store) -> Iterator[Check]:
+    """Checks that there is a worker for every queued run; says nothing if there are neither."""
+    workers = living_workers(store)
+    rows = store.rows(status=[Status.QUEUED])
+    if not workers and not rows:
+        return
+    used, slots = sum(each.running for each in workers), sum(each.slots for each in workers)
+    detail = f"{count(len(workers), 'worker')}, {used} of {slots} slots in use, {len(rows)} queued"
+    stuck = [row for row in (live_row(store, each) for each in rows) if row.reason]
+    if stuck:
+        detail = f"{detail}; run {stuck[0].name!r} waits: {stuck[0].reason}"
+    yield Check("workers", not stuck, detail, next_command(StartWorker()), needed=False)
+
+
+def _dispatcher(url: str) -> Check:
+    try:
+        detail = asyncio.run(dispatcher_of(url, "doctor").check())
+    except SignoffError as error:
+        return Check("dispatcher", False, str(error), "start it, or fix `dispatch` in the settings")
+    return Check("dispatcher", True, detail)
 
 
 def _database_remedy(error: Exception) -> str:
     match error:
         case StoreTooNew():
             return "upgrade signoff"
-        case StoreDamaged() | sqlite3.DatabaseError():
+        case StoreDamaged():
             return _RESTORE
         case StoreBusy():
             return "stop the process that uses it, or try again later"
         case _:
             return f"check its path and permissions; {next_command(ShowSettings())}"
-
-
-def _integrity(path: Path) -> tuple[int, str]:
-    uri = f"{path.absolute().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(uri, uri=True)) as database:
-        version = int(database.execute("PRAGMA user_version").fetchone()[0])
-        return version, str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
 
 
 def _agents(

@@ -46,7 +46,9 @@ TEXT_PLACEHOLDER, JSON_PLACEHOLDER, REASON_PLACEHOLDER = "<result>", "<JSON>", "
 _LIKE_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\]])')
 """How JSON begins, unlike prose that happens to begin with a bracket, such as `[1] See ...`."""
 
-_RESUMABLE = frozenset({Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUNNING})
+_RESUMABLE = frozenset(
+    {Status.QUEUED, Status.INTERRUPTED, Status.FAILED, Status.PARKED, Status.RUNNING}
+)
 """The statuses from which a run can be resumed without an answer."""
 
 

@@ -81,11 +81,16 @@ def need_review(project: Project, name: str | None) -> tuple[RunRow, ReviewHisto
     row = project.run(name)
     history = record_of(project, row).review()
     if history is None:
-        raise UsageError(
-            f"run {row.name!r} has no review: its workflow {row.workflow!r} is not a review flow",
-            remedy=ShowRun(row.name),
-        )
+        raise without_review(row)
     return row, history
+
+
+def without_review(row: RunRow) -> UsageError:
+    """Returns the error of a run that has no review to show."""
+    return UsageError(
+        f"run {row.name!r} has no review: its workflow {row.workflow!r} is not a review flow",
+        remedy=ShowRun(row.name),
+    )
 
 
 def load_state(project: Project, row: RunRow) -> RunState:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from signoff.documents.regular_files import make_private_folders
 from signoff.errors import UsageError, WriteFailed
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import InitProject, ShowSettings
@@ -55,6 +56,16 @@ class Home:
         """One readable folder per run."""
         return self.path / "runs"
 
+    def private_folder(self, name: str) -> Path:
+        """Returns a folder that is never committed and that no other user can read."""
+        folder = self.path / name
+        make_private_folders(folder)
+        # Homes are often under version control, and this folder must never be.
+        ignore = folder / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", "utf-8")
+        return folder
+
 
 @light_dataclass(frozen=True)
 class InitResult:
@@ -65,6 +76,10 @@ class InitResult:
     """Empty if everything existed already."""
     existing: tuple[Path, ...] = ()
     """Files of the preset that exist with other content."""
+    changed: tuple[Path, ...] = ()
+    """The settings, if the preset has added its own to them."""
+    to_add: str = ""
+    """Settings of the preset that the user has to add: the file has others with the same keys."""
     run: tuple[str, ...] = ()
     """The target and the options to check and run the preset with, in the project's root."""
     external: bool = False
@@ -107,6 +122,15 @@ def init_home(start: Path, environment: Mapping[str, str]) -> InitResult:
             f"cannot create {home.path}: {why}; {ELSEWHERE}", remedy=InitProject()
         ) from error
     return InitResult(home, tuple(created))
+
+
+def keep_runs_out_of_git(home: Home) -> None:
+    """Writes the `.gitignore` of a home that its user has made by hand, if it has none."""
+    path = home.path / ".gitignore"
+    try:
+        write_new(path, template("gitignore"))
+    except OSError as error:
+        raise WriteFailed(f"cannot write {path}: {error.strerror or error}; {ELSEWHERE}") from error
 
 
 def template(name: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.next_commands import answer_commands
 from signoff.app.project import Project
+from signoff.core.codec import decode
+from signoff.core.presence import PRESENCE
 from signoff.core.requests import AnswerForm, describe_default, options_of
 from signoff.errors import UnknownName, UsageError
 from signoff.remedies import AnswerRequest
@@ -24,6 +26,12 @@ def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
     """
     name = project.run(run).name if run is not None else None
     return [line for line in project.store.waiting() if name in (None, line.run)]
+
+
+def request_line(project: Project, line: InboxLine) -> dict[str, Any]:
+    """Returns a request as a list shows it, with its title; what it shows is not read."""
+    form = decode(project.store.item(line.id).form, lambda digest: digest)
+    return {**line._asdict(), "number": line.id, "title": title_of(form)}
 
 
 def refuse_reference_as_answer(project: Project, word: str) -> None:
@@ -59,6 +67,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "schema": form.get("schema"),
         "question_id": form.get("question_id"),
         "digest": item.digest,
+        "presence": bool(form.get(PRESENCE)),
         "opened_at": item.opened_at,
         "deadline": item.deadline,
         "default": form.get("default"),
@@ -79,7 +88,11 @@ def answer_to_json(item: InboxItem) -> dict[str, Any] | None:
         "text": answer.get("text") or "",
         "by": item.answered_by,
         "at": item.answered_at,
-        **{name: answer[name] for name in ("content_digest", "extras") if name in answer},
+        **{
+            name: answer[name]
+            for name in ("content_digest", "extras", "presence")
+            if name in answer
+        },
     }
 
 

@@ -50,7 +50,7 @@ def logs(
         for seq, event in events_of(project, row, after=after, whole=whole):
             after = seq
             yield Entry(seq, event, tuple(narrator.narrate(event)))
-        if sleep is None or row.status is not Status.RUNNING:
+        if sleep is None or row.status not in (Status.QUEUED, Status.RUNNING):
             return
         sleep(LOOK_SECONDS)
 

@@ -12,7 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from signoff.app.run_records import live_row, stored_record
+from signoff.app.run_records import live_row, living_workers, stored_record
+from signoff.core.outcome import Status
 from signoff.errors import SignoffError, StoreError
 from signoff.exports.run_record import RunRecord
 from signoff.runtime.store_port import RunId, RunRow, Store
@@ -46,7 +47,19 @@ def collect(store: Store, now: float) -> Metrics:
             metrics.add_run(current[row.id].status, summary)
     waiting = ((item.kind.value, item.opened_at) for item in store.waiting())
     metrics.add_inbox(waiting, now)
+    _add_queue(metrics, store, list(current.values()), now)
     return metrics
+
+
+def _add_queue(metrics: Metrics, store: Store, rows: list[RunRow], now: float) -> None:
+    queued = [row for row in rows if row.status is Status.QUEUED]
+    oldest = min((row.updated_at for row in queued), default=now)
+    metrics.add(max(0.0, now - oldest), "signoff_queue_oldest_seconds")
+    # Only a run that no worker can take has a reason.
+    metrics.add(sum(bool(row.reason) for row in queued), "signoff_queue_stuck")
+    workers = living_workers(store)
+    metrics.add(len(workers), "signoff_workers")
+    metrics.add(sum(each.slots for each in workers), "signoff_worker_slots")
 
 
 def _summaries(

@@ -13,16 +13,25 @@ from typing import Any, assert_never
 from signoff import remedies as fix
 from signoff._extras import install_command
 from signoff.core.digest import SHORT
+from signoff.core.presence import PRESENCE, needs_presence
 from signoff.core.questions import UserQuestion, questions_of
 from signoff.core.requests import AnswerForm, ItemState, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
 from signoff.notation import YAML_SUFFIXES
 from signoff.runtime.store_port import InboxItem
 
+LOCAL_WORKER_IDLE_SECONDS = 60
+"""How long a worker that was started in the background waits for more runs."""
+
 
 def error_message(error: SignoffError) -> str:
     """Returns what an error reports, with the commands that fix it."""
     return "; ".join([str(error), *map(next_command, error.remedies)])
+
+
+def local_worker_arguments() -> list[str]:
+    """Returns the arguments of a worker that ends when there is nothing left to do."""
+    return ["worker", "--idle-exit", str(LOCAL_WORKER_IDLE_SECONDS)]
 
 
 def next_commands(remedies: Iterable[fix.Remedy], run: str = "") -> list[str]:
@@ -113,6 +122,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.Resume: _resume,
     fix.ResumeDue: _resume_due,
     fix.StartRun: _start,
+    fix.StartWorker: lambda _, __: "start one that can: signoff worker",
     fix.CancelRun: lambda _, run: f"stop it: signoff cancel {run}",
     fix.ShowRun: lambda _, run: f"details: signoff show {run}",
     fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",
@@ -123,10 +133,14 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.InitProject: lambda _, __: "create one: signoff init",
     fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",
     fix.ShowSettings: lambda _, __: "see where each comes from: signoff config show",
+    fix.OpenPage: lambda _, __: "print a login link: signoff web --link",
+    fix.SignOnPage: lambda it, _: f"sign request {it.item} on the page: signoff web --open",
+    fix.AddPasskey: lambda _, __: "register one: signoff passkeys add NAME",
     fix.Login: lambda it, _: f"log in to {it.program}{it.how and f': {it.how}'}",
     fix.Install: lambda it, _: f"install it: {install_command(it.extra)}",
     fix.PullModel: lambda it, _: f"download it: signoff models pull {it.model}",
     fix.ChooseModel: _models,
+    fix.SetUpStore: lambda _, __: "show an administrator what to run: signoff store setup --print",
     fix.SetUpDatabase: lambda _, __: "show the owner what to grant: signoff db setup --print",
     fix.AddFallback: _fallback,
     fix.ListBackups: lambda _, __: "list them: signoff db backups",
@@ -145,6 +159,7 @@ def answer_commands(item: InboxItem, form: Mapping[str, Any], now: float) -> lis
     match item.kind.answer_form:
         case AnswerForm.DECISION:
             commands = [f"approve {item.id}", f'reject {item.id} --why "..."']
+            commands = commands[1:] if form.get(PRESENCE) else commands
         case AnswerForm.PICK:
             commands = [f"answer {item.id} {each}" for each in _choices(form)]
         case AnswerForm.PICKS:
@@ -156,11 +171,15 @@ def answer_commands(item: InboxItem, form: Mapping[str, Any], now: float) -> lis
         case other:
             assert_never(other)
     # Bound to what is shown here: copied late, or in another project, it answers nothing else.
-    return [f"signoff {each} --digest {item.digest[:SHORT]} --resume" for each in commands]
+    bound = [f"signoff {each} --digest {item.digest[:SHORT]} --resume" for each in commands]
+    return ["signoff web --open", *bound] if form.get(PRESENCE) else bound
 
 
 def _choices(form: Mapping[str, Any]) -> Iterator[str]:
     for number, option in enumerate(options_of(form), 1):
+        if needs_presence(form, option["label"]):
+            # No command can approve it.
+            continue
         text = ' --text "..."' if option.get("requires_input") else ""
         label = str(option["label"])
         # What begins with a dash would be taken for an option of the command.

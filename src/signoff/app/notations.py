@@ -8,6 +8,7 @@ the same workflow wherever and whenever it happens.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -17,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.agents.base import KnownAgent
-from signoff.agents.kinds import AUTO, BUNDLED, DEFAULT_AGENT, PROGRAMS, bundled_program
+from signoff.agents.kinds import (
+    AUTO,
+    BUNDLED,
+    DEFAULT_AGENT,
+    PROGRAMS,
+    bundled_program,
+    missing_key,
+)
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.notation import YAML_SUFFIXES, CompileContext, Notation, OptionKind
@@ -56,6 +64,9 @@ def compile_context(
         agents=known,
         default_agent=DEFAULT_AGENT if DEFAULT_AGENT in found else AUTO,
         installed=found,
+        without_key=[
+            name for name, each in known.items() if missing_key(each.kind, each.options, os.environ)
+        ],
         agent_names=sorted(known),
         check_only=check_only,
     )
@@ -151,6 +162,12 @@ def notation_of(file: SourceFile) -> Notation:
     if file.path.suffix not in YAML_SUFFIXES:
         return able[0]
     return _recognized(file, able)
+
+
+def is_recognized(file: SourceFile) -> bool:
+    """Whether a YAML file names its notation, or one recognizes it."""
+    content = file.content if isinstance(file.content, dict) else {}
+    return KEY in content or any(each.recognize(content) for each in plugins.notations())
 
 
 def refuse_options(target: str, options: Mapping[str, Any], notation: Notation | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.app.home import Home, InitResult, init_home, write_new
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 HOME = "home"
 """The folder of a preset whose files go into the project's home."""
+SETTINGS = "config.yaml"
+"""The file of that folder whose settings are added to the project's."""
 TEMPLATE = ".template"
 
 
@@ -48,11 +50,19 @@ def init_project(
             return InitResult(home, tuple(created))
         chosen, notation = available[preset]
         new, existing = _write(chosen, home)
+        changed, to_add = _add_settings(chosen, home)
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(f"cannot write {error.filename or home.path}: {why}") from error
-    run = tuple(_run(chosen, notation, home))
-    return InitResult(home, (*created, *new), tuple(existing), run, chosen.external)
+    return InitResult(
+        home,
+        created=(*created, *new),
+        existing=tuple(existing),
+        changed=changed if home.config not in created else (),
+        to_add=to_add,
+        run=tuple(_run(chosen, notation, home)),
+        external=chosen.external,
+    )
 
 
 def _run(preset: Preset, notation: Notation, home: Home) -> Iterator[str]:
@@ -89,13 +99,44 @@ def _write(preset: Preset, home: Home) -> tuple[list[Path], list[Path]]:
     return created, existing
 
 
+def _add_settings(preset: Preset, home: Home) -> tuple[tuple[Path, ...], str]:
+    """Adds a preset's settings to the project's; returns what changed, and what the user must add.
+
+    They are added as text, so that comments stay. That is possible only if the file has none of
+    their keys.
+    """
+    file = _data(preset.files) / HOME / SETTINGS
+    if not file.is_file():
+        return (), ""
+    text = file.read_text("utf-8")
+    new = _sections(text) or {}
+    present = _sections(home.config.read_text("utf-8", errors="replace"))
+    names = [(key, name) for key, section in new.items() for name in section]
+    if present is not None and all(name in (present.get(key) or {}) for key, name in names):
+        return (), ""
+    if present is None or present.keys() & new.keys():
+        return (), text.strip()
+    with home.config.open("a", encoding="utf-8") as config:
+        config.write(f"\n{text}")
+    return (home.config,), ""
+
+
+def _sections(text: str) -> dict[str, Any] | None:
+    """Returns the top-level keys of settings; None if they cannot be read."""
+    from signoff.documents.yaml_text import read_yaml
+
+    document = read_yaml(text, SETTINGS, [])
+    content = document.content or {} if document is not None else None
+    return content if isinstance(content, dict) else None
+
+
 def _files(folder: Traversable, folder_path: Path, home: Home) -> Iterator[tuple[Path, str]]:
     for each in _sorted(folder):
         top = folder_path == home.root and each.name == HOME
         path = home.path if top else folder_path / each.name.removesuffix(TEMPLATE)
         if each.is_dir():
             yield from _files(each, path, home)
-        else:
+        elif path != home.config:
             # Paths in the text use the actual name of the home.
             text = each.read_text("utf-8").replace(f"{FOLDER}/", f"{home.path.name}/")
             yield path, text

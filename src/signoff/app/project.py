@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
-from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.app.stores import open_store
+from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
@@ -50,6 +51,8 @@ class Project:
     """Agents that a program provides; they override those of the settings."""
     worker_token: str = ""
     """The token of an external worker, which may not decide anything; empty for a human."""
+    for_agent: bool = False
+    """Whether an agent acts here: it answers only what workflows open to agents."""
     code_root: Path | None = None
     """Where modules that the settings name are imported from; the project's folder by default."""
     observers: list[QueuedObserver] | None = None
@@ -118,6 +121,7 @@ class Project:
             default_roles=self.default_roles,
             pass_env=self.settings.pass_env,
             secrets=self.secrets,
+            presence=self.settings.presence_required,
         )
         try:
             async with engine:
@@ -247,20 +251,3 @@ def open_project(
     settings = load_settings(home, environment, command_line)
     store, token = open_store(home, settings), environment.get(WORKER_VARIABLE, "")
     return Project(home, settings, store, cwd, agents=agents or {}, worker_token=token)
-
-
-def database_path(home: Home, settings: Settings) -> Path:
-    """Returns the database file a project uses."""
-    if "://" in settings.database:
-        raise ConfigError(
-            f"database is {settings.database!r}, but only SQLite files are supported; "
-            "give the path of a file"
-        )
-    return home.path / Path(settings.database).expanduser()
-
-
-def open_store(home: Home, settings: Settings) -> Store:
-    """Opens a project's database; creates it if it does not exist."""
-    from signoff.store.sqlite import SqliteStore
-
-    return SqliteStore(database_path(home, settings))

@@ -7,28 +7,33 @@ from dataclasses import replace
 from pathlib import Path
 
 from signoff.agents.base import Health
+from signoff.agents.kinds import AUTO, DEFAULT_AGENT, MANUAL
 from signoff.agents.options import option_names
 from signoff.app.agents import build_agents, check_some, known_agents, known_factory
 from signoff.app.settings import AgentSettings
 from signoff.errors import ConfigError
-from signoff.remedies import CheckSetup
+from signoff.remedies import CheckSetup, PassOption
 
 Ask = tuple[str, str | None]
 """An agent that a run asks, and the model that its step names."""
 
 
 def find_not_ready(
-    settings: Mapping[str, AgentSettings], asks: Iterable[Ask], root: Path
+    settings: Mapping[str, AgentSettings], asks: Iterable[Ask], root: Path, *, quick: bool
 ) -> dict[str, Health]:
     """Returns the agents that could not answer now, with the model if a step names one.
 
-    An agent with a fallback that is ready can be asked, and so can one whose check took too long.
+    A quick check does not ask programs for their version, which takes some of them seconds. An
+    agent with a fallback that is ready can be asked, and so can one whose check took too long.
     Unknown agents are left out.
     """
     known = known_agents(settings)
     chains = {_label(ask): list(_chain(known, ask)) for ask in asks if ask[0] in known}
+    if not chains:
+        return {}
     checked = {_label(ask): ask for chain in chains.values() for ask in chain}
-    health = check_some({label: _agent(known, ask, root) for label, ask in checked.items()})
+    agents = {label: _agent(known, ask, root) for label, ask in checked.items()}
+    health = check_some(agents, quick=quick)
     return {
         label: health[label]
         for label, chain in chains.items()
@@ -36,17 +41,23 @@ def find_not_ready(
     }
 
 
-def refuse_not_ready(not_ready: Mapping[str, Health]) -> None:
-    """Raises `ConfigError` with what each agent needs, if one cannot answer."""
+def refuse_not_ready(not_ready: Mapping[str, Health], *, by_name: bool = True) -> None:
+    """Raises `ConfigError` with what each agent needs, if one cannot answer.
+
+    `by_name` tells whether a single agent can be replaced, or only all of them.
+    """
     if not not_ready:
         return
     reasons = "; ".join(
         f"{name} is not ready: {describe(each)}" for name, each in not_ready.items()
     )
     remedies = dict.fromkeys(remedy for each in not_ready.values() for remedy in each.remedies)
+    named = [label.split()[0] for label in not_ready if by_name]
+    others = [f"{name}={MANUAL}" for name in named if name not in (AUTO, DEFAULT_AGENT)]
+    by_hand = PassOption("agent", next(iter(others), MANUAL))
     raise ConfigError(
-        f"{reasons}. Nothing was started; fix that, or name another agent",
-        remedy=(*remedies, CheckSetup()),
+        f"{reasons}. Nothing was started; fix that, name another agent, or answer by hand",
+        remedy=(*remedies, by_hand, CheckSetup()),
     )
 
 

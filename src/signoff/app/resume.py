@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from signoff.agents.kinds import MANUAL
@@ -11,6 +12,7 @@ from signoff.app.answering import record_file_answers
 from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
+from signoff.app.start import with_roles
 from signoff.app.worker_token import refuse_worker
 from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
@@ -21,6 +23,7 @@ from signoff.errors import SignoffError
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
+from signoff.runtime.run_changes import RunChanges
 from signoff.runtime.store_port import RunRow
 
 FROM_OUTSIDE = {ANY_AGENT: MANUAL}
@@ -55,18 +58,33 @@ async def resume(
 
     `switch` maps agents to their replacements from now on; `params` corrects parameters.
     """
-    if adopt or target is not None or switch or params:
+    changes = RunChanges(limits, adopt, switch or {}, params or {})
+    if changes.are_decisions or target is not None:
         refuse_worker(project, "change how a run continues")
     row = project.run(name)
     if row.status in FINAL:
         # The engine will not run again, so missing files of the run directory are written here.
         catch_up(project, row.name, warn)
-    workflow = _prepare(project, row, target, warn)
-    switches = _with_roles(project, row, switch or {}, workflow.agents, warn)
+    workflow = prepare(project, row, target, warn)
+    switches = _with_roles(project, row, changes.switch, workflow.agents, warn)
     async with project.engine(observers) as engine:
         return await engine.resume(
             row.name, workflow, limits=limits, adopt=adopt, switch=switches, params=params
         )
+
+
+async def change(
+    project: Project, row: RunRow, changes: RunChanges, warn: Warn = lambda _warning: None
+) -> None:
+    """Records how a run is to continue, for the process that resumes it."""
+    if not (changes.are_decisions or changes.limits):
+        return
+    if changes.are_decisions:
+        refuse_worker(project, "change how a run continues")
+    workflow = project.find_again(row).workflow
+    switches = _with_roles(project, row, changes.switch, workflow.agents, warn)
+    async with project.engine() as engine:
+        await engine.change(row.name, workflow, replace(changes, switch=switches))
 
 
 def due_runs(project: Project) -> list[RunRow]:
@@ -87,7 +105,7 @@ async def resume_due(
 
         async def one(row: RunRow) -> Resumed:
             try:
-                workflow = _prepare(project, row, None, warn)
+                workflow = prepare(project, row, None, warn)
                 return Resumed(row.name, await engine.resume(row.name, workflow, limits=limits))
             except SignoffError as error:
                 return Resumed(row.name, None, error)
@@ -110,13 +128,10 @@ def _with_roles(
 
     roles = {**project.default_roles, **project.settings.roles}
     known = {*known_agents(project.settings.agents), *project.agents, *roles, *brought}
-    switches: dict[str, str] = {}
-    for agent, to in switch.items():
+    for agent in switch:
         if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
             warn(f"unknown agent or role {agent!r}; only steps that name it are switched")
-        switches.update({role: to for role, played in roles.items() if played == agent})
-        switches[agent] = to
-    return switches
+    return with_roles(switch, roles)
 
 
 def _failed_agent(project: Project, row: RunRow) -> str:
@@ -126,7 +141,7 @@ def _failed_agent(project: Project, row: RunRow) -> str:
     return error.agent if error is not None else ""
 
 
-def _prepare(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
+def prepare(project: Project, row: RunRow, target: str | None, warn: Warn) -> Workflow:
     """Finds a run's workflow, then records its answer files.
 
     The order matters: a file is used only once, so a missing workflow must be reported first.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from signoff import plugins
 from signoff.core.outcome import Status
 from signoff.exports.run_record import RunRecord
 from signoff.runtime.owner import is_alive
-from signoff.runtime.store_port import RunRow, Store
+from signoff.runtime.store_port import RunRow, Store, WorkerRow
 
 
 def stored_record(store: Store, row: RunRow) -> RunRecord:
@@ -28,10 +29,40 @@ def stored_record(store: Store, row: RunRow) -> RunRecord:
 
 
 def live_row(store: Store, row: RunRow) -> RunRow:
-    """Returns a run's row; if its process died without recording that, as interrupted."""
+    """Returns a run's row as it is now.
+
+    If its process died without recording that, it is interrupted; if it is queued and no worker
+    can take it, that is the reason.
+    """
+    if row.status is Status.QUEUED:
+        return row._replace(reason=_why_queued(store, row))
     if row.status is not Status.RUNNING:
         return row
     owner = store.owner(row.owner) if row.owner is not None else None
     if owner is not None and is_alive(owner) is not False:
         return row
     return row._replace(status=Status.INTERRUPTED, reason="its process stopped")
+
+
+def living_workers(store: Store) -> list[WorkerRow]:
+    """Returns the workers of a store that run, or may run on another host; the oldest first.
+
+    Those without slots only finish what they have, and are left out.
+    """
+    workers = store.workers()
+    return [each for each in workers if each.slots and is_alive(each.owner) is not False]
+
+
+def missing_capabilities(
+    needs: Iterable[str], workers: Iterable[WorkerRow]
+) -> tuple[str, ...] | None:
+    """Returns what the most able worker lacks: nothing if it can; None if there is no worker."""
+    lacking = [tuple(sorted(set(needs) - set(each.capabilities))) for each in workers]
+    return min(lacking, key=len, default=None)
+
+
+def _why_queued(store: Store, row: RunRow) -> str:
+    missing = missing_capabilities(row.needs or (), living_workers(store))
+    if missing is None:
+        return "no worker is running"
+    return f"no worker has {', '.join(missing)}" if missing else ""

@@ -9,7 +9,7 @@ from signoff.app.project import Project
 from signoff.app.run_records import live_row
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
-from signoff.errors import UnknownName, UsageError
+from signoff.errors import RunEnded, UnknownName
 from signoff.runtime.store_port import RunRow
 
 _EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
@@ -43,7 +43,7 @@ async def cancel(project: Project, name: str | None = None, why: str = "") -> tu
     row = project.run(name)
     if row.status in FINAL and row.status is not Status.CANCELLED:
         how = row.status.value.replace("_", " ")
-        raise UsageError(f"run {row.name!r} has already ended: {how}")
+        raise RunEnded(f"run {row.name!r} has already ended: {how}")
     async with project.engine() as engine:
         return row.name, await engine.cancel(row.name, why or "by the user")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.app.home import Home
-from signoff.app.setting_layers import Layer, Rate, Value
+from signoff.app.setting_layers import Layer, Rate, Value, parse_rate
 from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.errors import ConfigError, Problem
@@ -30,15 +30,20 @@ BUILT_IN: Mapping[str, Any] = {
     "workflows": (),
     "pass_env": (),
     "database": "signoff.db",
+    "dispatch": "",
     "log_level": "warning",
     "log_format": "text",
     "log_file": "",
     "log_content": False,
+    "approvals.presence": "declared",
 }
 """The default values."""
 
+FILES_ONLY = ("pass_env", "approvals.presence")
+"""Settings that no variable sets: what programs get to see, and what a human has to sign."""
+
 ENVIRONMENT: Mapping[str, str] = {
-    f"SIGNOFF_{key.replace('.', '_').upper()}": key for key in BUILT_IN if key != "pass_env"
+    f"SIGNOFF_{key.replace('.', '_').upper()}": key for key in BUILT_IN if key not in FILES_ONLY
 }
 """Environment variables and their settings, except those of notations."""
 
@@ -49,8 +54,8 @@ OTHER_VARIABLES = frozenset(
 
 _SECRET = re.compile(r"(key|token|secrets?|password|credentials?)$", re.IGNORECASE)
 """Keys whose values are masked; not `tokens`, which is a number that users need to see."""
-_PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)")
-"""The user and password in a URL."""
+_PASSWORD = re.compile(r"(?<=://)[^/@]*(?=@)|(?<=password=)[^&]+")
+"""The user and password in a URL, and passwords among its options."""
 
 _HOST_ONLY = re.compile(r"^(\w+://[^/?#]*)[/?#].*$")
 """An address with more than its host."""
@@ -98,13 +103,17 @@ class Settings:
     pass_env: Sequence[str] = ()
     """Additional environment variables that are passed to commands and scripts."""
     database: str = "signoff.db"
-    """A file path relative to the project home."""
+    """A file path relative to the project home, or the URL of a store."""
+    dispatch: str = ""
+    """The URL of what brings runs to workers; empty if they look into the database."""
     log_level: str = "warning"
     log_format: str = "text"
     log_file: str = ""
     """A file path relative to the project home; empty means stderr."""
     log_content: bool = False
     """Whether prompts, replies and inputs may appear in logs and traces."""
+    presence_required: bool = False
+    """Whether every approval needs the signature of a passkey, not only those that declare it."""
     notify: Sequence[Mapping[str, Any]] = ()
     """Programs and webhooks that are notified when a run stops."""
     observe: Mapping[str, ObserverSettings] = field(default_factory=dict)
@@ -117,6 +126,11 @@ class Settings:
     def is_observed(self) -> bool:
         """Whether runs have observers of the settings; most have none, and load nothing for it."""
         return bool(self.observe or self.notify) or self.has_log
+
+    @property
+    def logs_json_lines(self) -> bool:
+        """Whether standard error has log records as JSON, for programs to read."""
+        return self.log_format == "json" and not self.log_file
 
     @property
     def has_log(self) -> bool:
@@ -230,9 +244,19 @@ def _read_file(path: Path, problems: list[Problem]) -> Layer:
     text = read_text(path, problems, name=str(path))
     if text is None or _is_empty(text):
         return {}
+    from signoff.documents.yaml_text import read_yaml
+
+    document = read_yaml(text, str(path), problems)
+    if document is None:
+        return {}
+    from signoff.app.plain_config import read_plain
+
+    layer = read_plain(document)
+    if layer is not None:
+        return layer
     from signoff.app.config_schema import read_config
 
-    return read_config(text, str(path), problems)
+    return read_config(document, problems)
 
 
 def _is_empty(text: str) -> bool:
@@ -291,6 +315,7 @@ def _merge(layers: Iterable[Layer]) -> Settings:
             _put(sections, setting.path or (section, name), setting.value)
         else:
             plain[key] = setting.value
+    presence = sections.pop("approvals")["presence"]
     limits = {name: value for name, value in sections.pop("limits").items() if value is not None}
     return Settings(
         limits=Limits.from_json(limits),
@@ -303,6 +328,7 @@ def _merge(layers: Iterable[Layer]) -> Settings:
             for name, options in _by_name(sections.pop("observe")).items()
         },
         roles=sections.pop("roles"),
+        presence_required=presence == "required",
         sections=sections,
         values=values,
         **plain,
@@ -329,8 +355,6 @@ def _by_name(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _agent(name: str, options: dict[str, Any]) -> AgentSettings:
-    from signoff.app.config_schema import parse_rate
-
     names = {each.name for each in fields(AgentSettings)} - {"options"}
     common = {each: options.pop(each) for each in names & options.keys()}
     if common.get("rate"):

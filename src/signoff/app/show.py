@@ -72,6 +72,9 @@ class RunDetails:
         """Why the run stopped; a process that died has not recorded a reason itself."""
         if self.row.status is Status.INTERRUPTED and self.timeline.state.status is Status.RUNNING:
             return ProcessStopped(self.row.reason)
+        if self.row.status is Status.QUEUED:
+            # It stopped before that, and was queued to continue.
+            return None
         return self.timeline.state.stop_reason
 
     @property
@@ -156,15 +159,17 @@ def show(project: Project, name: str | None = None) -> RunDetails:
 def _with_last_values(events: Sequence[Event]) -> Sequence[Event]:
     """Returns events without values that a later step has replaced.
 
-    A review stores all of its findings after every step, and folding them takes most of the time.
+    Steps store long values, and most of them are never shown.
     """
     replaced: set[str] = set()
     for event in reversed(events):
-        if isinstance(event, StepFinished) and "set" in event.delta:
-            values = event.delta["set"]
-            kept = {k: v for k, v in values.items() if k not in replaced or k == ERROR_KEY}
-            replaced.update(values)
-            event.delta = {**event.delta, "set": kept}
+        if isinstance(event, StepFinished) and event.delta:
+            new = set(event.delta.get("set", ()))
+            event.delta = {
+                part: {k: v for k, v in values.items() if k not in replaced or k == ERROR_KEY}
+                for part, values in event.delta.items()
+            }
+            replaced |= new
     return events
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from signoff import plugins
 from signoff.agents.base import Health
 from signoff.app.agents import unknown_kinds, unknown_options, unusable_files
-from signoff.app.home import Home, expected_home, init_home
+from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
 from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
-from signoff.app.project import WORKER_VARIABLE, Project, database_path, open_store
+from signoff.app.project import WORKER_VARIABLE, Project
 from signoff.app.settings import Settings, command_line_limits, load_settings
+from signoff.app.stores import database_file, open_store
 from signoff.app.targets import Target, resolve
 from signoff.core import graph
+from signoff.core.events import ANY_AGENT
 from signoff.core.spend import Limits
 from signoff.errors import ConfigError, NameTaken
 from signoff.light_dataclass import light_dataclass
@@ -44,7 +46,9 @@ class StartPlan:
 
     def open(self, cwd: Path, environment: Mapping[str, str]) -> Project:
         """Opens the project of the run; creates its home if there is none."""
-        if not self.home.path.is_dir():
+        if self.home.path.is_dir():
+            keep_runs_out_of_git(self.home)
+        else:
             init_home(cwd, environment)
         store, token = open_store(self.home, self.settings), environment.get(WORKER_VARIABLE, "")
         return Project(
@@ -62,21 +66,47 @@ class StartPlan:
             **(planned.facts if (planned := self.dry_run()) else {}),
         }
 
-    def not_ready(self) -> dict[str, Health]:
-        """Returns the agents that a run would ask and that could not answer now."""
-        from signoff.app.notations import default_agent
+    def not_ready(
+        self, switch: Mapping[str, str] | None = None, *, quick: bool = True
+    ) -> dict[str, Health]:
+        """Returns the agents that a run would ask and that could not answer now.
+
+        `switch` maps agents to replacements. What a handler in Python asks is not known before.
+        """
         from signoff.app.readiness import find_not_ready
+
+        asked, root = self.asked_agents(switch), self.code_root or self.home.root
+        return find_not_ready(self.settings.agents, asked, root, quick=quick)
+
+    def asked_agents(self, switch: Mapping[str, str] | None = None) -> list[tuple[str, str | None]]:
+        """Returns the agents of the settings that a run would ask, each with a model or None."""
+        workflow, roles = self.target.workflow, self.roles
+        asks = [(_replaced(name, switch or {}), model) for name, model in self._asks()]
+        asks = [(roles.get(name, name), model) for name, model in asks]
+        return [ask for ask in dict.fromkeys(asks) if ask[0] not in workflow.agents]
+
+    @property
+    def default_agent(self) -> str:
+        """The agent that is asked where none is named."""
+        from signoff.app.notations import default_agent
+
+        return default_agent(self.settings.agents)
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The agents that play roles."""
         from signoff.runtime.dispatch import roles_of
 
-        planned, workflow = self.dry_run(), self.target.workflow
-        if planned is None:
-            return {}
-        agents = self.settings.agents
         # The settings win over the workflow, as they do in a run.
-        roles = {**roles_of(default_agent(agents)), **workflow.roles, **self.settings.roles}
-        asks = [(roles.get(name, name), model) for name, model in planned.asks]
-        own = [ask for ask in asks if ask[0] not in workflow.agents]
-        return find_not_ready(agents, own, self.code_root or self.home.root)
+        roles = roles_of(self.default_agent)
+        return {**roles, **self.target.workflow.roles, **self.settings.roles}
+
+    def _asks(self) -> Iterator[tuple[str, str | None]]:
+        workflow = self.target.workflow
+        notation = plugins.notation(workflow.notation)
+        if notation is not None and notation.asks:
+            yield from plugins.load(notation.asks)(workflow, self.params)
+        yield from ((step.agent, None) for step in workflow.steps.values() if step.agent)
 
     def dry_run(self) -> DryRunPlan | None:
         """Returns what the workflow's notation reports about a run before it is started."""
@@ -86,6 +116,16 @@ class StartPlan:
             return None
         planned: DryRunPlan = plugins.load(notation.plan)(workflow)
         return planned
+
+
+def with_roles(switch: Mapping[str, str], roles: Mapping[str, str]) -> dict[str, str]:
+    """Returns replacements of agents, with the roles that each of these agents plays."""
+    played = {role: switch[agent] for role, agent in roles.items() if agent in switch}
+    return {**played, **switch}
+
+
+def _replaced(name: str, switch: Mapping[str, str]) -> str:
+    return switch.get(name) or switch.get(ANY_AGENT, name)
 
 
 async def start(
@@ -131,7 +171,8 @@ def plan(
     context = compile_context(home, settings, options, cwd=cwd)
     found = resolve(target, cwd, context, settings.workflows)
     values = found.workflow.bind(params)
-    if name is not None and database_path(home, settings).exists():
+    file = database_file(settings.database, home.path)
+    if name is not None and (file is None or file.exists()):
         with Project(home, settings, open_store(home, settings), cwd) as project:
             _refuse_taken(project, name)
     own_limits = command_line_limits(settings)

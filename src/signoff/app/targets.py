@@ -20,6 +20,7 @@ from signoff.app.notations import (
     compile_context,
     compile_named,
     compile_path,
+    is_recognized,
     named_by_notations,
     notation_of_scheme,
     portable_path,
@@ -32,7 +33,10 @@ from signoff.discovery import NAME, DiscoveredWorkflow, Discovery
 from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import CompileContext, Notation
+from signoff.notation import YAML_SUFFIXES, CompileContext, Notation
+
+MOST_SIBLINGS = 30
+"""Files that are looked at for names to suggest."""
 
 _PYTHON_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>\w+))?")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_][\w.]*):(?P<name>\w+)")
@@ -123,8 +127,17 @@ def _compile_file(
 def _existing(path: Path) -> Path:
     if path.is_file():
         return path.resolve()
-    siblings = sorted(p.name for p in path.parent.glob(f"*{path.suffix}"))
-    raise UnknownName("file", str(path), siblings)
+    siblings = sorted(path.parent.glob(f"*{path.suffix}"))
+    if path.suffix in YAML_SUFFIXES:
+        siblings = [each for each in siblings[:MOST_SIBLINGS] if _is_workflow(each)]
+    raise UnknownName("file", str(path), [each.name for each in siblings])
+
+
+def _is_workflow(path: Path) -> bool:
+    """Whether a notation recognizes a YAML file; most YAML files are something else."""
+    from signoff.documents.source_file import SourceFile
+
+    return is_recognized(SourceFile(path))
 
 
 def _is_file(path: Path) -> bool:

@@ -60,7 +60,7 @@ def ended_runs(project: Project, age: str) -> list[RunRow]:
 def delete_runs(project: Project, rows: Sequence[RunRow]) -> None:
     """Deletes runs with their files; raises `RunBusy` if one was resumed in the meantime."""
     for row in rows:
-        project.store.delete(row.id, project.clock.now(), is_alive)
+        project.store.delete(row.id, is_alive)
         folder = project.folder(row.name)
         # The database goes first: files without a run are only left over, but a run without
         # files would write them again.

@@ -9,6 +9,7 @@ from typing import Any
 from signoff import plugins
 from signoff.app.agents import (
     import_errors,
+    missing_needs,
     roles_without_agent,
     unknown_kinds,
     unknown_options,
@@ -56,13 +57,15 @@ def validate(
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [ValidationResult("settings", None, tuple(problems))]
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
-    own = list(_check_settings(home, settings))
+    own = list(_check_settings(home, settings, environment))
     if not targets:
         return [*own, *_check_all(settings, context)]
     return [*own, *(_check_target(target, cwd, settings, context) for target in targets)]
 
 
-def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult]:
+def _check_settings(
+    home: Home, settings: Settings, environment: Mapping[str, str]
+) -> Iterator[ValidationResult]:
     """Yields the problems of configured agents that can be found without calling them."""
     problems = (
         *unknown_kinds(settings),
@@ -71,7 +74,7 @@ def _check_settings(home: Home, settings: Settings) -> Iterator[ValidationResult
         *roles_without_agent(settings),
         *observer_problems(settings, home.root),
     )
-    warnings = tuple(import_errors(settings, home.root))
+    warnings = (*import_errors(settings, home.root), *missing_needs(settings, environment))
     if problems or warnings:
         yield ValidationResult("settings", None, problems, warnings)
 

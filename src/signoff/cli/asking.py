@@ -28,7 +28,7 @@ from signoff.core.questions import UserQuestion, check_answers, questions_of
 from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
 from signoff.documents.control_characters import json_text
 from signoff.documents.regular_files import read_regular
-from signoff.errors import InvalidAnswer, StaleApproval
+from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import HITL, file_path
 from signoff.store.rundir.questions import prompt_name
@@ -109,6 +109,9 @@ def _ask_until_answered(project: Project, item: InboxItem, form: dict[str, Any])
             record_answer(project, item.id, answer)
         except AnswerLater:
             return False
+        except (StaleApproval, PresenceRequired) as error:
+            _print(f"  {error_message(error)}", style="red")
+            return False
         except InvalidAnswer as error:
             _print(f"  {error_message(error)}", style="red")
             state = project.store.item(item.id).state
@@ -117,9 +120,6 @@ def _ask_until_answered(project: Project, item: InboxItem, form: dict[str, Any])
                 return state in (ItemState.ANSWERED, ItemState.USED)
             if item.deadline is not None and item.deadline <= project.clock.now():
                 return False
-        except StaleApproval as error:
-            _print(f"  {error_message(error)}", style="red")
-            return False
         else:
             return True
 

@@ -7,6 +7,7 @@ import json
 import click
 
 from signoff.app.answering import AnswerInput, decide, find_item
+from signoff.app.hand_over import wake_if_handed_over
 from signoff.app.project import Project
 from signoff.app.run_files import catch_up
 from signoff.cli import exits
@@ -59,6 +60,7 @@ def after_decision(
     if resume_now:
         out.note(f"{status} #{item.id}")
         return drive_resume(project, display, project.run(item.run))
+    handed_over = wake_if_handed_over(project, item.run)
     catch_up(project, item.run, out.warn)
     remaining = len(project.store.items(item.run))
     if out.as_json:
@@ -77,5 +79,8 @@ def after_decision(
         return exits.OK
     out.line(f"{status} #{item.id}  {item.run}")
     more = f"{remaining} more to answer: signoff inbox {item.run}; " if remaining else ""
-    out.note(f"{more}to continue it, run: signoff resume {item.run}")
+    if handed_over:
+        out.note(f"{more}a worker continues it; follow it: signoff logs -f {item.run}")
+    else:
+        out.note(f"{more}to continue it, run: signoff resume {item.run}")
     return exits.OK

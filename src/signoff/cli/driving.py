@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,6 +168,9 @@ def _drive_once(
 ) -> tuple[str | None, dict[str, Timeline]]:
     """Drives a run until it stops; returns its name, or None if it was interrupted before that."""
     review = partial(open_review, project, resumed=frozenset(history))
+    if project.settings.logs_json_lines:
+        # Programs read standard error then, and progress is not JSON.
+        out = replace(out, quiet=True)
     view = choose_view(out, workflow=workflow, history=history, open_review=review)
     with view:
         try:

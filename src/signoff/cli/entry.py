@@ -35,6 +35,8 @@ SECTIONS = {
         "run": "Start a run.",
         "resume": "Resume a run.",
         "cancel": "Cancel a run.",
+        "worker": "Drive runs that were handed over.",
+        "workers": "List the workers.",
     },
     "Inspect": {
         "runs": "List or delete runs.",
@@ -52,15 +54,19 @@ SECTIONS = {
         "answer": "Answer a request.",
         "approve": "Approve a request.",
         "reject": "Reject a request.",
+        "web": "Serve the web page and the REST interface.",
+        "passkeys": "Register passkeys, and check what they signed.",
     },
     "Work": {
         "next": "Show a run's open work, for external workers.",
         "submit": "Submit work; the engine checks it.",
+        "mcp": "Serve this project to coding agents (MCP).",
     },
     "Set up": {
         "demo": "Watch a small local model write until the text is approved.",
         "models": "List, download and delete local models.",
         "backup": "Copy the database while it is in use.",
+        "store": "Maintain the store of the runs.",
         "config": "Show settings and where each comes from.",
         "doctor": "Check your setup.",
     },

@@ -309,7 +309,7 @@ def set_up_logging(settings: Settings) -> None:
     context = click.get_current_context(silent=True)
     debug = context is not None and context.meta.get(_DEBUG, False)
     lines: logging.Handler = LogLines(debug=debug)
-    if settings.log_format == "json" and not settings.log_file:
+    if settings.logs_json_lines:
         from signoff.observers.log_format import FieldFormatter
         from signoff.observers.log_output import Stderr
 

@@ -28,6 +28,7 @@ READABLE_WIDTH = 20
 """Its minimum width while other columns can still be dropped: it often holds reasons."""
 
 STYLES: Mapping[str, str] = {
+    "queued": "cyan",
     "running": "cyan",
     "waiting": "yellow",
     "parked": "yellow",

@@ -28,6 +28,7 @@ WORDS = {
 }
 MARKS = {
     Status.COMPLETED: "✓",
+    Status.QUEUED: "●",
     Status.RUNNING: "●",
     Status.WAITING: "●",
     Status.PARKED: "●",
@@ -50,6 +51,8 @@ def print_summary(report: RunDetails, out: Output) -> None:
         words = "answered, not resumed yet"
     reason = report.stop_reason if row.status in _EXPLAINED else None
     how, why = describe_stop(words, reason)
+    if row.status is Status.QUEUED:
+        why = row.reason
     first = f"{mark} {how}  {row.name}{why and f': {one_line(why)}'}"
     out.prose(first, style=STYLES.get(row.status.value, ""), hang="  ")
     if not out.quiet:

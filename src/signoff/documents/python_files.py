@@ -20,11 +20,36 @@ _OURS = str(Path(__file__).parents[1])
 _IMPORTLIB = str(Path(importlib.__file__).parent)
 
 
+_loose_folders: set[str] = set()
+"""Folders of workflow files that are not in a package; modules next to them are imported too."""
+
+
 def make_importable(folders: Iterable[Path]) -> None:
     """Adds folders to the import path; the first folder has precedence."""
     for folder in reversed(list(folders)):
         if str(folder) not in sys.path:
             sys.path.insert(0, str(folder))
+
+
+def _search_first(folder: Path) -> None:
+    """Lets imports find the modules of an importable folder first.
+
+    A process may load workflows from several folders, and two of them may have a `helpers.py`.
+    Python would give the second workflow the helpers of the first.
+    """
+    if sys.path[0] != str(folder):
+        sys.path.remove(str(folder))
+        sys.path.insert(0, str(folder))
+    others = _loose_folders - {str(folder)}
+    _loose_folders.add(str(folder))
+    for path in folder.iterdir() if others else ():
+        if path.suffix != ".py" and not (path / "__init__.py").is_file():
+            continue
+        file = Path(getattr(sys.modules.get(path.stem), "__file__", None) or "")
+        source = file.parent if file.name == "__init__.py" else file
+        if str(source.parent) in others:
+            for each in [each for each in sys.modules if f"{each}.".startswith(f"{path.stem}.")]:
+                del sys.modules[each]
 
 
 def import_named(name: str) -> ModuleType:
@@ -61,6 +86,8 @@ def import_file(path: Path) -> ModuleType:
         make_importable([path.parents[len(packages)]])
         return import_named(module_name(path))
     make_importable([path.parent])
+    if _loose_name(path) not in sys.modules:
+        _search_first(path.parent)
     return import_loose(path)
 
 

@@ -51,10 +51,11 @@ _RECORDS: Mapping[str, tuple[int, str, tuple[str, ...], tuple[str, ...]]] = {
 
 _ENDINGS = {
     Status.WAITING: "Workflow waiting",
+    Status.QUEUED: "Workflow queued",
     Status.PARKED: "Workflow parked",
     Status.INTERRUPTED: "Workflow interrupted",
 }
-_AS_PLANNED = frozenset({Status.COMPLETED, Status.WAITING, Status.PARKED})
+_AS_PLANNED = frozenset({Status.COMPLETED, Status.WAITING, Status.PARKED, Status.QUEUED})
 
 _HIGHEST = {
     ev.RunStopped.tag: WARNING,

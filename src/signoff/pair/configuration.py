@@ -165,13 +165,14 @@ def _validated(model: type[C], given: Mapping[str, _Given]) -> C:
     try:
         return model.model_validate({name: each.value for name, each in given.items()})
     except ValidationError as error:
-        origins = {name: each.origin for name, each in given.items()}
-        raise ConfigurationError(
-            [
-                each.problem(lambda path: origins.get(str(path[0]), str(path[0])) if path else "")
-                for each in mistakes_of(error, model)
-            ]
-        ) from error
+        # An argument is its own origin, and the mistake names it already.
+        origins = {name: each.origin for name, each in given.items() if each.origin != name}
+        mistakes = mistakes_of(error, model)
+        problems = [
+            each.problem(lambda path: origins.get(str(path[0]), "") if path else "")
+            for each in mistakes
+        ]
+        raise ConfigurationError(problems) from error
 
 
 class _Seats:

@@ -18,6 +18,7 @@ NOTATION = Notation(
     ),
     agents="signoff.pair.agents:configured_agents",
     report="signoff.pair.report:report",
+    asks="signoff.pair.workflow:asks",
     commands={
         "pair": Command(
             "signoff.pair.commands:pair",

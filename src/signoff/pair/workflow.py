@@ -11,8 +11,8 @@ from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
-from signoff.pair.presets import PRESETS
-from signoff.pair.settings import SETTINGS
+from signoff.pair.presets import OLLAMA, PRESETS
+from signoff.pair.settings import SETTINGS, PairSettings
 from signoff.pair.steps import Approve, PairPhase, PairStep
 
 MOST_TURNS = 10
@@ -73,6 +73,17 @@ def build(name: str, context: CompileContext, approve: Approve | None = None) ->
         required=("task",),
         prepare=_PairPreparation(name, context),
     )
+
+
+def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """Returns the writer and the reviewers, each with the model that is named for it.
+
+    The Ollama server of pairs has settings of its own, which the agent of that name does not know.
+    """
+    prepared = workflow.prepare(params) if workflow.prepare is not None else {}
+    settings = PairSettings.of(prepared[SETTINGS])
+    seats = (settings.writer, *settings.reviewers)
+    return [(seat.agent, seat.model) for seat in seats if seat.agent != OLLAMA]
 
 
 def _step(

@@ -87,6 +87,13 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     )
 
 
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+    """Returns the agents that respond and approve; a model is never named for them."""
+    source = workflow.source
+    approvers = (rule["approver"] for rule in source["approval"].values())
+    return [(name, None) for name in dict.fromkeys([*source["providers"].values(), *approvers])]
+
+
 def _session(
     name: str, profile: WorkflowProfile, section: ProfileSettings, context: CompileContext
 ) -> Session:
@@ -248,6 +255,8 @@ def _source(
                 "max_retries": rule.max_retries,
                 "allow_rewrite": rule.allow_rewrite,
                 "criteria": rule.criteria,
+                # Left out if it is not set: sessions of earlier versions have no such key.
+                **({"presence": True} if rule.presence else {}),
             }
             for step, rule in session.rules.items()
         },

@@ -14,14 +14,13 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import NOT_ENDED, Outcome, Status
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import position_of
 from signoff.profiles.session_files import stage_path
 from signoff.runtime.observers import EventsFile
 from signoff.runtime.ports import Notice, Recorded
 
-_RESTING = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
 """A session that stops with one of these has not ended."""
 
 
@@ -114,7 +113,7 @@ class SessionEvents:
                 self._finish_effect(run, event)
             case ev.StepFinished():
                 self._leave(run, event)
-            case ev.RunStopped(status=status) if status not in _RESTING:
+            case ev.RunStopped(status=status) if status not in NOT_ENDED:
                 self._end(run, event)
 
     def _finish_effect(self, run: str, event: ev.EffectFinished) -> None:

@@ -171,7 +171,9 @@ class StageGate:
         }
         lines = [*_reasons(note), question.format(path=self.path)]
         text = ProductPrompt("\n".join(lines), [self.path])
-        request = Approval(text, path=self.path, edits="accept", about=about)
+        request = Approval(
+            text, path=self.path, edits="accept", about=about, presence=self.rules.presence
+        )
         return await self.ctx.wait(request, key="decide")
 
     async def _rewritten(self, result: ApprovalResult) -> bool:

@@ -53,6 +53,7 @@ NOTATION = Notation(
     ),
     layout="signoff.profiles.layout:ProfileLayout",
     report="signoff.profiles.report:report",
+    asks="signoff.profiles.compile:asks",
     presets=(
         Preset(
             "profile",

@@ -43,6 +43,8 @@ class StageRules:
     """A file with what the approver has to check, relative to the project's root."""
     criteria: str = ""
     """The text of that file, which is read when a session is compiled."""
+    presence: bool = False
+    """Whether a human's approval needs the signature of a passkey."""
 
 
 @light_dataclass(frozen=True)

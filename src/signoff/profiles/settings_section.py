@@ -33,12 +33,13 @@ class StageSection(Section):
     max_retries: int | None = Field(None, ge=0, description=_RETRIES)
     allow_rewrite: bool | None = Field(None, description=_YES_NO)
     criteria_file: str | None = Field(None, min_length=1, description="the path of a file")
+    presence: bool | None = Field(None, description=_YES_NO)
 
 
 _StageField = Annotated[
     StageSection, BeforeValidator(stage_from_name, json_schema_input_type=str | StageSection)
 ]
-_STAGE = "an approver, as in `skip`, or {approver, max_retries, allow_rewrite, criteria_file}"
+_STAGE = "an approver, as in `skip`, or {approver, max_retries, ...}"
 
 _STAGE_FIELDS: dict[str, Any] = {
     name.replace(".", "_"): (
@@ -61,6 +62,7 @@ class GatesSection(Section):
     default_approver: str = Field(StageRules.approver, min_length=1, description=_APPROVER)
     default_max_retries: int = Field(StageRules.max_retries, ge=0, description=_RETRIES)
     default_allow_rewrite: bool = Field(StageRules.allow_rewrite, description=_YES_NO)
+    default_presence: bool = Field(StageRules.presence, description=_YES_NO)
     stages: StagesSection = Field(default_factory=StagesSection, description="approvers by stage")
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from signoff.core.outcome import Status
+from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
 from signoff.telemetry.distribution import EFFECT_SECONDS, ROUNDS, RUN_SECONDS, Distribution
 from signoff.telemetry.prometheus import Labels, Metric
 from signoff.telemetry.run_summary import RunSummary
-from signoff.telemetry.run_trace import RESTING
 
 PAIR_REASONS: Mapping[Status, str] = {
     Status.COMPLETED: "approved",
@@ -61,6 +60,16 @@ DEFINITIONS: tuple[tuple[str, str, Labels, str], ...] = (
         "signoff_inbox_oldest_seconds", "gauge", (),
         "Age of the oldest request that waits for a human; 0 if there is none.",
     ),
+    (
+        "signoff_queue_oldest_seconds", "gauge", (),
+        "How long the oldest queued run has waited for a worker; 0 if there is none.",
+    ),
+    (
+        "signoff_queue_stuck", "gauge", (),
+        "Queued runs that no worker can take: none is running, or none can do what they need.",
+    ),
+    ("signoff_worker_slots", "gauge", (), "How many runs all workers together drive at once."),
+    ("signoff_workers", "gauge", (), "Workers that are running."),
     ("signoff_runs", "gauge", ("status",), "Runs by their current status."),
     (
         "signoff_runs_unreadable", "gauge", (),
@@ -117,7 +126,7 @@ class Metrics:
                 self._add_unknown(agent, model, count, count)
         for severity, fate, count in summary.findings:
             self.add(count, "signoff_findings", severity, fate)
-        if status not in RESTING:
+        if status not in NOT_ENDED:
             self._add_end(status, summary)
 
     def _add_end(self, status: Status, summary: RunSummary) -> None:

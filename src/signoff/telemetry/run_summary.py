@@ -14,10 +14,11 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
+from signoff.core.outcome import NOT_ENDED
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.timeline import Timeline
 from signoff.telemetry.distribution import EFFECT_SECONDS, Distribution
-from signoff.telemetry.run_trace import RESTING, EffectSpan, RunTrace
+from signoff.telemetry.run_trace import EffectSpan, RunTrace
 
 VERSION = 2
 """Increased when a summary changes its meaning; older ones are computed again."""
@@ -84,7 +85,7 @@ def summarize(
         findings=_findings(facts.get("findings") or ()),
         rounds=len(facts.get("rounds") or ()),
         turns=len(pair["turns"]) if pair is not None else None,
-        seconds_total=None if state.status in RESTING else state.updated_at - state.started_at,
+        seconds_total=None if state.status in NOT_ENDED else state.updated_at - state.started_at,
     )
 
 

@@ -19,12 +19,11 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import NOT_ENDED, Outcome, Status
 from signoff.core.stop_reason import error_of
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.timeline import ATTEMPT_ENDS, Running, StepVisit, Timeline
 
-RESTING = frozenset({Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED})
 """Statuses of a run that has not ended, from the user's point of view."""
 
 
@@ -157,7 +156,7 @@ class RunTrace:
                 self._lose_processes(before)
             case ev.RunStopped():
                 self._lose_processes(event.at)
-                if event.status not in RESTING:
+                if event.status not in NOT_ENDED:
                     ended += self._unfinished_visit()
                     ended.append(self._run())
             case ev.StepFinished():
@@ -173,7 +172,7 @@ class RunTrace:
             for each in self._started.values()
             if not each.charged
         ]
-        if self.timeline.state.status not in RESTING:
+        if self.timeline.state.status not in NOT_ENDED:
             return []
         return [*effects, *self._unfinished_visit(), self._run()]
 

@@ -27,8 +27,7 @@ from signoff.core.codec import decode
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
 from signoff.runtime.store_port import Store
-from signoff.store.sqlite import SqliteStore
-from signoff.testing.crash_child import DATABASE, ERRORS, NEVER
+from signoff.testing.crash_child import ADDRESS, DATABASE, ERRORS, NEVER, open_story_store
 from signoff.testing.crashing_store import When
 from signoff.testing.effect_log import EffectLog
 
@@ -57,12 +56,25 @@ class Survival:
 
 
 def crash_everywhere(
-    story: Story, directory: Path, *, when: When, again: bool = False, timeout: float = 120.0
+    story: Story,
+    directory: Path,
+    *,
+    when: When,
+    again: bool = False,
+    timeout: float = 120.0,
+    new_store: Callable[[], str] | None = None,
 ) -> Iterator[Survival]:
-    """Kills the story at its first write, then at its second, until it ends without a kill."""
+    """Kills the story at its first write, then at its second, until it ends without a kill.
+
+    `new_store` returns the URL of a new, empty store; without it, each story gets a SQLite file.
+    """
     with _runner(story, timeout) as run:
         for at in range(1, MOST_PROCESSES):
-            survival = _crash_at(run, directory / f"{when}-{at}", at, when, again)
+            folder = directory / f"{when}-{at}"
+            folder.mkdir(parents=True)
+            if new_store is not None:
+                (folder / ADDRESS).write_text(new_store(), "utf-8")
+            survival = _crash_at(run, folder, at, when, again)
             yield survival
             if not survival.deaths:
                 return
@@ -81,12 +93,12 @@ def crash_at(
 
     With `again`, each of those is also killed at its own write of that number.
     """
+    directory.mkdir(parents=True)
     with _runner(story, timeout) as run:
         return _crash_at(run, directory, at, when, again)
 
 
 def _crash_at(run: Run, directory: Path, at: int, when: When, again: bool) -> Survival:
-    directory.mkdir(parents=True)
     log = EffectLog(directory)
     repeated: list[str] = []
     for deaths in range(MOST_PROCESSES):
@@ -192,9 +204,9 @@ def _runs(directory: Path) -> dict[str, RunState]:
 
 def _events(directory: Path) -> Iterator[tuple[str, RunState, ev.Event]]:
     """Yields every event with the name of its run and the run's state before it."""
-    if not (directory / DATABASE).exists():
+    if not (directory / DATABASE).exists() and not (directory / ADDRESS).exists():
         return
-    with closing(SqliteStore(directory / DATABASE)) as store:
+    with closing(open_story_store(directory)) as store:
         for run in store.rows():
             state = RunState()
             for row in store.journal(run.id):

@@ -17,12 +17,15 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crashing_store import CrashingStore, When
 from signoff.testing.effect_log import EffectLog
 from signoff.testing.forked_process import run_and_exit
 
 DATABASE = "signoff.db"
+ADDRESS = "database.txt"
+"""Names another store than the file of that name, if it exists."""
 ERRORS = "errors.txt"
 """What a story's processes write to their standard error."""
 NEVER = 0
@@ -55,11 +58,22 @@ def _run(story: Any, directory: str, at: int, when: When, timeout: float) -> Non
     errors = os.open(Path(directory) / ERRORS, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(errors, 1)
     os.dup2(errors, 2)
-    store = CrashingStore(SqliteStore(Path(directory) / DATABASE), at=at, when=when)
+    store = CrashingStore(open_story_store(Path(directory)), at=at, when=when)
     try:
         asyncio.run(story(store, EffectLog(directory)))
     finally:
         store.close()
+
+
+def open_story_store(directory: Path) -> Store:
+    """Opens the store of a story."""
+    address = directory / ADDRESS
+    if not address.exists():
+        return SqliteStore(directory / DATABASE)
+    # Imported here because few stories need it.
+    from signoff.app.stores import open_database
+
+    return open_database(address.read_text("utf-8"), directory)
 
 
 def _import_file(path: Path) -> Any:

@@ -18,7 +18,7 @@ When = Literal["before", "after"]
 
 WRITES = {
     *("commit", "take", "beat", "leave", "ask_cancel", "adopt", "answer", "keep_late"),
-    "keep_summaries",
+    *("keep_summaries", "enqueue", "claim", "register"),
 }
 """The methods that change a store."""
 

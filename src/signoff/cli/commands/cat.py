@@ -7,11 +7,11 @@ import sys
 import click
 
 from signoff.app.history import need_review
+from signoff.app.review_queries import artifact
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output, is_terminal
 from signoff.cli.text import clean
-from signoff.errors import UnknownName, UsageError
-from signoff.review.history import ReviewHistory, Version
+from signoff.errors import UnknownName
 
 
 @click.command(cls=CliCommand)
@@ -33,7 +33,7 @@ def command(run: str | None, path: str | None, number: int | None, out: Output) 
     """
     with open_here() as project:
         row, history = need_review(project, run)
-    version = _version(history, row.name, number)
+    version = artifact(history, row.name, number)
     files = {history.name_of(each): text for each, text in version.files.items()}
     if path is not None and path not in files:
         raise UnknownName("file", path, files)
@@ -48,12 +48,3 @@ def command(run: str | None, path: str | None, number: int | None, out: Output) 
         # it is written as it is; `click.echo` would remove what looks like a color.
         ending = "" if text.endswith("\n") or not terminal else "\n"
         sys.stdout.write(f"{title}{clean(text) if terminal else text}{ending}")
-
-
-def _version(history: ReviewHistory, run: str, number: int | None) -> Version:
-    if number is not None and history.round(number) is None:
-        raise UsageError(f"run {run!r} has no round {number}; it has {len(history.rounds)}")
-    version = history.result if number is None else history.reviewed_in(number)
-    if version is None:
-        raise UsageError(f"run {run!r} has no version of the artifact yet")
-    return version

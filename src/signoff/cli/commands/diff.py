@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from signoff.app.history import need_review
+from signoff.app.review_queries import changes
 from signoff.cli.options import CliCommand, open_here, output_options, run_argument
 from signoff.cli.output import Output
 from signoff.cli.review_lines import hunk_lines
-from signoff.errors import UsageError
 from signoff.review.history import ReviewHistory, Version, change_to_json
 from signoff.runtime.amounts import count
 
@@ -39,10 +39,7 @@ def command(
         raise click.UsageError("use either --round, or --from and --to")
     with open_here() as project:
         row, history = need_review(project, run)
-    if number is None and (first is not None or last is not None):
-        pairs = [_between(history, row.name, first, last)]
-    else:
-        pairs = _fixes(history, row.name, number)
+    pairs = changes(history, row.name, number, first, last)
     if out.as_json:
         out.json([change_to_json(history, *pair) for pair in pairs])
         return
@@ -53,43 +50,15 @@ def command(
         out.note(f"nothing was changed: run {row.name!r} has {versions} of the artifact")
 
 
-def _fixes(history: ReviewHistory, run: str, number: int | None) -> list[tuple[Version, Version]]:
-    if number is not None:
-        _need_round(history, run, number)
-    numbers = [each.number for each in history.rounds if number in (None, each.number)]
-    return [pair for each in numbers if (pair := history.fix_of(each)) is not None]
-
-
-def _between(
-    history: ReviewHistory, run: str, first: int | None, last: int | None
-) -> tuple[Version, Version]:
-    for number in (first, last):
-        if number is not None:
-            _need_round(history, run, number)
-    versions = history.versions
-    before = history.reviewed_in(first) if first is not None else versions[:1] and versions[0]
-    after = history.reviewed_in(last) if last is not None else versions[:1] and versions[-1]
-    if not before or not after:
-        raise UsageError(f"run {run!r} has no version of the artifact yet")
-    return before, after
-
-
-def _need_round(history: ReviewHistory, run: str, number: int) -> None:
-    if history.round(number) is None:
-        known = [each.number for each in history.rounds]
-        rounds = f"its rounds are {known[0]} to {known[-1]}" if known else "it has no rounds yet"
-        raise UsageError(f"run {run!r} has no round {number}; {rounds}")
-
-
 def _print_change(history: ReviewHistory, before: Version, after: Version, out: Output) -> None:
-    changes = history.changes(before, after)
-    hunks = [hunk for found in changes.values() for hunk in found]
+    by_path = history.changes(before, after)
+    hunks = [hunk for found in by_path.values() for hunk in found]
     added, removed = sum(h.added for h in hunks), sum(h.removed for h in hunks)
     title = f"version {before.number} to {after.number}"
     if after.number == before.number + 1:
         title = f"round {after.round}: {title}, by {after.agent or 'exact edits'}"
     out.line(f"{title} (+{added} -{removed})", "dim")
-    for path, found in changes.items():
+    for path, found in by_path.items():
         name = history.name_of(path)
         out.line(f"--- a/{name}\n+++ b/{name}")
         for hunk in found:

@@ -62,7 +62,7 @@ def command(out: Output) -> int:
         out.prose(f"{'--':<4}  {'other agents':<12} {others}", hang=_INDENT)
     out.line()
     if report.advice:
-        out.line("no agent is ready; set up any one of these:", style="yellow")
+        out.line("no agent that can review is ready; set up any one of these:", style="yellow")
         for number, line in enumerate(report.advice, 1):
             out.prose(f"  {number}. {line}", hang="     ")
         out.line()
@@ -105,8 +105,8 @@ def verdict(report: SetupReport) -> str:
         return "not ready: fix what is marked FAIL"
     if report.advice:
         return (
-            "the engine is ready, but no model is: steps that ask humans, programs, checks or "
-            "scripts can run; steps that ask a model cannot"
+            "the engine is ready, but no model that can review is: steps that ask humans, "
+            "programs, checks or scripts can run; steps that ask such a model cannot"
         )
     if report.unusable:
         return f"ready to run, except for what your settings name: {', '.join(report.unusable)}"

@@ -9,11 +9,12 @@ import click
 
 from signoff import plugins
 from signoff.app.export import export, send_trace
+from signoff.app.project import Project
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import clean
 from signoff.documents.regular_files import replace_private
-from signoff.errors import ConfigError
+from signoff.errors import ConfigError, UsageError
 
 
 class ExportCommand(CliCommand):
@@ -61,6 +62,8 @@ def command(format_name: str, run: str | None, file: Path | None, send: bool, ou
     if send and (format_name != "otel" or file is not None):
         raise click.UsageError("--send is for `export otel`, without -o")
     with open_here() as project:
+        if run is not None and not project.has_run(run):
+            _refuse_swapped(project, format_name, run)
         name = project.run(run).name
         done: dict[str, object] = {"run": name, "format": format_name}
         if send:
@@ -78,3 +81,9 @@ def command(format_name: str, run: str | None, file: Path | None, send: bool, ou
                     sys.stdout.write(clean(part) if out.pretty else part)
     if out.as_json:
         out.json(done)
+
+
+def _refuse_swapped(project: Project, format_name: str, run: str) -> None:
+    """Raises `UsageError` if the run and the format are in the place of each other."""
+    if project.has_run(format_name) and run in plugins.export_paths():
+        raise UsageError(f"the format comes first: signoff export {run} {format_name}")

@@ -10,6 +10,7 @@ import click
 
 from signoff.app.answering import find_item, request_number
 from signoff.app.inbox import open_requests, request_to_json
+from signoff.app.runs import list_runs
 from signoff.cli.headline import (
     deadline_lines,
     detail_lines,
@@ -20,9 +21,13 @@ from signoff.cli.headline import (
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import ago, clean, moment, near, one_line
+from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState
 from signoff.documents.control_characters import json_text
+
+SHOWN_STUCK = 5
+"""How many queued runs that no worker can take are named."""
 
 SHOWN = 50
 """How many requests are shown by default."""
@@ -52,6 +57,7 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
         most = limit if limit is not None else -1 if out.as_json else SHOWN
         listed = waiting if most < 0 else waiting[:most]
         requests = [request_to_json(project, project.store.item(line.id)) for line in listed]
+        stuck = [row for row in list_runs(project, status=[Status.QUEUED]) if row.reason]
     if out.as_json:
         out.json(requests)
         return
@@ -62,6 +68,10 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
     if len(waiting) > len(requests):
         of_run = f" {where}" if where is not None else ""
         out.line(f"and {len(waiting) - len(requests)} more: signoff inbox{of_run} -n -1")
+    for row in stuck[:SHOWN_STUCK]:
+        out.note(f"run {row.name} is queued, but {row.reason}: signoff worker")
+    if stuck[SHOWN_STUCK:]:
+        out.note(f"and {len(stuck) - SHOWN_STUCK} more: signoff runs --status queued")
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
@@ -81,6 +91,8 @@ def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
         _show_content(request, out)
     for line in deadline_lines(request, now) if whole else detail_lines(request):
         out.line(f"    {line}")
+    if request["presence"] and request["state"] == ItemState.OPEN:
+        out.line("    approving needs the signature of a passkey, on the page")
     if request["state"] != ItemState.OPEN:
         out.line(f"    {_ended(request)}", style="green")
     for command in request["commands"]:

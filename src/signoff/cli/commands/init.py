@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from textwrap import indent
 
 import click
 
+from signoff.app.home import InitResult
 from signoff.app.presets import init_project, presets
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
@@ -43,16 +45,13 @@ def command(folder: Path | None, preset: str | None, listing: bool, out: Output)
     pull = " --pull" if result.external else ""
     commands = [f"signoff validate {run}", f"signoff run {run}{pull}"] if run else []
     if out.as_json:
-        paths = {"created": result.created, "kept": result.existing}
+        paths = {"created": result.created, "changed": result.changed, "kept": result.existing}
         paths_json = {name: [str(each) for each in value] for name, value in paths.items()}
-        out.json({"home": str(result.home.path), "preset": preset, **paths_json, "next": commands})
+        to_add = {"add_to_settings": result.to_add} if result.to_add else {}
+        head = {"home": str(result.home.path), "preset": preset}
+        out.json({**head, **paths_json, **to_add, "next": commands})
         return
-    for path in result.created:
-        out.line(f"created {near(path)}{'/' if path.is_dir() else ''}")
-    for path in result.existing:
-        out.line(f"kept {near(path)} unchanged")
-    if not result.created and not result.existing:
-        out.line(f"{result.home.path} is already complete")
+    _print_files(result, out)
     root = result.home.root
     there = [f"cd {near(root)}"] if run and root != Path.cwd() else []
     for each in (*there, *commands):
@@ -61,6 +60,19 @@ def command(folder: Path | None, preset: str | None, listing: bool, out: Output)
         first, *others = presets()
         more = ", ".join(others)
         out.note(f"next: signoff init --preset {first}  (or {more}), or signoff run flow.py")
+
+
+def _print_files(result: InitResult, out: Output) -> None:
+    for path in result.created:
+        out.line(f"created {near(path)}{'/' if path.is_dir() else ''}")
+    for path in result.existing:
+        out.line(f"kept {near(path)} unchanged")
+    for path in result.changed:
+        out.line(f"added the preset's settings to {near(path)}")
+    if not (result.created or result.existing or result.changed or result.to_add):
+        out.line(f"{result.home.path} is already complete")
+    if result.to_add:
+        out.note(f"next: add this to {near(result.home.config)}:\n{indent(result.to_add, '  ')}")
 
 
 def _list(out: Output) -> None:

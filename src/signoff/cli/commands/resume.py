@@ -13,11 +13,13 @@ from signoff.app.resume import FROM_OUTSIDE, due_runs, resume_due
 from signoff.app.settings import command_line_limits
 from signoff.app.show import show
 from signoff.cli import exits
+from signoff.cli.detach import resume_detached
 from signoff.cli.driving import choose_view, drive_resume, events_file
 from signoff.cli.interrupts import Interrupted, run_interruptibly
 from signoff.cli.options import CliCommand, inputs, open_here, pairs, progress_options, run_argument
 from signoff.cli.output import DisplayOptions
 from signoff.cli.summary import print_summary, report_to_json
+from signoff.runtime.run_changes import RunChanges
 
 
 @click.command(cls=CliCommand)
@@ -32,6 +34,8 @@ from signoff.cli.summary import print_summary, report_to_json
               help="Correct a parameter that no finished step has used. Repeatable.")  # fmt: skip
 @click.option("--pull", is_flag=True,
               help="Hand all further work to external workers (`signoff next RUN`).")  # fmt: skip
+@click.option("--detach", is_flag=True,
+              help="Hand the run to a worker and return at once.")  # fmt: skip
 @progress_options
 def command(
     run: str | None,
@@ -41,6 +45,7 @@ def command(
     agents: tuple[str, ...],
     values: tuple[str, ...],
     pull: bool,
+    detach: bool,
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
@@ -54,18 +59,26 @@ def command(
       signoff resume first-try --limit usd=10
       signoff resume first-try --adopt   with a changed workflow
       signoff resume first-try --agent writer=manual --agent critic=codex
+      signoff resume first-try --detach  in the background
       signoff resume --due               all parked runs that are due
     """
-    if due and (run or adopt or target or agents or values or pull):
+    if due and (run or adopt or target or agents or values or pull or detach):
         raise click.UsageError(
             "--due resumes all runs that are due; it cannot be combined with RUN, --adopt, "
-            "--agent, --input, --pull or --target"
+            "--agent, --detach, --input, --pull or --target"
         )
+    if detach and (pull or target):
+        raise click.UsageError("--detach cannot be combined with --pull or --target")
     switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
     display = replace(display, no_input=display.no_input or pull)
     with open_here(limits=limits) as project:
         if due:
             return _resume_due(project, display)
+        if detach:
+            changes = RunChanges(
+                command_line_limits(project.settings), adopt, switch, inputs(values)
+            )
+            return resume_detached(project, run, changes, display.out)
         return drive_resume(
             project,
             display,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from signoff.app.project import Project
 from signoff.app.readiness import describe, refuse_not_ready
-from signoff.app.start import StartPlan, plan, start
+from signoff.app.resume import FROM_OUTSIDE
+from signoff.app.start import StartPlan, plan, start, with_roles
 from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.options import (
@@ -18,6 +21,7 @@ from signoff.cli.options import (
     inputs,
     limit_settings,
     notation_options,
+    pairs,
     progress_options,
     set_up_logging,
 )
@@ -34,8 +38,15 @@ from signoff.errors import ConfigError
 @click.option("--name", metavar="NAME", help="A name for the run; must be new.")
 @click.option("--dry-run", is_flag=True,
               help="Check everything and show the plan, but start nothing.")  # fmt: skip
+@click.option("--agent", "agents", multiple=True, metavar="[NAME=]OTHER",
+              help="Use agent OTHER (or `manual`: you) where none is named, or instead of NAME. "
+              "Repeatable.")  # fmt: skip
 @click.option("--pull", is_flag=True,
               help="Hand agent work to external workers (`signoff next`, `submit`).")  # fmt: skip
+@click.option("--detach", is_flag=True,
+              help="Hand the run to a worker and return at once.")  # fmt: skip
+@click.option("--needs", "labels", multiple=True, metavar="NAME",
+              help="With --detach: only a worker with this capability. Repeatable.")  # fmt: skip
 @notation_options("run")
 @progress_options
 def command(
@@ -43,7 +54,10 @@ def command(
     values: tuple[str, ...],
     name: str | None,
     options: dict[str, Any],
+    agents: tuple[str, ...],
     pull: bool,
+    detach: bool,
+    labels: tuple[str, ...],
     dry_run: bool,
     limits: dict[str, str],
     display: DisplayOptions,
@@ -59,14 +73,19 @@ def command(
       signoff run flow.py -i topic="a better mousetrap" -i tags:='["a", "b"]'
       signoff run package.module:NAME --name first-try --limit usd=5
       signoff run review --json --no-input && deploy
+      signoff run flow.yaml --goal goal.yaml --detach
       signoff run book.py --pull --name book    for external workers: signoff next
       signoff run decision-critic --pull    follow a skill: signoff submit
 
     A waiting run asks on the terminal; without one it exits with 10 and prints the command
-    that answers. With `--pull` it prints the first work, and exits with 10 as well, because the
-    run is not completed. `run` always starts a new run; `signoff resume` continues one.
+    that answers. With `--detach` a worker drives the run in the background (one is started if
+    none is running), and exit code 0 means only that the run was queued. With `--pull` it prints
+    the first work, and exits with 10 as well, because the run is not completed. `run` always
+    starts a new run; `signoff resume` continues one.
     """
     out = display.out
+    if (pull and detach) or (labels and not detach):
+        raise click.UsageError("--detach cannot be combined with --pull; --needs needs --detach")
     params = inputs(values)
     planned = plan(
         Path.cwd(),
@@ -87,39 +106,63 @@ def command(
         *planned.target.workflow.warnings,
     ):
         out.warn(str(warning))
+    switch = _replacements(agents, planned, pull=pull)
     if dry_run:
-        return _show_dry_run(planned, out, pull=pull)
-    if not pull:
-        refuse_not_ready(planned.not_ready())
+        return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
+    if not pull and not detach:
+        refuse_not_ready(planned.not_ready(switch))
     set_up_logging(planned.settings)
-    run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
     with planned.open(Path.cwd(), os.environ) as project:
-        if not pull:
-            return drive(
-                project,
-                display,
-                lambda watchers: start(
-                    project, planned.target, params, observers=watchers, **run_options
-                ),
-                workflow=planned.target.workflow,
-            )
-        # Only runs for external workers need what hands out work.
-        from signoff.app.external_work import start_pulled
-        from signoff.cli.external_work import drive_external
+        if detach:
+            from signoff.cli.detach import start_detached
 
-        status = drive_external(
-            out,
-            lambda watchers: start_pulled(
-                project, planned.target, params, observers=watchers, **run_options
+            detached = {"name": name, "switch": switch, "labels": labels}
+            return start_detached(project, planned, detached, out)
+        run_options: dict[str, Any] = {"name": name, "limits": planned.own_limits}
+        if pull:
+            return _start_pulled(project, planned, params, display, run_options)
+        return drive(
+            project,
+            display,
+            lambda watchers: start(
+                project, planned.target, params, switch=switch, observers=watchers, **run_options
             ),
-            events=display.events,
+            workflow=planned.target.workflow,
         )
-        return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
 
 
-def _show_dry_run(planned: StartPlan, out: Output, *, pull: bool) -> int:
-    # External workers do the work of all agents.
-    not_ready = {} if pull else planned.not_ready()
+def _start_pulled(
+    project: Project,
+    planned: StartPlan,
+    params: dict[str, Any],
+    display: DisplayOptions,
+    run_options: dict[str, Any],
+) -> int:
+    # Only runs for external workers need what hands out work.
+    from signoff.app.external_work import start_pulled
+    from signoff.cli.external_work import drive_external
+
+    status = drive_external(
+        display.out,
+        lambda watchers: start_pulled(
+            project, planned.target, params, observers=watchers, **run_options
+        ),
+        events=display.events,
+    )
+    return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
+
+
+def _replacements(agents: Sequence[str], planned: StartPlan, *, pull: bool) -> dict[str, str]:
+    """Returns the agents to replace; one without `=` is used where no agent is named."""
+    if pull and agents:
+        raise click.UsageError("--pull hands out the work of every agent; leave out --agent")
+    default = planned.default_agent
+    named = [each if "=" in each else f"{default}={each}" for each in agents]
+    return with_roles(pairs(named, "--agent"), planned.roles) if named else {}
+
+
+def _show_dry_run(planned: StartPlan, out: Output, switch: Mapping[str, str]) -> int:
+    not_ready = planned.not_ready(switch, quick=False)
     if out.as_json:
         reasons = {name: describe(each) for name, each in not_ready.items()}
         out.json({**planned.to_json(), "not_ready": reasons})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -144,5 +145,5 @@ def _print_decisions(line: Timeline, out: Output) -> None:
     if line.decisions:
         out.line()
     for each in line.decisions:
-        words = describe_answer({"value": each.value, "by": each.by, "text": each.text})
+        words = describe_answer(asdict(each))
         out.prose(f"  {moment(each.at)}  {each.step}: {words}", hang="    ")

@@ -45,7 +45,7 @@ def command(targets: tuple[str, ...], options: dict[str, Any], out: Output) -> i
     else:
         for each in checked:
             _print(each, out)
-        if not checked:
+        if valid and not any(each.workflow for each in checked):
             out.line("settings are valid; no workflows can be run by name")
     return exits.OK if valid else exits.USAGE
 

@@ -33,8 +33,9 @@ class NotifyOn(StrEnum):
 _EVENTS = {
     Status.WAITING: NotifyOn.WAITING,
     Status.PARKED: NotifyOn.PARKED,
-    # The next two are not news: it still runs, or its user has just stopped it.
+    # The others are not news: it still runs, or will soon, or its user has just stopped it.
     Status.RUNNING: None,
+    Status.QUEUED: None,
     Status.INTERRUPTED: None,
 }
 

@@ -91,6 +91,7 @@ def init(
       signoff profile init python-module -c module=slugs -c description="..."
       signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
     """
+    from signoff.app.readiness import refuse_not_ready
     from signoff.app.start import start
     from signoff.cli.driving import drive
     from signoff.cli.options import set_up_logging
@@ -101,6 +102,7 @@ def init(
         target = planned.target if planned.home.path.is_dir() else _prepared(planned)
     for warning in (*planned.warnings, *target.workflow.warnings):
         display.out.warn(str(warning))
+    refuse_not_ready(planned.not_ready())
     if display.events is not None and not display.events.parent.is_dir():
         # Opening the file would report it too, but only after a new project has been created.
         raise UsageError(f"--events: there is no folder {display.events.parent}")

@@ -90,7 +90,7 @@ class ConcurrencyTests(StoreFixture):
             me = Owner(f"owner-{number}", "host", number, "")
             own_store.beat(me, 1e12)
             try:
-                return own_store.take(run.run, me, 0.0, lambda _owner: True)
+                return own_store.take(run.run, me, lambda _owner: True)
             except RunBusy:
                 return None
 

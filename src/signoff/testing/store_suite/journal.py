@@ -217,6 +217,22 @@ class ListingTests(StoreFixture):
         assert [row.name for row in waiting] == ["waiting"]
         assert [row.name for row in ended_or_running] == ["done", "running"]
 
+    def test_runs_are_listed_page_by_page_and_found_by_text(self, store: Store) -> None:
+        """A page shows thousands of runs a few at a time; text is text, not a pattern."""
+        for name in ("alpha", "beta_1", "gamma-ALPHA"):
+            start_run(store, name)
+        first = store.rows(limit=2)
+
+        def names(text: str) -> list[str]:
+            return [row.name for row in store.rows(text=text)]
+
+        assert [row.name for row in store.rows(limit=2, before=first[-1].id)] == ["alpha"]
+        assert store.rows(workflow=first[0].workflow) == store.rows()
+        assert store.rows(workflow="another") == []
+        assert names("Alpha") == ["gamma-ALPHA", "alpha"]
+        assert names("a_1") == ["beta_1"]
+        assert [names(sign) for sign in ("%", "\\", "\ud800")] == [[], [], []]
+
     def test_runs_are_found_by_due_time(self, store: Store) -> None:
         """`resume --due` resumes these when they are due and not earlier."""
         start_run(store, "early").append(status=Status.PARKED, due_at=100.0)

@@ -54,6 +54,7 @@ class JournalWriter:
             description='{"name": "review"}',
             created_at=START,
             owner=self.owner.id,
+            needs=changes.pop("needs", None),
         )
         return self.next(new=new, **changes)
 

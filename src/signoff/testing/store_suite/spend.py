@@ -63,6 +63,25 @@ class SpendTests(StoreFixture):
         (entry,) = store.ledger(run.run)
         assert (entry.calls, entry.usd) == (odd.calls, odd.usd)
 
+    def test_spend_is_added_up_by_workflow_agent_and_model(self, store: Store) -> None:
+        """What is unknown stays unknown in the sum, and old runs can be left out."""
+        one, two = start_run(store, "one"), start_run(store, "two")
+        one.append(ledger=[LedgerEntry("draft", "claude", "m", 1, 10, 5, 0.5)], at=100.0)
+        entries = [
+            LedgerEntry("draft", "claude", "m", 2, 20, 5, 1.0),
+            LedgerEntry("review", "claude", "m", 1, 1, 1, 0.0, unknown_usd=1),
+        ]
+        two.append(ledger=entries, at=200.0)
+
+        (total,) = store.ledger_totals(0.0)
+        (recent,) = store.ledger_totals(150.0)
+
+        assert (total.agent, total.model, total.runs, total.calls) == ("claude", "m", 2, 4)
+        assert (total.tokens_in, total.tokens_out, total.usd) == (31, 11, 1.5)
+        assert total.unknown_usd == 1
+        assert (recent.runs, recent.usd) == (1, 1.0)
+        assert store.ledger_totals(300.0) == []
+
     def test_a_summary_is_returned_until_its_run_changes(self, store: Store) -> None:
         """Metrics must be those of the journal, however old the stored summary is."""
         one, two = start_run(store, "one"), start_run(store, "two")

@@ -1,0 +1,311 @@
+"""A worker: claims runs that were handed over, and drives several of them at once.
+
+All of them share one engine, and with it the limits of each agent. The queue is in the store, so a
+worker that dies loses nothing: its runs are claimed by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from signoff.app.capabilities import WorkerCapabilities
+from signoff.app.hand_over import ensure_worker
+from signoff.app.loaded_files import LoadedFiles
+from signoff.app.lost_workers import MOST_LOST, lost_workers
+from signoff.app.project import Project
+from signoff.app.resume import DUE, prepare
+from signoff.app.run_files import Warn
+from signoff.app.run_records import living_workers
+from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
+from signoff.errors import (
+    HandlerFailed,
+    LeaseLost,
+    RunBusy,
+    SignoffError,
+    StoreDamaged,
+    StoreError,
+    UnknownName,
+)
+from signoff.remedies import Resume
+from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable, Rest
+from signoff.runtime.engine import Engine
+from signoff.runtime.ports import Observer
+from signoff.runtime.store_port import DispatchToken, RunRow
+
+NEWS_SECONDS = 0.1
+"""How often an idle worker asks whether another process has changed the store, which is cheap."""
+
+LOOK_SECONDS = 2.0
+"""How often it looks for runs anyway: a time comes, or an owner dies, without any change."""
+
+
+SWEEP_SECONDS = 10.0
+"""How often a worker with a dispatcher looks for runs that the dispatcher has lost."""
+
+BUSY_SECONDS = 5.0
+"""When a dispatcher should ask again about a run that another process drives."""
+
+_ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARKED)
+
+SOME_RUNS = 200
+"""How many queued runs it looks at for agents that it has not checked yet."""
+
+
+class QueueWorker:
+    """Drives runs that were handed over until it is cancelled, or idle for long enough."""
+
+    def __init__(
+        self,
+        project: Project,
+        *,
+        slots: int,
+        labels: Collection[str] = (),
+        idle_seconds: float | None = None,
+        dispatcher: Dispatcher | None = None,
+        sweep_seconds: float = SWEEP_SECONDS,
+        warn: Warn = lambda _warning: None,
+    ) -> None:
+        """With `idle_seconds` it ends when it has nothing to do, or is not the only worker.
+
+        With a `dispatcher`, runs come from there, and every `sweep_seconds` it claims those that
+        the dispatcher has lost.
+        """
+        self._project = project
+        self._slots = slots
+        self._capabilities = WorkerCapabilities(project, labels)
+        self._idle_seconds = idle_seconds
+        self._warn = warn
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._files = LoadedFiles(project)
+        self._outdated = False
+        self._dispatcher = dispatcher
+        self._sweep_seconds = sweep_seconds
+        self._swept_at = float("-inf")
+        self._stopping = False
+
+    async def work(self, observers: Sequence[Observer] = ()) -> bool:
+        """Claims and drives runs; if cancelled, its runs go back to the queue.
+
+        Returns True if it ended because the project's code or settings were changed: a new
+        process has to continue.
+        """
+        while True:
+            async with self._project.engine(observers) as engine:
+                number = engine.register(self._slots, self._capabilities.names)
+                if not self._is_needed(number):
+                    return False
+                self._stopping = False
+                serving = asyncio.create_task(self._serve(engine))
+                try:
+                    await self._claim_and_drive(engine)
+                finally:
+                    self._stopping = True
+                    await self._hand_back(engine)
+                    serving.cancel()
+                    await asyncio.gather(serving, return_exceptions=True)
+            # No longer listed, it looks once more: a run may have been queued by a process that
+            # saw this worker just before.
+            if self._outdated or not self._can_continue():
+                return self._outdated
+
+    def _is_needed(self, number: int) -> bool:
+        """Of workers that several processes started at the same time, the first one stays."""
+        if self._idle_seconds is None:
+            return True
+        return all(each.number >= number for each in living_workers(self._project.store))
+
+    def _can_continue(self) -> bool:
+        queued = self._project.store.rows(status=[Status.QUEUED])
+        able = self._capabilities.names
+        return any(row.needs is not None and able.issuperset(row.needs) for row in queued)
+
+    async def _claim_and_drive(self, engine: Engine) -> None:
+        time = asyncio.get_running_loop().time
+        busy_at = time()
+        while True:
+            if self._outdated and not self._tasks:
+                return
+            for row in await self._claim(engine):
+                task = asyncio.create_task(self._drive(engine, row))
+                self._tasks[row.name] = task
+            if self._tasks:
+                busy_at = time()
+            elif self._idle_seconds is not None:
+                is_over = time() - busy_at >= self._idle_seconds
+                if is_over and not self._awaits_time():
+                    return
+            await self._next_event()
+
+    async def _claim(self, engine: Engine) -> list[RunRow]:
+        free = self._slots - len(self._tasks)
+        if free <= 0 or self._is_outdated(engine):
+            return []
+        is_due = self._may_claim()
+        rows = engine.claim(self._capabilities.names, free) if is_due else []
+        if len(rows) < free and await self._learned():
+            engine.register(self._slots, self._capabilities.names)
+            if is_due:
+                rows += engine.claim(self._capabilities.names, free - len(rows))
+        return rows
+
+    def _may_claim(self) -> bool:
+        """Tells whether to look for runs in the store; with a dispatcher, only now and then."""
+        now = asyncio.get_running_loop().time()
+        if self._dispatcher is not None and now - self._swept_at < self._sweep_seconds:
+            return False
+        self._swept_at = now
+        return True
+
+    def _is_outdated(self, engine: Engine) -> bool:
+        """Tells whether files were changed; the first time, another worker has to take over."""
+        if not self._outdated and self._files.changed():
+            self._outdated = True
+            self._warn("code or settings were changed; a new worker continues with them")
+            if self._tasks:
+                # It drives on what it has, which may take long, and is no worker for others.
+                engine.register(0, ())
+                ensure_worker(self._project)
+        return self._outdated
+
+    async def _learned(self) -> bool:
+        """Checks the agents that queued runs need; tells whether this worker can do more now."""
+        queued = self._project.store.rows(status=[Status.QUEUED], limit=SOME_RUNS)
+        needs = {need for row in queued for need in row.needs or ()}
+        return bool(needs) and await asyncio.to_thread(self._capabilities.check, needs)
+
+    def _awaits_time(self) -> bool:
+        """Tells whether a run continues by itself at some time, for which a worker is needed."""
+        due = self._project.store.rows(status=DUE, due_before=float("inf"))
+        return any(row.needs is not None for row in due)
+
+    async def _next_event(self) -> None:
+        """Returns when a run has come to rest, the store has changed, or some time has passed."""
+        store, time = self._project.store, asyncio.get_running_loop().time
+        before, until = store.changes(), time() + LOOK_SECONDS
+        while time() < until:
+            if len(self._tasks) >= self._slots:
+                await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+            elif self._tasks:
+                await asyncio.wait(
+                    self._tasks.values(),
+                    timeout=NEWS_SECONDS,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            else:
+                await asyncio.sleep(NEWS_SECONDS)
+            if self._reap() or store.changes() != before:
+                return
+
+    def _reap(self) -> bool:
+        """Forgets the runs that have come to rest; raises what ended a worker's ability to work."""
+        done = [name for name, task in self._tasks.items() if task.done()]
+        for name in done:
+            self._tasks.pop(name).result()
+        return bool(done)
+
+    # For a dispatcher
+
+    async def _serve(self, engine: Engine) -> None:
+        """Lets the dispatcher bring runs, for as long as this worker works."""
+        while self._dispatcher is not None:
+            try:
+                await self._dispatcher.serve(
+                    partial(self._dispatched, engine), self._kinds, self._slots
+                )
+            except DispatcherUnavailable as error:
+                self._warn(str(error))
+            await asyncio.sleep(self._sweep_seconds)
+
+    async def _dispatched(self, engine: Engine, run: str, token: DispatchToken | None) -> Rest:
+        """Drives a run until it rests, if the store has something to do for it."""
+        if self._stopping or self._outdated:
+            raise RunBusy("this worker stops; another one has to drive the run")
+        try:
+            row = self._project.store.row(run)
+        except UnknownName:
+            return Rest(ended=True)
+        if run not in self._tasks and self._has_work(row):
+            task = asyncio.create_task(self._drive(engine, row, token))
+            self._tasks[run] = task
+            await asyncio.wait({task})
+        return self._rest_of(run)
+
+    def _kinds(self) -> list[list[str]]:
+        """Returns the needs of runs that this worker could drive, each kind once."""
+        rows = self._project.store.rows(status=_ACTIVE, limit=SOME_RUNS)
+        able = self._capabilities.names
+        kinds = {row.needs for row in rows if row.needs is not None and able.issuperset(row.needs)}
+        return [list(kind) for kind in kinds]
+
+    def _has_work(self, row: RunRow) -> bool:
+        """Tells whether a run can continue now; a dispatcher may ask for it at any time."""
+        is_due = row.due_at is not None and row.due_at <= self._project.clock.now()
+        match row.status:
+            case Status.QUEUED | Status.RUNNING:
+                return True
+            case Status.PARKED:
+                return is_due
+            case Status.WAITING:
+                answered = self._project.store.items(row.name, state=(ItemState.ANSWERED,))
+                return is_due or bool(answered)
+            case _:
+                return False
+
+    def _rest_of(self, run: str) -> Rest:
+        row = self._project.store.row(run)
+        match row.status:
+            case Status.QUEUED:
+                return Rest(0.0)
+            case Status.RUNNING:
+                return Rest(BUSY_SECONDS)
+            case Status.WAITING | Status.PARKED:
+                now = self._project.clock.now()
+                return Rest(None if row.due_at is None else max(0.0, row.due_at - now))
+            case _:
+                return Rest(ended=True)
+
+    async def _drive(self, engine: Engine, row: RunRow, token: DispatchToken | None = None) -> None:
+        try:
+            self._refuse_deadly(row)
+            workflow = prepare(self._project, row, None, self._warn)
+            result = await engine.resume(row.name, workflow, token=token)
+            if token is None and self._dispatcher is not None and result.due_at is not None:
+                await self._dispatcher.at(row.name, row.needs or (), result.due_at)
+        except DispatcherUnavailable as error:
+            self._warn(f"{row.name}: {error}")
+        except (LeaseLost, RunBusy) as error:
+            # Another process drives it now.
+            self._warn(f"{row.name}: {error}")
+        except StoreDamaged as error:
+            # Only this run is concerned, but nothing can be recorded about it.
+            self._warn(f"{row.name}: {error}")
+        except StoreError:
+            # Nothing can be recorded about any run, so this worker cannot do its work.
+            raise
+        except SignoffError as error:
+            self._warn(f"{row.name}: {error}")
+            await engine.fail(row.name, error)
+
+    def _refuse_deadly(self, row: RunRow) -> None:
+        """Raises if a run has ended one worker after the other."""
+        if row.status is Status.RUNNING:
+            lost = lost_workers(self._project.store, row)
+            if lost >= MOST_LOST:
+                raise HandlerFailed(
+                    f"{lost} processes ended while they drove this run, at the same place; fix "
+                    "what ends them, then resume it",
+                    remedy=Resume(row.name),
+                )
+
+    async def _hand_back(self, engine: Engine) -> None:
+        """Stops the runs that are left; each is queued again, with all that it has recorded."""
+        stopped = engine.interrupt("its worker stopped", Status.QUEUED)
+        for name, task in self._tasks.items():
+            if name not in stopped:
+                # It is being prepared and has no runner yet, which would record why it stopped.
+                task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._tasks.clear()

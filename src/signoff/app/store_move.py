@@ -1,0 +1,126 @@
+"""Moves runs that are at rest to another store.
+
+Killed at any point, it can be started again and finishes what it began; `transfer_port` explains
+why nothing is lost or doubled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from signoff.app.project import Project
+from signoff.app.run_records import live_row
+from signoff.core.outcome import Status
+from signoff.errors import NameTaken, RunBusy, StoreDamaged, UnknownName, UsageError
+from signoff.light_dataclass import light_dataclass
+from signoff.remedies import CancelRun
+from signoff.runtime.owner import is_alive, this_process
+from signoff.runtime.run_transfer import parse_copy, read_copy, text_id
+from signoff.runtime.store_port import Owner, RunRow, Store
+
+HOLD_SECONDS = 600.0
+"""How long a run stays ours if this process is killed and its death cannot be seen."""
+
+_LOGIN = re.compile(r"(?<=://)[^/@]*@|[?&][a-z]*password=[^&]*")
+"""What an address that is remembered must not contain."""
+
+
+@light_dataclass(frozen=True)
+class MovedRun:
+    """A run that was moved."""
+
+    name: str
+    commits: int
+    requests: int
+    digest: str
+    """Of its content, which both stores agreed on."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it as plain values."""
+        return {
+            "run": self.name,
+            "commits": self.commits,
+            "requests": self.requests,
+            "digest": self.digest,
+        }
+
+
+def runs_to_move(project: Project, names: Iterable[str] | None) -> list[str]:
+    """Returns the runs to move: those named, or all that are at rest."""
+    if names is not None:
+        return list(dict.fromkeys(names))
+    rows = (live_row(project.store, row) for row in project.store.rows())
+    return [row.name for row in rows if row.status is not Status.RUNNING]
+
+
+def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
+    """Moves one run; raises `RunBusy` if a process drives it, `NameTaken` if the target has one."""
+    try:
+        row = source.row(name)
+    except UnknownName:
+        # An earlier mover was killed after the old store gave the run up: it only has to arrive.
+        if target.transfer().staged(name) is None:
+            raise
+        return _admit(target, name)
+    if live_row(source, row).status is Status.RUNNING:
+        problem = f"run {name!r} is running, so it is not moved; wait until it rests"
+        raise RunBusy(problem, remedy=CancelRun(name))
+    _refuse_taken(target, name)
+    with _held(source, row) as fence:
+        _send(source, target, source.row(name), fence, address)
+    return _admit(target, name)
+
+
+def public_address(address: str) -> str:
+    """Returns an address without its user and password, to remember where a run went."""
+    return _LOGIN.sub("", address)
+
+
+def _refuse_taken(target: Store, name: str) -> None:
+    try:
+        target.row(name)
+    except UnknownName:
+        return
+    raise NameTaken(f"run {name!r} already exists in the other store; delete or rename one")
+
+
+@contextmanager
+def _held(source: Store, row: RunRow) -> Iterator[int]:
+    """Takes a run, so that no other process drives it, and gives it back if it stays."""
+    owner: Owner = this_process()
+    fence = source.take(row.id, owner, is_alive, lease_seconds=HOLD_SECONDS)
+    try:
+        yield fence
+    finally:
+        source.leave(owner)
+
+
+def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -> None:
+    while True:
+        copy = read_copy(source, row)
+        document = copy.to_text()
+        target.transfer().stage(row.name, document)
+        if target.transfer().staged(row.name) != document:
+            raise StoreDamaged(f"the other store did not keep run {row.name!r} as it was sent")
+        # Someone may answer a request while it is copied; then it is copied again.
+        if source.transfer().retire(row.id, fence, copy.requests, public_address(address)):
+            return
+        if source.row(row.name).fence != fence:
+            raise RunBusy(f"another process has taken run {row.name!r}; it was not moved")
+
+
+def _admit(target: Store, name: str) -> MovedRun:
+    document = target.transfer().staged(name)
+    if document is None:
+        raise UsageError(f"run {name!r} is being moved by another process")
+    target.transfer().admit(name)
+    sent = parse_copy(document)
+    # From now on it is a run like any other there, and may continue while it is compared.
+    arrived = read_copy(target, target.row(name))
+    same_journal = arrived.journal[: len(sent.journal)] == sent.journal
+    if not same_journal or not sent.blobs.items() <= arrived.blobs.items():
+        raise StoreDamaged(f"run {name!r} is not in the other store as it was sent; report this")
+    return MovedRun(name, len(sent.journal), len(sent.items), text_id(document))

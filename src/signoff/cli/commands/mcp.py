@@ -1,0 +1,122 @@
+"""`signoff mcp`."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from signoff._extras import install_command
+from signoff.app.home import find_home
+from signoff.cli.mcp_clients import CLIENTS, server_command
+from signoff.cli.options import CliCommand, Group, debug_option, output_options
+from signoff.errors import ConfigError
+
+if TYPE_CHECKING:
+    from signoff.cli.output import Output
+
+ANSWERS_WITHIN_SECONDS = 0.5
+
+
+class _ServerGroup(Group):
+    """A group that serves if it is called without a sub-command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Skips the check of a plain group for a sub-command."""
+        return click.Group.parse_args(self, ctx, args)
+
+
+@click.group(cls=_ServerGroup, invoke_without_command=True)
+@click.option("--wait", "wait_seconds", type=click.FloatRange(1, 600), default=50.0,
+              show_default=True, metavar="SECONDS",
+              help="How long a call may wait; less than the client's own limit.")  # fmt: skip
+@click.option("--page", metavar="URL",
+              help="The address of the web page, if it is not served on this machine.")  # fmt: skip
+@debug_option
+@click.pass_context
+def command(ctx: click.Context, wait_seconds: float, page: str | None) -> None:
+    """Serve this project to coding agents, as an MCP server.
+
+    Speaks MCP on standard input and output; coding agents start it themselves. They can start
+    reviews, follow them, answer what a workflow opens to agents and do handed-out work. They can
+    ask you for a sign-off, but nothing that they send approves anything.
+
+    Examples:
+      signoff mcp install claude
+      signoff mcp install codex --print
+      claude mcp add signoff -- signoff mcp
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    try:
+        from signoff.mcp.access import ServerOptions
+        from signoff.mcp.server import serve_stdio
+    except ImportError as error:
+        if not (error.name or "").partition(".")[0].startswith("mcp"):
+            raise
+        raise ConfigError(
+            f"the MCP server needs the extra 'mcp'; install it: {install_command('mcp')}"
+        ) from error
+    cwd, environment = Path.cwd(), dict(os.environ)
+    serve_stdio(
+        ServerOptions(
+            cwd, environment, wait_seconds, page=lambda: page or local_page(cwd, environment)
+        )
+    )
+
+
+def local_page(cwd: Path, environment: Mapping[str, str]) -> str:
+    """Returns the address of the project's web page on this machine; empty if none answers."""
+    from signoff.web.access import Access
+
+    home = find_home(cwd, environment)
+    if home is None or not (home.path / "web").is_dir():
+        return ""
+    access = Access.of(home)
+    address = access.address()
+    access.close()
+    found = urlsplit(address)
+    with (
+        suppress(OSError),
+        socket.create_connection((found.hostname or "", found.port or 0), ANSWERS_WITHIN_SECONDS),
+    ):
+        return address
+    return ""
+
+
+@command.command("install", cls=CliCommand)
+@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.option("--print", "only_print", is_flag=True, help="Print the entry instead of writing it.")
+@output_options
+def install(client: str, only_print: bool, out: Output) -> None:
+    """Add the server to the settings of a coding agent.
+
+    It goes into the settings of this project; other entries of the file stay as they are.
+
+    Examples:
+      signoff mcp install claude
+      signoff mcp install gemini --print
+    """
+    chosen, server = CLIENTS[client], server_command()
+    text = chosen.path.read_text("utf-8") if chosen.path.is_file() else ""
+    merged = chosen.merged(text, server)
+    if only_print:
+        if out.as_json:
+            out.json({"command": chosen.command(server), "file": str(chosen.path), "text": merged})
+            return
+        out.line(f"add it with: {chosen.command(server)}")
+        out.line(f"or write this to {chosen.path}:\n\n{merged}")
+        return
+    if merged != text:
+        chosen.path.parent.mkdir(exist_ok=True)
+        chosen.path.write_text(merged, "utf-8")
+    if out.as_json:
+        out.json({"file": str(chosen.path), "changed": merged != text})
+    else:
+        out.line(f"{'wrote' if merged != text else 'nothing to change in'} {chosen.path}")

@@ -1,0 +1,97 @@
+"""`signoff store`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from signoff.cli.options import CliCommand, Group, open_here, output_options
+from signoff.cli.output import Output
+from signoff.core.digest import SHORT
+from signoff.runtime.amounts import count
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """Maintain the store of the runs.
+
+    Examples:
+      signoff store setup
+      signoff store setup --print --role worker
+      signoff store move release-notes --to postgresql://worker@host/runs
+    """
+
+
+@command.command(cls=CliCommand)
+@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.option("--all", "everything", is_flag=True, help="Move all runs that are at rest.")
+@click.option("--to", "address", required=True, metavar="FILE|URL", help="The other store.")
+@output_options
+def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> None:
+    """Move runs to another store, with everything that belongs to them.
+
+    Only runs that no process drives are moved. Each is verified by its digest in the other store
+    before this one gives it up. If the move is interrupted, start it again: it continues where it
+    stopped. This store remembers where a run went.
+
+    Examples:
+      signoff store move release-notes --to postgresql://worker@host/runs
+      signoff store move --all --to .signoff/signoff.db
+    """
+    from signoff.app.store_move import move_run, runs_to_move
+    from signoff.app.stores import absolute_address, open_database
+
+    if bool(runs) == everything:
+        raise click.UsageError("name the runs to move, or pass --all")
+    address = absolute_address(address, Path.cwd())
+    with open_here() as project, closing(open_database(address, Path.cwd())) as target:
+        names = runs_to_move(project, None if everything else runs)
+        moved = []
+        for name in names:
+            done = move_run(project.store, target, name, address)
+            moved.append(done)
+            if not out.as_json:
+                size = f"{count(done.commits, 'commit')}, {count(done.requests, 'request')}"
+                out.line(f"moved {name}: {size}, digest {done.digest[:SHORT]}")
+    if out.as_json:
+        out.json({"moved": [each.to_json() for each in moved]})
+    elif not moved:
+        out.line("there are no runs at rest, so nothing was moved")
+
+
+@command.command(cls=CliCommand)
+@click.option("--print", "print_sql", is_flag=True, help="Print the SQL; change nothing.")
+@click.option("--role", default="signoff", show_default=True, metavar="ROLE",
+              help="With --print: the role that gets rights on rows.")  # fmt: skip
+@output_options
+def setup(print_sql: bool, role: str, out: Output) -> None:
+    """Create or upgrade the tables of a database server.
+
+    The database is the one in the settings (`database:`) or in SIGNOFF_DATABASE. Before an upgrade,
+    back it up and stop the workers of the older version.
+
+    With --print, an administrator gets the SQL instead: it creates the tables and grants a role
+    the right to read and change rows, and nothing else.
+
+    Examples:
+      signoff store setup
+      signoff store setup --print --role worker | psql DATABASE
+    """
+    from signoff.app.stores import current_address, set_up, setup_sql
+
+    address = current_address(Path.cwd(), os.environ)
+    if print_sql:
+        sql = setup_sql(address, role)
+        if out.as_json:
+            out.json({"sql": sql})
+        else:
+            click.echo(sql, nl=False)
+        return
+    version = set_up(address)
+    if out.as_json:
+        out.json({"schema": version})
+    else:
+        out.line(f"the tables are ready (schema {version})")

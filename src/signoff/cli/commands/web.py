@@ -1,0 +1,218 @@
+"""`signoff web`."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+import click
+
+from signoff._extras import install_command
+from signoff.app.answering import current_user
+from signoff.app.worker_token import refuse_worker
+from signoff.cli.options import CliCommand, open_here, output_options
+from signoff.cli.output import Output
+from signoff.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from signoff.app.project import Project
+    from signoff.web.access import Access
+
+PORT = 8717
+LOCAL = "127.0.0.1"
+SCOPES = ("read", "operate", "decide")
+
+
+class TokenOptions(NamedTuple):
+    """What to do about tokens, instead of serving."""
+
+    create: bool
+    scope: str
+    name: str
+    agent: bool
+    list_all: bool
+    revoke: str | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the command is about tokens at all."""
+        return self.create or self.list_all or self.revoke is not None
+
+
+@click.command(cls=CliCommand)
+@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True,
+              help="The port; 0 takes any free one.")  # fmt: skip
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in your browser.")
+@click.option("--link", "link_only", is_flag=True,
+              help="Print another login link for the running server, and exit.")  # fmt: skip
+@click.option("--host", default=LOCAL, show_default=True, metavar="ADDRESS",
+              help="The address to listen on. Any but this machine's needs a token and "
+                   "--allow-host.")  # fmt: skip
+@click.option("--allow-host", "hosts", multiple=True, metavar="NAME",
+              help="A host name under which the page may be reached. Repeatable.")  # fmt: skip
+@click.option("--token", "create", is_flag=True, help="Print a new token for programs, and exit.")
+@click.option("--scope", type=click.Choice(SCOPES), default="operate", show_default=True,
+              help="What the token allows: look; also start, cancel and resume runs; "
+                   "also answer requests.")  # fmt: skip
+@click.option("--name", default="", metavar="NAME",
+              help="The token's name; it is recorded as the author of answers.")  # fmt: skip
+@click.option("--agent", is_flag=True,
+              help="The token is for an AI agent: it can never decide.")  # fmt: skip
+@click.option("--tokens", "list_all", is_flag=True, help="List the tokens, and exit.")
+@click.option("--revoke", metavar="NAME", help="Make a token invalid, and exit.")
+@output_options
+def command(  # click passes each option
+    port: int,
+    open_browser: bool,
+    link_only: bool,
+    host: str,
+    hosts: tuple[str, ...],
+    create: bool,
+    scope: str,
+    name: str,
+    agent: bool,
+    list_all: bool,
+    revoke: str | None,
+    out: Output,
+) -> None:
+    """Serve the web page and the REST interface of this project.
+
+    The page shows what needs you, every run with its findings and changes, and lets you decide
+    there. It answers only on this machine and only to you: log in with the link that is printed,
+    which works once.
+
+    Examples:
+      signoff web --open
+      signoff web --link                              log in with another browser
+      signoff web --token --scope read --name backup  a token for a script
+      signoff web --revoke backup
+    """
+    tokens = TokenOptions(create, scope, name, agent, list_all, revoke)
+    with open_here() as project:
+        access = _open_access(project)
+        try:
+            if tokens.is_any:
+                _tokens(access, tokens, out)
+            elif link_only:
+                _show_link(_running_address(access), access, open_browser, out)
+            else:
+                _serve(project, access, (host, port), hosts, open_browser, out)
+        finally:
+            access.close()
+
+
+def _open_access(project: Project) -> Access:
+    refuse_worker(project, "open the web page")
+    try:
+        import fastapi  # noqa: F401  # checked here, so that a missing extra is one clear message
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            f"the web page needs the extra 'web'; install it: {install_command('web')}"
+        ) from error
+    from signoff.web.access import Access
+
+    return Access.of(project.home)
+
+
+def _serve(
+    project: Project,
+    access: Access,
+    address: tuple[str, int],
+    hosts: tuple[str, ...],
+    open_browser: bool,
+    out: Output,
+) -> None:
+    from signoff.web.guard import LOOPBACK
+    from signoff.web.server import create_app, listen, listen_as_localhost, serve
+
+    host = address[0]
+    if host not in LOOPBACK and not (hosts and access.tokens()):
+        raise UsageError(
+            f"{host} can be reached by other machines: name the hosts they use (--allow-host NAME) "
+            "and create a token first (--token), or leave out --host"
+        )
+    app = create_app(project, access, hosts=hosts)
+    try:
+        server_socket = listen(*address)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {host}, port {address[1]}: {error.strerror}; use another --port, "
+            "or --link if the page is already being served"
+        ) from error
+    sockets, port = [server_socket], server_socket.getsockname()[1]
+    shown = hosts[0] if host not in LOOPBACK else host
+    if host == LOCAL:
+        try:
+            # Passkeys belong to a host name, so the page is shown under one.
+            sockets += listen_as_localhost(port)
+            shown = "localhost"
+        except OSError:
+            out.note(f"Passkeys cannot be used: another program has port {port} on [::1].")
+    base = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+    def ready() -> None:
+        access.keep_address(base)
+        _show_link(base, access, open_browser, out)
+        out.note("Press Ctrl-C to stop. Runs are not affected.")
+
+    # Ctrl-C is how a server is stopped, so it is no failure.
+    with suppress(KeyboardInterrupt):
+        serve(app, sockets, ready)
+
+
+def _running_address(access: Access) -> str:
+    address = access.address()
+    if not address:
+        raise UsageError("the page is not being served; start it without --link")
+    return address
+
+
+def _show_link(base: str, access: Access, open_browser: bool, out: Output) -> None:
+    link = f"{base}/login?key={quote(access.new_link(current_user()))}"
+    if out.as_json:
+        out.json_line({"url": base, "link": link})
+    else:
+        out.line(f"Log in: {link}")
+        out.note("The link works once, within an hour.")
+    if open_browser:
+        webbrowser.open(link)
+
+
+def _tokens(access: Access, options: TokenOptions, out: Output) -> None:
+    from signoff.web.access import AccessScope
+
+    if options.revoke is not None:
+        access.revoke(options.revoke)
+        out.note(f"Token {options.revoke!r} is no longer valid.")
+    elif options.create:
+        name = options.name or current_user()
+        scope = AccessScope[options.scope.upper()]
+        token = access.new_token(name, scope, agent=options.agent)
+        if out.as_json:
+            out.json({"name": name, "scope": scope.word, "agent": options.agent, "token": token})
+        else:
+            out.line(token)
+            out.note(f"Token {name!r} ({scope.word}). It is shown only now.")
+    else:
+        _list_tokens(access, out)
+
+
+def _list_tokens(access: Access, out: Output) -> None:
+    import time
+
+    found = access.tokens()
+    if out.as_json:
+        out.json([each._asdict() | {"scope": each.scope.word} for each in found])
+        return
+    if not found:
+        out.note("No tokens.")
+        return
+    rows = [
+        (each.name, each.scope.word, "agent" if each.agent else "program",
+         time.strftime("%Y-%m-%d %H:%M", time.localtime(each.created_at)))
+        for each in found
+    ]  # fmt: skip
+    out.table(("name", "scope", "for", "created"), rows)
