@@ -33,13 +33,34 @@ async def contract_steps(folder: Path, scale: Scale) -> Figures:
         db.commit()
     empty = await _timed(folder, "empty", _chain(scale.steps, None))
     proved = await _timed(folder, "proved", _chain(scale.steps, folder / "book.db"))
+    by_hand = _by_hand(folder / "hand.db", scale.steps)
     stored = await _timed(folder, "stored", _items(scale.items, folder / "book.db"))
     return {
         "empty_ms": empty / scale.steps * 1000,
         "step_ms": proved / scale.steps * 1000,
         "added_ms": (proved - empty) / scale.steps * 1000,
+        "over_hand_ms": (proved - empty - by_hand) / scale.steps * 1000,
         "stored_s": stored,
+        "stored_by_hand_s": _by_hand(folder / "items.db", scale.items),
     }
+
+
+def _by_hand(path: Path, count: int) -> float:
+    """Returns how long the transactions of these steps take without signoff."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("CREATE TABLE books (id INTEGER PRIMARY KEY, chapters INTEGER NOT NULL)")
+        db.execute("INSERT INTO books VALUES (1, 0)")
+        db.execute("CREATE TABLE marks (step INTEGER PRIMARY KEY, note TEXT)")
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        began = perf_counter()
+        for number in range(count):
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("INSERT INTO marks VALUES (?, '{}')", [number])
+            db.execute(COUNT)
+            assert db.execute("SELECT 1 FROM books WHERE chapters > 0").fetchone()
+            db.execute("COMMIT")
+        return perf_counter() - began
 
 
 async def contract_items(folder: Path, scale: Scale) -> Figures:

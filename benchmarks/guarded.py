@@ -49,8 +49,13 @@ async def guarded(folder: Path, scale: Scale) -> Figures:
         _prepared(folder / "guarded.db").close()
         with SafeDatabaseClient.open(folder / "guarded.db") as client:
             times = [_both(plain, client, number) for number in range(1, scale.steps + 1)]
+            singles = [_single(plain, client, number) for number in range(1, scale.steps + 1)]
     by_hand, by_us = (median(column) for column in zip(*times, strict=True))
+    raw_write, write, raw_read, read = (median(column) for column in zip(*singles, strict=True))
     return {
+        "write_x": write / raw_write,
+        "write_ms": write * 1000,
+        "read_added_us": (read - raw_read) * 1_000_000,
         "first_ms": first * 1000,
         "again_us": again * 1_000_000,
         "by_hand_ms": by_hand * 1000,
@@ -68,6 +73,24 @@ def _both(
         return by_hand, _guarded(client, number)
     by_us = _guarded(client, number)
     return _plain(plain, number), by_us
+
+
+def _single(
+    plain: sqlite3.Connection, client: SafeDatabaseClient, number: int
+) -> tuple[float, float, float, float]:
+    """Returns how long a durable write takes by hand and guarded, and a read likewise."""
+    began = perf_counter()
+    plain.execute("BEGIN IMMEDIATE")
+    plain.execute(COUNT)
+    plain.execute("COMMIT")
+    raw_written = perf_counter()
+    assert client.execute(COUNT).changed == 1
+    written = perf_counter()
+    assert plain.execute(THERE, (number,)).fetchall()
+    raw_read = perf_counter()
+    assert client.query(THERE, (number,))
+    read = perf_counter()
+    return raw_written - began, written - raw_written, raw_read - written, read - raw_read
 
 
 def _prepared(path: Path) -> sqlite3.Connection:

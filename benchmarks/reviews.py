@@ -43,8 +43,8 @@ async def reviews(folder: Path, scale: Scale) -> Figures:
     _many_files(files, 50 if scale == FULL else 10)
     spent, megabytes = _best([program, "review", "pages", "--yes"], files, times)
     figures = {"review_s": spent, "review_mb": megabytes}
-    _long_loop(loop, 20 if scale == FULL else 3)
-    _spend([program, "run", "flow.yaml", "--name", "one", "--no-input"], loop)
+    long_loop(loop, 20 if scale == FULL else 3)
+    cpu_of([program, "run", "flow.yaml", "--name", "one", "--no-input"], loop)
     for command in (["show"], ["findings"], ["diff"], ["report", "-o", "report.html"]):
         name = command.pop(0)
         figures[f"{name}_s"] = _best([program, name, "one", *command], loop, times)[0]
@@ -60,10 +60,11 @@ def _many_files(folder: Path, count: int) -> None:
         _write(folder / f"pages/{number}.md", line * (SIZE // len(line)))
     _script(folder, [])
     # The project around it ignores this folder, so a review would leave all of its files out.
-    _spend(["git", "init", "-q"], folder)
+    cpu_of(["git", "init", "-q"], folder)
 
 
-def _long_loop(folder: Path, rounds: int) -> None:
+def long_loop(folder: Path, rounds: int) -> None:
+    """Writes a project whose flow takes so many rounds, each with findings that are all fixed."""
     _write(folder / ".signoff/constraints/tone.yaml", "rules: [{id: sure, text: Be modest.}]\n")
     _write(folder / "flow.yaml", FLOW)
     every = range(rounds * FOUND)
@@ -101,13 +102,13 @@ def _write(path: Path, text: str) -> None:
 
 def _best(command: list[str], folder: Path, times: int) -> tuple[float, float]:
     """Returns the least CPU seconds over those of bare Python, and the megabytes of a command."""
-    _spend(command, folder)
-    bare = min(_spend([sys.executable, "-c", "pass"], folder)[0] for _ in range(times))
-    spent = [_spend(command, folder) for _ in range(times)]
+    cpu_of(command, folder)
+    bare = min(cpu_of([sys.executable, "-c", "pass"], folder)[0] for _ in range(times))
+    spent = [cpu_of(command, folder) for _ in range(times)]
     return min(seconds for seconds, _ in spent) - bare, max(size for _, size in spent)
 
 
-def _spend(command: list[str], folder: Path) -> tuple[float, float]:
+def cpu_of(command: list[str], folder: Path) -> tuple[float, float]:
     """Returns the CPU seconds and the peak megabytes of a process."""
     own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     quiet = subprocess.DEVNULL
