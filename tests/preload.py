@@ -11,7 +11,8 @@ from types import ModuleType
 
 import signoff
 
-LEFT_OUT = ("signoff.__main__", "signoff.testing")
+LEFT_OUT = ("signoff.__main__", "signoff.mcp", "signoff.testing", "signoff.web")
+"""Few processes need them; a server and its libraries take longer to import than all the rest."""
 
 
 def _import_modules(package: ModuleType) -> None:

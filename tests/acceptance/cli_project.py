@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -113,6 +114,10 @@ class CliProject:
 
     def close(self) -> None:
         """Kills every program that is still running."""
+        if (self.folder / ".signoff" / "worker.log").exists():
+            for worker in self.json("workers"):
+                # One that was started in the background is no child of this process.
+                os.kill(worker["pid"], signal.SIGKILL)
         for process in self._started:
             if process.poll() is None:
                 process.kill()

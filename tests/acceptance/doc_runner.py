@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -19,13 +20,15 @@ _INHERITED = ("LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 class DocRunner:
     """Runs one block after the other."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, program: Path | None = None) -> None:
+        """`program` is the folder of another `signoff` than the installed one."""
         self.folder = home / "project"
         self.folder.mkdir()
+        found = [str(program)] if program is not None else []
         self._environment = {
             **{name: value for name, value in os.environ.items() if name in _INHERITED},
             "HOME": str(home),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
+            "PATH": os.pathsep.join([*found, str(Path(sys.executable).parent), os.defpath]),
             "PYTHONUNBUFFERED": "1",  # both streams in the order a terminal shows them
         }
 
@@ -43,6 +46,15 @@ class DocRunner:
             case "console":
                 return self._session(block.text)
         return ""
+
+    def close(self) -> None:
+        """Ends the worker that a block has started in the background, if any."""
+        if not (self.folder / ".signoff" / "worker.log").exists():
+            return
+        _, output = self._execute(["signoff", "workers", "--json"])
+        for worker in json.loads(output):
+            with suppress(ProcessLookupError):
+                os.kill(worker["pid"], signal.SIGKILL)
 
     def _python(self, block: Block) -> str:
         name = block.file or f"block_{block.line}.py"

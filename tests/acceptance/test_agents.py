@@ -146,7 +146,9 @@ def test_doctor_prints_three_lines_of_setup_help_if_there_is_no_agent(project: C
     """`signoff doctor` is the first thing to run on a machine without agents."""
     done = project.signoff("doctor", PATH="/nowhere")
 
-    _, _, advice = done.stdout.partition("no agent is ready; set up any one of these:\n")
+    _, _, advice = done.stdout.partition(
+        "no agent that can review is ready; set up any one of these:\n"
+    )
     assert done.returncode == 0, done.stdout
     assert [line.strip()[:2] for line in advice.splitlines()[:3]] == ["1.", "2.", "3."]
 

@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,7 @@ from signoff.skills import discover_workflows
 from signoff.store.schema import shipped_migrations
 from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
 from tests.acceptance.doc_runner import DocRunner
+from tests.acceptance.forked_program import ForkedProgram
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -47,16 +50,28 @@ SECTIONS = [section for page in PAGES for section in sections(page)]
 TRIED = [section for section in SECTIONS if section.is_runnable]
 
 
+@pytest.fixture(scope="module")
+def forked_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedProgram]:
+    with closing(ForkedProgram(tmp_path_factory.mktemp("program"))) as program:
+        yield program
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("section", TRIED, ids=str)
-def test_the_code_blocks_of_a_section_work_as_documented(section: Section, tmp_path: Path) -> None:
+def test_the_code_blocks_of_a_section_work_as_documented(
+    section: Section, tmp_path: Path, forked_program: ForkedProgram
+) -> None:
     """Users copy these blocks."""
-    runner = DocRunner(tmp_path)
+    # A command that a block kills must be the process that the shell started.
+    kills = any("kill" in block.text for block in section.blocks)
+    installed = kills or section.page.name == "README.md"
+    runner = DocRunner(tmp_path, None if installed else forked_program.folder)
 
-    for block in section.blocks:
-        problem = runner.run(block)
+    with closing(runner):
+        for block in section.blocks:
+            problem = runner.run(block)
 
-        assert not problem, f"{section.page.name}:{block.line}: {problem}"
+            assert not problem, f"{section.page.name}:{block.line}: {problem}"
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=str)

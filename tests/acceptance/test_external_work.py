@@ -298,6 +298,51 @@ def test_two_workers_can_submit_at_the_same_time(book_run: BookProject) -> None:
     assert book_run.step == "review"
 
 
+def test_of_workers_that_submit_for_the_same_item_one_is_accepted(book_run: BookProject) -> None:
+    """Two agents took the same item; the work of both must not be mixed, and none counts twice."""
+    first, second = book_run.planned(1, 2)
+    workers = [
+        book_run.start(
+            "submit", "one", "--item", str(first), "--result", json.dumps({"by": words}), "--json",
+            "--statements", json.dumps([[f"UPDATE chapters SET words = {words} WHERE id = 1"]]),
+        )
+        for words in (900, 901, 902)
+    ]  # fmt: skip
+
+    ended = [worker.communicate(timeout=PATIENCE_SECONDS) for worker in workers]
+
+    results = [json.loads(out) for out, _err in ended]
+    accepted = [
+        words for words, each in zip((900, 901, 902), results, strict=True) if each["accepted"]
+    ]
+    refused = [each["problem"] for each in results if not each["accepted"]]
+    assert len(accepted) == 1, results
+    assert all("no longer open" in problem for problem in refused), refused
+    assert book_run.words == [*accepted, 0, 0]
+    assert [item["number"] for item in book_run.next()["work"]] == [second]
+    assert book_run.write_chapter(second, 2).json["step"] == "review"
+
+
+def test_of_workers_that_submit_for_the_same_step_one_is_accepted(book_run: BookProject) -> None:
+    """The same by digest: the plan of one worker must not answer a later prompt."""
+    digest = book_run.next()["work"][0]["digest"]
+    workers = [
+        book_run.start(
+            "submit", "one", "--json", "--digest", digest,
+            "--result", json.dumps({"chapters": [chapter]}),
+        )
+        for chapter in (1, 2)
+    ]  # fmt: skip
+
+    results = [json.loads(worker.communicate(timeout=PATIENCE_SECONDS)[0]) for worker in workers]
+
+    accepted = [chapter for chapter, each in enumerate(results, start=1) if each["accepted"]]
+    status = book_run.next()
+    assert len(accepted) == 1, results
+    assert (status["step"], [item["item"] for item in status["work"]]) == ("write", accepted)
+    assert [item["attempt"] for item in status["work"]] == [1]
+
+
 def test_a_submit_that_is_killed_loses_nothing(book_run: BookProject) -> None:
     """The work is recorded before it is checked, so the next command continues the run."""
     (number,) = book_run.planned(1)

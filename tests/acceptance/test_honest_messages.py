@@ -109,3 +109,29 @@ def test_a_run_is_deleted_with_its_files_and_the_rest_is_backed_up(waiting: CliP
     assert not (waiting.folder / ".signoff/runs/one").exists()
     assert made["runs"] == 1
     assert waiting.signoff("runs", "--prune", "1d").stdout == "no run ended longer than 1d ago\n"
+
+
+FLOW = """
+goal: A slogan.
+constraints: {inline: {short: Short.}}
+workflow:
+  - {step: generate, name: draft}
+  - {step: critique, name: review}
+"""
+
+
+def test_without_an_agent_nothing_starts_and_the_message_says_what_works(
+    project: CliProject,
+) -> None:
+    """A first run without any account has to lead somewhere."""
+    project.write("slogan.yaml", FLOW)
+
+    refused = run(project, "run", "slogan.yaml", code=2)
+    by_hand = run(project, "run", "slogan.yaml", "--agent", "manual", "--no-input", code=10)
+
+    pulled = run(project, "run", "slogan.yaml", "--pull", "--agent", "manual", code=2)
+
+    assert "leave out --agent" in pulled.stderr
+    assert "answer by hand; add --agent manual; " in refused.stderr
+    assert "signoff doctor -v" in refused.stderr
+    assert "#1 response" in by_hand.stdout

@@ -1,8 +1,10 @@
 """Every preset runs to its approval unchanged, with scripted agents."""
 
 import json
+import re
 import shlex
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from signoff.flows.reading import read_flow_file
 
 NAMES = [name for name, (_, notation) in presets().items() if notation.name == "flows"]
 PASSED = {"overall": "PASS", "issues": []}
-SETTINGS = "version: 1\nagents:\n  claude: {kind: scripted, file: script.yaml}\n"
+CLAUDE = "agents:\n  claude: {kind: scripted, file: script.yaml}\n"
+PROGRAM = re.compile(r"argv: .*")
 
-Set = Callable[[str, list[dict[str, Any]]], None]
+Set = Callable[..., None]
 
 
 @pytest.fixture
@@ -27,9 +30,13 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Set:
         monkeypatch.setenv(name, str(tmp_path / "home"))
     monkeypatch.delenv("SIGNOFF_HOME", raising=False)
 
-    def set_up(preset: str, rules: list[dict[str, Any]]) -> None:
+    def set_up(preset: str, rules: list[dict[str, Any]], tests: Sequence[str] = ("true",)) -> None:
         assert main(["init", "--preset", preset]) == 0
-        Path(".signoff/config.yaml").write_text(SETTINGS)
+        config = Path(".signoff/config.yaml")
+        settings = PROGRAM.sub(f"argv: {json.dumps(tests)}", config.read_text())
+        head, agents, rest = settings.partition("\nagents:\n")
+        config.write_text(f"{head}\n{CLAUDE}{rest}" if agents else f"{head}{CLAUDE}")
+        Path("README.md").write_text("It always works.\n")
         script = {"version": 1, "rules": [*rules, {"regex": ".", "json": PASSED}]}
         Path("script.yaml").write_text(json.dumps(script))
 
@@ -146,6 +153,54 @@ def test_a_critical_finding_in_code_waits_for_a_human_whose_answer_reaches_the_j
 
     assert (waiting, answered) == (10, 0)
     assert final("artifact.py") == closed
+
+
+def test_code_whose_tests_fail_goes_back_until_they_pass(begin: Set) -> None:
+    """Whether code works is not a matter of opinion: the tests of the project are run on it."""
+    wrong, right = "def double(n): return n + 1\n", "def double(n): return n * 2\n"
+    begin(
+        "code",
+        [
+            {"step": "write", "text": wrong},
+            {
+                "step": "judge",
+                "contains": "AssertionError",
+                "times": 1,
+                "text": judge_reply("REWRITE"),
+            },
+            {"step": "judge", "key": "verdict", "text": judge_reply("APPROVED")},
+            {"step": "fix", "files": {"artifact.md": right}},
+        ],
+        tests=[sys.executable, "check_double.py"],
+    )
+    Path("check_double.py").write_text(
+        "import artifact\nopen('ran', 'a').write('x')\nassert artifact.double(2) == 4\n"
+    )
+
+    code = run("code")
+
+    assert code == 0
+    assert final("artifact.py") == right
+    assert [sum(each["open"].values()) for each in state()["rounds"]] == [1, 0]
+    # The tests ran in a copy, so the project has neither the file nor what they wrote.
+    assert not Path("artifact.py").exists()
+    assert not Path("ran").exists()
+
+
+def test_the_review_preset_fixes_a_file_of_the_project_after_the_sign_off(begin: Set) -> None:
+    """Nothing in the project changes before a human has seen the diff."""
+    edit = {"kind": "replace", "find": "always", "text": "usually"}
+    issue = {"path": "README.md", "evidence": "It always works.", "finding": "No.", "edit": edit}
+    failing = {"overall": "FAIL", "issues": [{**issue, "severity": "HIGH"}]}
+    begin("review", [{"step": "review", "key": "correctness", "times": 1, "json": failing}])
+
+    waiting = run("review")
+    before = Path("README.md").read_text()
+    approved = main(["approve", "one", "--resume"])
+
+    assert (waiting, approved) == (10, 0)
+    assert before == "It always works.\n"
+    assert Path("README.md").read_text() == "It usually works.\n"
 
 
 def test_a_judge_cannot_approve_code_while_something_blocks(begin: Set) -> None:

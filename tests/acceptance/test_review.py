@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_a_critic_that_insists_on_another_file_is_unverified(review_project: Rev
 
     result = review_project.review("docs/a.md")
 
-    assert result.out.startswith("-: HIGH tone/sure: Too sure. (unverified)")
+    assert result.out.startswith("HIGH tone/sure: Too sure. (unverified)")
 
 
 def test_a_constraint_applies_to_its_own_paths(review_project: ReviewProject) -> None:
@@ -167,7 +168,7 @@ def test_without_constraints_the_message_lists_presets(review_project: ReviewPro
     result = review_project.review("docs")
 
     assert result.code == 2
-    assert "code, docs, stories" in result.err
+    assert "code, docs, review, stories" in result.err
 
 
 def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
@@ -207,3 +208,134 @@ def test_the_plan_of_fixes_counts_every_file(review_project: ReviewProject) -> N
     plan = review_project.review("docs", "--fix", "--dry-run", "--json").json
 
     assert plan["calls"]["per_round"] == 1 + 2
+
+
+TESTS = """
+  tests: {kind: check, argv: [sh, check.sh], scope: project, findings: exit}
+"""
+
+
+def use_the_projects_tests(project: ReviewProject, program: str) -> None:
+    """Adds a constraint that the tests of the project check, as the preset `code` does."""
+    project.write(".signoff/config.yaml", project.read(".signoff/config.yaml") + TESTS)
+    project.write(".signoff/constraints/mine/passing.yaml", "summary: Passes.\nagents: [tests]\n")
+    project.write(".signoff/constraints/mine/short.yaml", "summary: Short.\nagents: [codex]\n")
+    project.write("check.sh", program)
+
+
+def test_the_projects_tests_run_once_about_all_files_whoever_reviews_the_rest(
+    review_project: ReviewProject,
+) -> None:
+    """One run for each file would cost minutes, and a model cannot tell whether tests pass."""
+    use_the_projects_tests(review_project, "cat docs/a.md docs/b.md\nexit 1\n")
+
+    plan = review_project.review(
+        "docs", "--preset", "mine", "--agent", "claude", "--dry-run", "--json"
+    ).json
+    result = review_project.review("docs", "--preset", "mine", "--agent", "claude", "--json")
+
+    asks = [(ask["constraint"], ask["agent"]) for ask in plan["plan"][0]["asks"]]
+    (finding,) = result.json["findings"]
+    assert asks == [("passing", "tests"), ("short", "claude")]
+    assert result.code == 17
+    assert (finding["constraint"], finding.get("path")) == ("passing", None)
+    listed = review_project.call("findings", "one").out
+    assert listed.startswith("(project): HIGH passing")
+    assert "It always works." in listed
+    text = review_project.review(
+        "docs", "--preset", "mine", "--agent", "claude", "--name", "two"
+    ).out
+    assert text.startswith("HIGH passing: ")
+    (result,) = review_project.call("export", "sarif", "one").json["runs"][0]["results"]
+    assert "locations" not in result
+    assert review_project.call("export", "github", "one").out.startswith(
+        "::error title=HIGH passing"
+    )
+
+
+def test_sets_of_constraints_are_used_one_at_a_time(review_project: ReviewProject) -> None:
+    """The constraints of several presets contradict each other, and cost a call each."""
+    for name in ("docs", "code"):
+        review_project.write(f".signoff/constraints/{name}/own.yaml", "summary: Own rule.\n")
+
+    def constraints(*more: str) -> list[str]:
+        plan = review_project.review("docs", *more, "--dry-run", "--json").json
+        return [ask["constraint"] for ask in plan["plan"][0]["asks"]]
+
+    own, preset = constraints(), constraints("--preset", "docs")
+    (review_project.folder / ".signoff/constraints/tone.yaml").unlink()
+    unclear = review_project.review("docs")
+    (review_project.folder / ".signoff/constraints/code/own.yaml").unlink()
+
+    assert (own, preset) == (["tone"], ["own"])
+    assert unclear.code == 2
+    assert "several sets of constraints; name one as the preset: code, docs" in unclear.err
+    assert constraints() == ["own"]
+
+
+def test_a_project_whose_settings_were_written_by_hand_keeps_its_runs_out_of_git(
+    review_project: ReviewProject,
+) -> None:
+    """`git add -A` would commit the database."""
+    (review_project.folder / ".signoff/.gitignore").unlink()
+
+    review_project.review("docs")
+
+    assert "signoff.db" in review_project.read(".signoff/.gitignore")
+    assert "signoff.db" not in review_project.git("status", "--porcelain", "-uall")
+
+
+def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> None:
+    """A report in the project would be the subject of the next review of changes."""
+    review_project.review("docs")
+    review_project.call("report", "one", "-o", "report.html")
+    review_project.call("export", "sarif", "one", "-o", "found.sarif")
+    review_project.write("docs/c.md", "New.\n")
+
+    plan = review_project.review("--diff", "HEAD", "--dry-run", "--json").json
+
+    assert plan["files"] == ["docs/c.md"]
+    assert plan["skipped"]["generated"] == 2
+
+
+def test_json_log_records_are_alone_on_standard_error(review_project: ReviewProject) -> None:
+    """A program reads every line of it."""
+    settings = review_project.read(".signoff/config.yaml")
+    review_project.write(".signoff/config.yaml", f"{settings}log_format: json\nlog_level: info\n")
+    review_project.script(finds(issue("docs/b.md"), contains="docs/b.md"))
+
+    result = review_project.signoff("review", "docs", "--name", "one")
+
+    first, *records = result.stderr.splitlines()
+    assert first.startswith("reviewing 2 files")
+    assert records
+    assert all(json.loads(line) for line in records)
+
+
+def test_swapped_arguments_of_export_are_recognized(review_project: ReviewProject) -> None:
+    """`unknown run 'sarif'` does not say what to type."""
+    review_project.review("docs")
+
+    result = review_project.call("export", "one", "sarif")
+
+    assert result.code == 2
+    assert "the format comes first: signoff export sarif one" in result.err
+
+
+def test_only_workflows_are_suggested_for_a_missing_file(review_project: ReviewProject) -> None:
+    """A script of answers is a YAML file, and no workflow."""
+    review_project.write("script.yaml", "rules: []\n")
+    review_project.write("real.yaml", "workflow: [{step: generate}]\n")
+
+    result = review_project.call("run", "reel.yaml")
+
+    assert "real.yaml" in result.err
+    assert "script.yaml" not in result.err
+
+
+def test_a_waiting_review_logs_which_constraint_waits(review_project: ReviewProject) -> None:
+    """`review: waits for a human` eight times tells nothing."""
+    result = review_project.review("docs/a.md", "--agent", "manual", "--no-input")
+
+    assert result.code == 10
+    assert "review tone docs/a.md: waits for a human (response)" in result.err

@@ -33,6 +33,7 @@ def test_a_dismissed_finding_does_not_come_back(found: ReviewProject) -> None:
     assert result.code == 0
     assert "commit" in result.out
     assert again(found, "two") == (0, [("dismissed", "A slogan: it's fine.")])
+    assert "no open findings in 2 files, 1 dismissed" in found.review("docs", "--name", "three").out
     prompt = found.call("prompts", "--run", "two").out
     assert "A slogan: it's fine." in prompt, "critics are told"
 

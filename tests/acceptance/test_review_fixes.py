@@ -145,3 +145,13 @@ def test_a_wrong_flow_about_files_is_refused(
 
     assert result.code == 2
     assert problem in result.out + result.err
+
+
+def test_a_review_that_fixes_nothing_says_why(review_project: ReviewProject) -> None:
+    """Someone who asked for fixes would otherwise look for them."""
+    review_project.script(finds(issue("docs/b.md", severity="MEDIUM"), contains="FILE docs/b.md"))
+
+    result = review_project.review("docs", "--fix")
+
+    assert result.code == 0
+    assert "nothing was fixed: none of the findings blocks" in result.out

@@ -133,3 +133,25 @@ def test_a_base_without_settings_has_none(review_project: ReviewProject) -> None
 
     assert result.code == 2
     assert "there are no constraints" in result.err
+
+
+def test_the_projects_tests_are_not_run_on_a_change_that_is_not_trusted(
+    change: ReviewProject,
+) -> None:
+    """Tests execute the change, which could read the keys of the pipeline."""
+    (change.folder / "docs/new.md").unlink()
+    change.git("checkout", "-q", "main")
+    settings = change.read(".signoff/config.yaml")
+    check = "  tests: {kind: check, argv: [sh, docs/new.md], scope: project, findings: exit}\n"
+    change.write(".signoff/config.yaml", settings + check)
+    change.write(".signoff/constraints/passing.yaml", "summary: Passes.\nagents: [tests]\n")
+    change.commit("tests")
+    change.git("checkout", "-q", "topic")
+    change.git("reset", "-q", "--hard", "main")
+    change.write("docs/new.md", f"touch {change.folder}/executed # It never fails.\n")
+
+    code, output = review(change, "--config-from", "base")
+
+    assert code == 17
+    assert "passing is not checked" in output
+    assert not (change.folder / "executed").exists()

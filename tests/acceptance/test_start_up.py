@@ -27,6 +27,7 @@ NEVER = {
     *("cel", "http", "json_repair", "jsonschema", "multiprocessing", "psutil", "rapidfuzz"),
     *("rich", "sqlglot", "signoff.agents.http", "signoff.app.config_schema"),
     *("signoff.contracts.compile", "signoff.flows.genloop_file", "signoff.guarded_db"),
+    *("fastapi", "starlette", "uvicorn", "signoff.mcp", "signoff.web"),
 }
 """What a flow without sources needs only once its agents have answered, or not at all."""
 
@@ -63,6 +64,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("show first", NEVER | ENGINE | COMPILER),
         ("metrics", NEVER | ENGINE | COMPILER | {"opentelemetry"}),
         ("export otel first", NEVER | ENGINE | COMPILER | {"opentelemetry"}),
+        ("mcp install claude --print", NEVER | ENGINE | COMPILER | {"mcp", "sqlite3"}),
         ("validate slogan.yaml", NEVER | ENGINE | {"signoff.review.sources", "sqlite3"}),
         ("run slogan.yaml --pull --quiet", NEVER),
     ],
@@ -91,6 +93,16 @@ def test_approving_a_prompt_by_hand_needs_no_models(tmp_path: Path) -> None:
     response.write_text("One function.")
     models = {"signoff.profiles.model"}
     assert imported(program, tmp_path, models, approve) == "signoff.profiles.model"
+
+
+def test_settings_that_name_agents_do_not_load_the_schema(tmp_path: Path) -> None:
+    """Almost every project has such settings, and every command reads them."""
+    home = tmp_path / ".signoff"
+    home.mkdir()
+    (home / "config.yaml").write_text("agents: {mine: {kind: command, argv: [sh]}}\n")
+    program = f"{COMMAND}; assert code == 0; {CHECK}"
+
+    assert imported(program, tmp_path, NEVER | ENGINE | {"pydantic"}, ["runs"]) == ""
 
 
 def test_listing_two_hundred_profiles_imports_none(tmp_path: Path) -> None:

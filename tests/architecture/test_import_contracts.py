@@ -29,14 +29,15 @@ FORBIDDEN_ARROWS = [
     ("telemetry", "exports"),
     ("testing", "cli"),
     ("web", "cli"),
+    ("mcp", "web"),
 ]
 
 IMPURE_MODULES = ["asyncio", "os", "pydantic", "random", "sqlite3", "time"]
 
 PACKAGES = (
     "cli web mcp testing pair api app plugins observers pages exports telemetry flows skills "
-    "profiles contracts notation guarded_db review agents store runtime core documents "
-    "sqlite_errors error_text errors _extras _version _lazy"
+    "profiles contracts notation guarded_db review agents store dispatch runtime core documents "
+    "sqlite_errors idle_threads error_text errors _extras _version _lazy"
 ).split()
 
 

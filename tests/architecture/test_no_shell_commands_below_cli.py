@@ -16,7 +16,7 @@ VENDORS = ("agents/", "flows/files/git.py", "guarded_db/postgres_", "_extras.py"
 
 COMMAND = re.compile(
     r"\bsignoff (?:answer|approve|cancel|config|db|demo|doctor|graph|inbox|init|logs|models|next"
-    r"|pair|policy|profile|reject|resume|run|runs|show|skill|submit|validate)\b"
+    r"|pair|policy|profile|reject|resume|run|runs|show|skill|store|submit|validate)\b"
 )
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 

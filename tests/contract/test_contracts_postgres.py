@@ -1,5 +1,7 @@
 """A contract workflow on a real PostgreSQL: the same promises as on a file."""
 
+import select
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.contract.library import Library, postgres_library
+from tests.patience import PATIENCE_SECONDS
 from tests.stubs.postgres import PostgresServer
 
 
@@ -82,7 +85,8 @@ def test_a_connection_that_the_server_closed_is_opened_again(library: Library) -
     connections = Connections(library.address)
     before = connections.reader()
     library.rows(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        # It returns when the session has ended.
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )
 
@@ -90,6 +94,33 @@ def test_a_connection_that_the_server_closed_is_opened_again(library: Library) -
 
     assert connections.reader() is not before
     assert len(titles) == len(library.titles())
+
+
+def test_a_connection_that_another_thread_uses_counts_as_open(library: Library) -> None:
+    """An answer that is on its way looks like a server that has closed the connection."""
+    connections = Connections(library.address)
+    reader = connections.reader()
+    answered, may_end = threading.Event(), threading.Event()
+
+    def use() -> None:
+        with reader._lock:
+            raw = reader._db._db.pgconn  # type: ignore[attr-defined]  # PostgreSQL's
+            raw.send_query(b"SELECT 1")
+            assert select.select([raw.socket], [], [], PATIENCE_SECONDS)[0]
+            answered.set()
+            may_end.wait(PATIENCE_SECONDS)
+            while raw.get_result():
+                pass
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    assert answered.wait(PATIENCE_SECONDS)
+    same = connections.reader() is reader
+    may_end.set()
+    thread.join(PATIENCE_SECONDS)
+
+    assert same
+    assert connections.reader() is reader
 
 
 async def test_many_concurrent_items_share_a_few_connections(library: Library) -> None:

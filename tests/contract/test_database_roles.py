@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +22,9 @@ from signoff.remedies import SetUpDatabase
 from signoff.runtime.engine import Engine
 from signoff.store.memory import MemoryStore
 from tests.contract.library import Library, postgres_library, sqlite_library
-from tests.stubs.pooler import TransactionPooler, running_pooler
+from tests.stubs.pgbouncer import program as pgbouncer_program
+from tests.stubs.pgbouncer import running_pgbouncer
+from tests.stubs.pooler import running_pooler
 from tests.stubs.postgres import PostgresServer
 from tests.unit.guarded_db.honest import HONEST
 
@@ -46,11 +48,24 @@ def role(library: Library) -> str:
     return library.address.replace("postgres@", f"{ROLE}@")
 
 
-@pytest.fixture
-def pooler(postgres: PostgresServer) -> Iterator[TransactionPooler]:
+@pytest.fixture(params=["stand-in", "PgBouncer", "PgBouncer that ignores options"])
+def pooled_address(
+    request: pytest.FixtureRequest, postgres: PostgresServer, library: Library
+) -> Iterator[str]:
+    """The address of the library behind a pooler in transaction mode."""
+    if request.param != "stand-in" and pgbouncer_program() is None:
+        pytest.skip("pgbouncer is not installed")
+    more = "ignore_startup_parameters = options" if "ignores" in request.param else ""
     # The path of a socket must be short.
-    with TemporaryDirectory() as folder, running_pooler(postgres.folder, Path(folder)) as running:
-        yield running
+    with TemporaryDirectory() as name, ExitStack() as stack:
+        folder, address = Path(name), library.address.replace(str(postgres.folder), name)
+        if request.param != "stand-in":
+            stack.enter_context(running_pgbouncer(postgres.folder, folder, more))
+            yield address
+            return
+        pooler = stack.enter_context(running_pooler(postgres.folder, folder))
+        yield address
+        assert pooler.transactions > 1
 
 
 # A role for rows only
@@ -157,13 +172,12 @@ def test_names_in_the_sql_are_quoted() -> None:
 
 
 def test_everything_works_behind_a_pooler_in_transaction_mode(
-    library: Library, pooler: TransactionPooler
+    pooled_address: str,
 ) -> None:
     """Each transaction may get another session: nothing may be left in one."""
-    address = library.address.replace(str(library.address).split("host=")[1], str(pooler.folder))
     refused = []
 
-    with SafeDatabaseClient.open(address) as db:
+    with SafeDatabaseClient.open(pooled_address) as db:
         for _ in range(2):
             for sql in HONEST["postgres"]:
                 try:
@@ -177,15 +191,13 @@ def test_everything_works_behind_a_pooler_in_transaction_mode(
 
     assert refused == []
     assert isinstance(done, Committed)
-    assert pooler.transactions > 100
 
 
-def test_the_limits_hold_behind_a_pooler(library: Library, pooler: TransactionPooler) -> None:
+def test_the_limits_hold_behind_a_pooler(library: Library, pooled_address: str) -> None:
     """They cannot be settings of the session there."""
-    address = library.address.replace(str(library.address).split("host=")[1], str(pooler.folder))
     shown = "SELECT current_setting('statement_timeout') AS a, current_setting('lock_timeout') AS b"
 
-    with SafeDatabaseClient.open(address, functions=["current_setting"], patience=0.3) as db:
+    with SafeDatabaseClient.open(pooled_address, functions=["current_setting"], patience=0.3) as db:
         limits = db.query(shown)
         with closing(library.connect()) as other:
             other.execute("BEGIN")
@@ -210,6 +222,41 @@ def test_the_limits_are_set_on_a_direct_connection(library: Library) -> None:
         limits = db.query(shown)
 
     assert limits == ({"a": "30s", "b": "5s"},)
+
+
+async def test_a_run_with_many_items_works_behind_a_pooler(
+    library: Library, pooled_address: str
+) -> None:
+    """A pooler in production has fewer sessions than a run has connections."""
+
+    def add(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("INSERT INTO books (title) VALUES ($1)", [f"Book {ctx.item}"])
+        return {"before": ctx.db.value("SELECT count(*) FROM books")}
+
+    def is_there(ctx: StepContext) -> bool:
+        return ctx.db.exists("SELECT 1 FROM books WHERE title = $1", [f"Book {ctx.item}"])
+
+    workflow = define_workflow(
+        {
+            "type": "books",
+            "database": {"url": pooled_address, "backup": False},
+            "steps": [
+                {"name": "list", "command": lambda _ctx: {"all": list(range(30))}, "next": "add"},
+                {
+                    "name": "add",
+                    "command": add,
+                    "parallel": True,
+                    "parallelKey": "all",
+                    "postconditions": [{"name": "there", "check": is_there}],
+                },
+            ],
+        }
+    )
+    async with Engine(MemoryStore()) as engine:
+        result = await engine.start(workflow, name="run")
+
+    assert result.status is Status.COMPLETED, result.reason
+    assert len(library.titles()) == 32
 
 
 # Functions that return connections

@@ -1,8 +1,9 @@
 """A story about files: found, fixed, signed off after a change request, and written back.
 
 Every part of a review of files that can be lost is in it: the copy of the files, critics of
-several files, a finding that a comment dismisses, fixes by exact edits and by an agent, two answers
-of a human, and the files that are put back into the project.
+several files, a finding that a comment dismisses and one that the committed file of decisions does,
+fixes by exact edits and by an agent, two answers of a human, and the files that are put back into
+the project.
 """
 
 from __future__ import annotations
@@ -39,9 +40,26 @@ FILES = {
     "a.md": "It always works.\n",
     "b.md": "It never fails.\n",
     "c.md": "<!-- signoff: ignore sure A slogan. -->\nIt is fine.\n",
+    "d.md": "It cannot break.\n",
 }
-FINAL = {"a.md": "It usually works.\n", "b.md": "It may fail.\n", "c.md": "Fine.\n"}
-QUOTES = {"a.md": "It always works.", "b.md": "It never fails.", "c.md": "It is fine."}
+FINAL = {
+    "a.md": "It usually works.\n",
+    "b.md": "It may fail.\n",
+    "c.md": "Fine.\n",
+    "d.md": "It cannot break.\n",
+}
+QUOTES = {
+    "a.md": "It always works.",
+    "b.md": "It never fails.",
+    "c.md": "It is fine.",
+    "d.md": "It cannot break.",
+}
+DECISIONS = """
+version: 1
+decisions:
+  - {finding: 0123456789ab, constraint: tone, rule: sure, severity: HIGH, path: docs/d.md,
+     quote: It cannot break., about: Too sure., why: It is a rock.}
+"""
 ANSWERS = [("request changes", "Make docs/c.md shorter."), ("approve", "")]
 EDIT = {"kind": "replace", "find": "always", "text": "usually"}
 
@@ -49,7 +67,7 @@ EDIT = {"kind": "replace", "find": "always", "text": "usually"}
 async def story(store: Store, log: EffectLog) -> None:
     """Starts or resumes the run, and answers its requests until it has ended."""
     root = log.path.parent
-    context = CompileContext(_project(root), installed=["claude"])
+    context = CompileContext(_project(root), root / "home", installed=["claude"])
     workflow = compile_file(SourceFile(root / "flow.yaml"), context)
     agents = {"claude": log.watch(ScriptedAgent().on("", _answer))}
     async with Engine(store, agents=agents, files=RunFiles(root / "runs")) as engine:
@@ -63,6 +81,7 @@ async def story(store: Store, log: EffectLog) -> None:
             (item,) = result.inbox
             value, text = ANSWERS["Fine." in item.form]
             assert "ignored in the file: A slogan." in item.form
+            assert "It is a rock." in item.form
             store.answer(
                 item.id, json.dumps({"value": value, "text": text}), "ann", 0.0, item.digest
             )
@@ -76,6 +95,8 @@ def _project(root: Path) -> Path:
     (root / "constraints").mkdir(parents=True, exist_ok=True)
     (root / "constraints/tone.yaml").write_text("rules: [{id: sure, text: Promise little.}]\n")
     (root / "flow.yaml").write_text(FLOW)
+    (root / "home").mkdir(exist_ok=True)
+    (root / "home/decisions.yaml").write_text(DECISIONS)
     (root / "docs").mkdir(exist_ok=True)
     for name, text in FILES.items():
         if not (root / "docs" / name).exists():

@@ -3,7 +3,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -116,7 +115,7 @@ def test_a_process_that_was_suspended_cannot_write_to_a_run_it_has_lost(
     driver.send_signal(signal.SIGSTOP)
     with closing(SqliteStore(path)) as store:
         row = store.row("run")
-        fence = store.take(row.id, _other_owner(), time.time(), lambda _owner: False)
+        fence = store.take(row.id, _other_owner(), lambda _owner: False)
         head = store.row("run").head
 
         driver.send_signal(signal.SIGCONT)

@@ -96,9 +96,10 @@ async def test_a_parked_run_is_due_by_the_clock_of_the_process_that_resumes_it()
 
 
 async def test_a_lease_that_ends_in_the_future_does_not_lock_a_run_forever() -> None:
-    """The lease ends by the clock of the process that wants the run."""
+    """The lease ends by the clock of the store, and not by the one that it was started with."""
     store = MemoryStore()
     clock = FrozenClock()
+    store.wall_time = clock.now
     fixture = EngineFixture(store=store, clock=clock)
 
     async def work(ctx: StepContext) -> StepResult:
@@ -109,7 +110,7 @@ async def test_a_lease_that_ends_in_the_future_does_not_lock_a_run_forever() -> 
     await fixture.start(workflow)
     run = store.row("run").id
     elsewhere = Owner("elsewhere", "another-host", 1, "")
-    store.take(run, elsewhere, clock.now() + DAY, lambda _owner: False)
+    store.take(run, elsewhere, lambda _owner: False, lease_seconds=DAY)
 
     other = Engine(store, clock=clock)
     with pytest.raises(RunBusy):

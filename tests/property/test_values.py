@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signoff.core.codec import BLOB_FROM, decode, encode
-from signoff.core.delta import Append, apply, diff
+from signoff.core.delta import Append, Revision, apply, diff
 from signoff.core.digest import digest, text_digest
 from signoff.core.frozen import freeze, thaw
 from signoff.errors import NotSerialisable
@@ -74,6 +74,9 @@ def updates(draw: st.DrawFn, state: dict[str, Any]) -> dict[str, Any]:
             grown = [*old, *draw(st.lists(json_values(), max_size=2))]
             more = [{}, {key: grown}, {key: thaw(grown)}, {key: disguised(grown)}]
             update.update(draw(st.sampled_from(more)))
+        if isinstance(old, dict):
+            revised = {**old, **draw(updates(old))}
+            update.update(draw(st.sampled_from([{}, {key: Revision(revised)}])))
     return update
 
 

@@ -1,8 +1,11 @@
 import json
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from signoff._extras import install_command, worded
 
@@ -48,3 +51,34 @@ def test_an_environment_without_pip_is_named_to_uv() -> None:
 def test_the_command_for_a_checkout_names_the_checkout() -> None:
     """What installers note down is found, and still has the form we read."""
     assert install_command("local").endswith(f" -e '{Path(__file__).parents[2]}[local]'")
+
+
+def needed_by(requirement: str) -> set[str]:
+    """Returns the packages that an installation of a requirement consists of."""
+    found: dict[str, set[str]] = {}
+    waiting = [Requirement(requirement)]
+    while waiting:
+        each = waiting.pop()
+        name = canonicalize_name(each.name)
+        if name in found and each.extras <= found[name]:
+            continue
+        found.setdefault(name, set()).update(each.extras)
+        needs = map(Requirement, metadata.distribution(name).requires or ())
+        extras = each.extras or {""}
+        waiting += [
+            need
+            for need in needs
+            if need.marker is None or any(need.marker.evaluate({"extra": it}) for it in extras)
+        ]
+    return {*found}
+
+
+def test_the_web_page_needs_few_packages() -> None:
+    """At most 12 more, and 10 MB: each is code that users have to trust."""
+    more = needed_by("signoff[web]") - needed_by("signoff")
+    files = [file.locate() for name in more for file in metadata.distribution(name).files or ()]
+    size = sum(Path(str(file)).stat().st_size for file in files if Path(str(file)).is_file())
+
+    assert {"fastapi", "uvicorn"} <= more
+    assert len(more) <= 12
+    assert size <= 10_000_000

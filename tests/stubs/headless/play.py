@@ -31,6 +31,9 @@ def main() -> None:
     if "--version" in argv:
         print("9.9.9")
         return
+    if "status" in argv:
+        print('{"loggedIn": true}')
+        return
     prompt = sys.stdin.buffer.read().decode()
     call = describe_call(program, argv, prompt)
     place = Path(project, "play")

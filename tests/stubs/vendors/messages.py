@@ -60,5 +60,5 @@ def _block(turn: Say | UseTool) -> tuple[dict[str, Any], str, dict[str, Any]]:
         text = {"type": "text", "text": turn.text}
         return text, "end_turn", {"type": "text_delta", "text": turn.text}
     given = dict(turn.arguments)
-    tool = {"type": "tool_use", "id": "toolu_stub", "name": turn.name, "input": given}
+    tool = {"type": "tool_use", "id": f"toolu_{turn.id}", "name": turn.name, "input": given}
     return tool, "tool_use", {"type": "input_json_delta", "partial_json": json.dumps(given)}

@@ -18,15 +18,10 @@ USAGE = {
 class ResponsesStub(VendorStub):
     """Streams responses made of one message or one call of a tool."""
 
-    used_tool = 'tool_call_output"'
+    used_tool = '_output"'
 
     def wants(self, heard: Heard) -> bool:
         return heard.path.endswith("/responses")
-
-    def answer(self, heard: Heard) -> Any:
-        if isinstance(self.turn, UseTool) and '_call_output"' in json.dumps(heard.body):
-            return Say(self.turn.then)
-        return self.turn
 
     def stream(self, heard: Heard, turn: Say | UseTool) -> Iterator[str]:
         base = {"id": "resp_stub", "model": heard.body.get("model", "stub"), "output": []}
@@ -49,8 +44,14 @@ def _item(turn: Say | UseTool) -> dict[str, Any]:
     if isinstance(turn, Say):
         part = {"type": "output_text", "text": turn.text, "annotations": []}
         return {"type": "message", "role": "assistant", "id": "msg_stub", "content": [part]}
-    call = {"call_id": "call_stub", "name": turn.name}
+    call = {"call_id": f"call_{turn.id}", "name": turn.name}
     if "input" in turn.arguments:
-        return {"type": "custom_tool_call", "id": "ctc_stub", **call, **turn.arguments}
+        return {"type": "custom_tool_call", "id": f"ctc_{turn.id}", **call, **turn.arguments}
+    if turn.name == "tool_search":
+        search = {"type": "tool_search_call", "id": f"ts_{turn.id}", "call_id": call["call_id"]}
+        return {**search, "execution": "client", "arguments": dict(turn.arguments)}
     given = json.dumps(dict(turn.arguments))
-    return {"type": "function_call", "id": "fc_stub", **call, "arguments": given}
+    # Tools of an MCP server are in a namespace of their own.
+    space, _, name = turn.name.rpartition(".")
+    owner = {"namespace": space, "name": name} if space else {}
+    return {"type": "function_call", "id": f"fc_{turn.id}", **call, **owner, "arguments": given}

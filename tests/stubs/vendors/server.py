@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
@@ -28,6 +28,16 @@ class UseTool:
     name: str
     arguments: Mapping[str, Any]
     then: str = "Done."
+    id: str = "stub"
+    """Ends the id of the call; each call of a conversation needs one of its own."""
+
+
+@dataclass(frozen=True)
+class UseTools:
+    """The model uses several tools, each after it saw the outcome of the one before."""
+
+    tools: tuple[UseTool, ...]
+    then: str = "Done."
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Hang:
     """The API takes the request and never answers."""
 
 
-Turn = Say | UseTool | Fail | Hang
+Turn = Say | UseTool | UseTools | Fail | Hang
 
 
 @dataclass(frozen=True)
@@ -95,11 +105,13 @@ class VendorStub:
         """Tells whether a request asks the model anything; others get an empty object."""
         return heard.method == "POST"
 
-    def answer(self, heard: Heard) -> Turn:
+    def answer(self, heard: Heard) -> Say | UseTool | Fail | Hang:
         """Returns what the model says now: after its tool was used, its last words."""
-        if isinstance(self.turn, UseTool) and self.used_tool in json.dumps(heard.body):
-            return Say(self.turn.then)
-        return self.turn
+        used = json.dumps(heard.body).count(self.used_tool)
+        if isinstance(self.turn, UseTools):
+            left = self.turn.tools[used:]
+            return replace(left[0], id=f"stub{used}") if left else Say(self.turn.then)
+        return Say(self.turn.then) if isinstance(self.turn, UseTool) and used else self.turn
 
 
 class _Server(ThreadingHTTPServer):

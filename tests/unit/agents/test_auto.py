@@ -177,3 +177,16 @@ async def test_the_error_refers_to_doctor_if_several_agents_are_not_ready() -> N
         await asked(agent)
 
     assert CheckSetup() in raised.value.remedies
+
+
+async def test_a_quick_check_stops_at_the_first_agent_that_seems_ready() -> None:
+    """A run must not wait for programs that it will not ask."""
+    first, second, third = absent(), ready(), ready()
+    named = zip(("claude", "codex", "gemini"), (first, second, third), strict=True)
+    agent = auto(*(candidate(name, each, name) for name, each in named))
+
+    health = await agent.quick_health()
+
+    assert health.ready
+    assert [each.looks for each in (first, second, third)] == [1, 1, 0]
+    assert (await auto(candidate("codex", absent(), "codex")).quick_health()).ready is False

@@ -298,3 +298,37 @@ async def test_health_reports_a_missing_program(options: dict[str, Any], ready: 
     health = await CheckAgent(**options).health()
 
     assert (health.ready, bool(health.remedy)) == (ready, not ready)
+
+
+async def test_a_check_of_the_project_runs_in_a_copy_with_the_new_texts(tmp_path: Path) -> None:
+    """A test runner needs the whole project, and must not leave anything in it."""
+    project = tmp_path / "project"
+    (project / ".signoff").mkdir(parents=True)
+    (project / "kept.txt").write_text("kept")
+    show = "print(open('kept.txt').read(), open('a/new.txt').read()); open('left', 'w'); exit(1)"
+    agent = CheckAgent(argv=program(show), scope="project", findings="exit")
+    request = AgentRequest("", options={"texts": {"a/new.txt": "new"}, "constraint": "tests"})
+
+    reply = await agent.ask(request, call_for()._replace(folder=str(project)))
+
+    (issue,) = reply.value["issues"]
+    assert agent.capabilities.whole_project
+    assert issue["evidence"] == "kept new"
+    assert sorted(each.name for each in project.iterdir()) == [".signoff", "kept.txt"]
+
+
+async def test_evidence_does_not_name_the_copy(tmp_path: Path) -> None:
+    """The name of a copy is new in every round, so the same failure would look like another one."""
+    show = "import os; print(f'{os.getcwd()}/a.py:1: wrong'); exit(1)"
+    agent = CheckAgent(argv=program(show), scope="project", findings="exit")
+
+    reply = await agent.ask(AgentRequest(""), call_for()._replace(folder=str(tmp_path)))
+
+    assert reply.value["issues"][0]["evidence"] == "a.py:1: wrong"
+
+
+@pytest.mark.parametrize("options", [{"function": "a:b"}, {"argv": ["lint", "{file}"]}])
+def test_a_check_of_the_project_is_a_program_without_a_file(options: dict[str, Any]) -> None:
+    """It is about all files at once."""
+    with pytest.raises(ConfigError, match="whole project"):
+        CheckAgent(scope="project", **options)

@@ -512,3 +512,18 @@ async def test_an_answer_with_such_a_number_is_refused(project: Project) -> None
 
     with pytest.raises(InvalidAnswer, match="a number in it has 5,000 digits"):
         record_answer(project, 1, AnswerInput(f'{{"x": {"1" * 5000}}}'))
+
+
+async def test_an_agent_decides_nothing_whatever_it_calls(project: Project) -> None:
+    """Every surface for agents says who acts, so that no tool can forget to check."""
+    approval, choice = await waiting_for(
+        project, Approval("Ship?", "text"), Choice("Sign off?", ["approve", "reject"])
+    )
+    project.for_agent = True
+
+    for item in (approval, choice):
+        with pytest.raises(InvalidAnswer, match="only a human"):
+            decide(project, item.id, AnswerInput(None), yes=True)
+        with pytest.raises(InvalidAnswer, match="only a human"):
+            record_answer(project, item.id, AnswerInput("approve"))
+        assert project.store.item(item.id).state == "open"

@@ -1,6 +1,7 @@
 import json
 import os
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -142,3 +143,15 @@ async def test_an_answer_written_before_its_request_is_renamed_and_reported(
     assert [name.split("_")[0] for name in names] == ["1-response", "answers", "questions.json"]
     assert all(".early." in name for name in names[:2])
     assert caplog.text.count("is older than the request") == 2
+
+
+async def test_a_file_answers_nothing_while_an_agent_acts(project: Project) -> None:
+    """The agent could have written it; it counts when a human resumes the run."""
+    await waiting_for(project, Question("Name?", question_id="name"))
+    put_answers(project, "name", "Bob")
+
+    record_file_answers(replace(project, for_agent=True), "one")
+    before = project.store.item(1).state
+    record_file_answers(project, "one")
+
+    assert (before, project.store.item(1).state) == ("open", "answered")

@@ -8,9 +8,12 @@ from signoff.agents.base import Health
 from signoff.app.doctor import Check, check_setup
 from signoff.app.home import init_home
 from signoff.app.settings import AgentSettings
+from signoff.core.outcome import Status
+from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Capabilities
 from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
+from signoff.testing.store_suite.journal_writer import JournalWriter
 
 SECRET = "sk-do-not-print-me"
 
@@ -230,3 +233,71 @@ def test_the_capabilities_of_each_agent_are_reported(
     )
     assert checks["claude"].capabilities is not None
     assert checks["claude"].capabilities.model_family == "anthropic"
+
+
+def test_a_model_too_small_to_review_is_not_enough(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """`ready to run` would send the user into a run that starts nothing."""
+
+    def small(_settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
+        return {"local": Health(True, "smollm2-135m"), "claude": Health(False, "not installed")}
+
+    report = check_setup(tmp_path, environment, small)
+
+    assert len(report.advice) == 2
+    assert not any("small model" in each for each in report.advice)
+
+
+def test_observers_that_cannot_be_loaded_are_reported(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Otherwise the first run reports them, when no one is looking."""
+    home = init_home(tmp_path, {}).home
+    home.config.write_text("observe:\n  mine: {kind: no_such_module_anywhere:Observer}\n")
+
+    observers = looked_at(tmp_path, environment)["observers"]
+
+    assert not observers.ready
+    assert "no_such_module_anywhere" in observers.detail
+    assert observers.remedy
+
+
+def test_a_queued_run_without_a_worker_is_reported(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """The queue grows silently otherwise; with a worker that can, all is well."""
+    home = init_home(tmp_path, {}).home
+    assert "workers" not in looked_at(tmp_path, environment)
+    store = SqliteStore(home.path / "signoff.db")
+    writer = JournalWriter(store, "stuck")
+    writer.begin(needs=("gpu",), status=Status.QUEUED, release=True)
+
+    alone = looked_at(tmp_path, environment)["workers"]
+    store.register(this_process(), 4, ["other"])
+    unable = looked_at(tmp_path, environment)["workers"]
+    store.register(this_process(), 2, ["gpu"])
+    able = looked_at(tmp_path, environment)["workers"]
+    store.close()
+
+    assert (alone.ready, unable.ready, able.ready) == (False, False, True)
+    assert "run 'stuck' waits: no worker is running" in alone.detail
+    assert "no worker has gpu" in unable.detail
+    assert able.detail == "2 workers, 0 of 6 slots in use, 1 queued"
+
+
+def test_a_dispatcher_that_cannot_be_reached_or_is_unknown_is_reported(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """Runs continue without it, but more slowly, and no one would know why."""
+    home = init_home(tmp_path, {}).home
+    SqliteStore(home.path / "signoff.db").close()
+    details: dict[bool, str] = {}
+    for url in ("store://", "temporal://127.0.0.1:1/default", "pigeon://roof"):
+        home.config.write_text(f"dispatch: {url}\n")
+        check = looked_at(tmp_path, environment)["dispatcher"]
+        details[check.ready] = details.get(check.ready, "") + check.detail
+
+    assert details[True] == "workers look into the database"
+    assert "cannot reach Temporal at 127.0.0.1:1" in details[False]
+    assert "'pigeon'" in details[False]

@@ -155,7 +155,7 @@ async def test_work_is_recorded_while_another_process_drives_the_run(
 ) -> None:
     """Waiting has timed out, but the work is not lost: the next process uses it."""
     other = replace(this_process(), id="other")
-    project.store.take(project.run("one").id, other, clock.now(), lambda _owner: True)
+    project.store.take(project.run("one").id, other, lambda _owner: True)
 
     with pytest.raises(RunBusy, match="work #1 is recorded"):
         await submit(project, "one", None, AnswerInput("the draft"))

@@ -12,6 +12,7 @@ from signoff.core.fold import fold
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import StoreBusy
 from signoff.pair.session import REASONS
+from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import JournalRow, RunId
 from signoff.store.memory import MemoryStore
 from signoff.telemetry.metrics import PAIR_REASONS
@@ -221,3 +222,19 @@ class LockedStore(MemoryStore):
 
     def keep_summaries(self, version: int, summaries: Iterable[tuple[RunId, int, str]]) -> None:
         raise StoreBusy("locked")
+
+
+def test_the_queue_and_its_workers_are_counted(project: Project, clock: FrozenClock) -> None:
+    """Alerts on too few workers build on it."""
+    for name, needs, age in (("old", (), 30.0), ("stuck", ("gpu",), 20.0)):
+        writer = JournalWriter(project.store, name)
+        writer.begin(needs=needs, status=Status.QUEUED, release=True, at=clock.now() - age)
+    project.store.register(this_process(), 3, [])
+    project.store.register(this_process(), 4, [])
+
+    numbers = read(project)
+
+    assert numbers["signoff_runs[('status', 'queued')]"] == 2
+    assert numbers["signoff_queue_oldest_seconds"] == 30
+    assert numbers["signoff_queue_stuck"] == 1
+    assert (numbers["signoff_workers"], numbers["signoff_worker_slots"]) == (2, 7)

@@ -14,6 +14,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.ResumeDue(),
     fix.ResumeDue(5.0),
     fix.StartRun(),
+    fix.StartWorker(),
     fix.CancelRun(),
     fix.ShowRun(),
     fix.WatchRun(),
@@ -24,6 +25,9 @@ EXAMPLES: list[fix.Remedy] = [
     fix.InitProject(),
     fix.CheckSetup(),
     fix.ShowSettings(),
+    fix.OpenPage(),
+    fix.SignOnPage(7),
+    fix.AddPasskey(),
     fix.Login("claude"),
     fix.Install("local"),
     fix.PullModel("smollm2-135m"),
@@ -31,6 +35,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.ListBackups(),
     fix.AddFallback("claude"),
     fix.SetUpDatabase(),
+    fix.SetUpStore(),
 ]
 
 

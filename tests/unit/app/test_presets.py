@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 import signoff.flows
 from signoff.app.home import Home
 from signoff.app.presets import init_project
+from signoff.app.settings import load_settings
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName, WriteFailed
 from signoff.flows.constraint_file import load_constraints
@@ -29,7 +30,7 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
 def written(home: Home) -> list[Path]:
     return [
         *home.flows.glob("*.yaml"),
-        *home.constraints.glob("*.yaml"),
+        *home.constraints.rglob("*.yaml"),
         *home.root.glob("*-goal.yaml"),
     ]
 
@@ -42,7 +43,8 @@ def test_a_preset_is_a_flow_its_constraints_and_a_goal(name: str, tmp_path: Path
     home = result.home
     assert (home.flows / f"{name}.yaml").is_file()
     assert (tmp_path / f"{name}-goal.yaml").is_file()
-    assert 3 <= len(list(home.constraints.glob("*.yaml"))) <= 5
+    assert 3 <= len(list((home.constraints / name).glob("*.yaml"))) <= 5
+    assert list(home.constraints.glob("*.yaml")) == []
     assert set(written(home)) <= set(result.created)
     assert result.run == (f".signoff/flows/{name}.yaml", "--goal", f"{name}-goal.yaml")
 
@@ -98,7 +100,7 @@ def test_files_use_the_actual_name_of_the_home(tmp_path: Path) -> None:
 
     texts = [path.read_text() for path in written(result.home)]
     assert not [text for text in texts if ".signoff/" in text]
-    assert "- reviews/constraints/accuracy.yaml" in "\n".join(texts)
+    assert "dir: reviews/constraints/docs" in "\n".join(texts)
     assert result.run[0] == "reviews/flows/docs.yaml"
 
 
@@ -144,28 +146,67 @@ def test_a_preset_has_no_warnings(home: Home) -> None:
 
     assert read.warnings == ()
     assert read.goal is not None
-    assert {each.id for each in read.constraints} == {p.stem for p in home.constraints.iterdir()}
+    assert {each.id for each in read.constraints} == {p.stem for p in home.constraints.glob("*/*")}
 
 
 def test_every_constraint_has_examples_of_both_kinds(home: Home) -> None:
     """Users write their own constraints after these."""
-    constraints = load_constraints(home.constraints)
+    (folder,) = home.constraints.iterdir()
 
-    for constraint in constraints:
+    for constraint in load_constraints(folder):
         assert constraint.summary.strip(), constraint.id
-        assert 2 <= len(constraint.rules) <= 4, constraint.id
+        least = 1 if constraint.agents else 2  # A program has one result.
+        assert least <= len(constraint.rules) <= 4, constraint.id
         assert all(rule.violation and rule.compliant for rule in constraint.rules), constraint.id
 
 
-def test_two_presets_do_not_affect_each_other(tmp_path: Path) -> None:
-    """The constraints of one must not apply to the other."""
-    init_project(tmp_path, {}, "docs")
-    home = init_project(tmp_path, {}, "code").home
+@pytest.mark.parametrize("name", NAMES)
+def test_presets_do_not_affect_each_other(name: str, tmp_path: Path) -> None:
+    """Neither the constraints nor the goal of one must apply to another."""
+    home = next(iter([init_project(tmp_path, {}, each).home for each in NAMES]))
 
-    read = read_flow(SourceFile(home.flows / "docs.yaml"), root=tmp_path, home=home.path)
+    flow = SourceFile(home.flows / f"{name}.yaml")
+    goal = tmp_path / f"{name}-goal.yaml"
+    read = read_flow(flow, root=tmp_path, home=home.path, goal=goal)
 
+    shipped = load_constraints(SHIPPED / name / "home" / "constraints" / name)
     assert read.warnings == ()
-    assert len(read.constraints) == 4
+    assert read.constraints == tuple(shipped)
+    assert read.goal is not None
+    assert read.goal.goal == goal_of(SHIPPED / name / f"{name}-goal.yaml")
+
+
+def goal_of(path: Path) -> str:
+    goal: str = YAML(typ="safe", pure=True).load(path)["goal"]
+    return goal
+
+
+def test_the_code_preset_adds_the_tests_of_the_project_as_an_agent(tmp_path: Path) -> None:
+    """Without it, the flow would name an agent that does not exist."""
+    home = init_project(tmp_path, {}).home
+
+    result = init_project(tmp_path, {}, "code")
+
+    settings = load_settings(home, {})
+    assert settings.agents["tests"].kind == "check"
+    assert (result.changed, result.to_add) == ((home.config,), "")
+    assert "# log_format: json" in home.config.read_text()
+    assert init_project(tmp_path, {}, "code").changed == ()
+
+
+@pytest.mark.parametrize("config", ["agents: {claude: {retries: 1}}\n", "agents: [broken\n"])
+def test_settings_with_agents_are_left_alone_and_the_user_gets_what_to_add(
+    config: str, tmp_path: Path
+) -> None:
+    """A second `agents:` would make the file invalid."""
+    home = init_project(tmp_path, {}).home
+    home.config.write_text(config)
+
+    result = init_project(tmp_path, {}, "code")
+
+    assert home.config.read_text() == config
+    assert result.changed == ()
+    assert "scope: project" in result.to_add
 
 
 def test_a_critical_finding_in_code_goes_to_a_human(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.app.project import open_project
-from signoff.errors import ConfigError, UsageError
+from signoff.errors import UsageError
 from signoff.remedies import InitProject
 
 
@@ -29,14 +29,6 @@ def test_the_database_can_be_in_another_folder(tmp_path: Path) -> None:
 
     with open_project(tmp_path, environment, create=True):
         assert elsewhere.exists()
-
-
-def test_an_unsupported_database_is_rejected(tmp_path: Path) -> None:
-    """A URL used as a file name would create a folder called postgresql:."""
-    environment = isolated(tmp_path) | {"SIGNOFF_DATABASE": "postgresql://host/db"}
-
-    with pytest.raises(ConfigError, match="only SQLite files"):
-        open_project(tmp_path, environment, create=True)
 
 
 def isolated(folder: Path) -> dict[str, str]:

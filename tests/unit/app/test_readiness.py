@@ -10,7 +10,7 @@ from signoff.agents.base import Health
 from signoff.app.readiness import find_not_ready, refuse_not_ready
 from signoff.app.settings import AgentSettings
 from signoff.errors import ConfigError
-from signoff.remedies import CheckSetup, PullModel
+from signoff.remedies import CheckSetup, PassOption, PullModel
 
 ABSENT = AgentSettings("command", options={"argv": ["no-such-program-anywhere"]})
 ASK_SLOW = [("slow", None)]
@@ -31,8 +31,10 @@ def test_only_the_agents_that_a_run_asks_are_checked(tmp_path: Path) -> None:
     """An agent that is configured but not used may be missing on this machine."""
     settings = {"absent": ABSENT, "there": THERE}
 
-    assert find_not_ready(settings, [("there", None), ("unknown", None)], tmp_path) == {}
-    assert list(find_not_ready(settings, [("absent", None)], tmp_path)) == ["absent"]
+    assert (
+        find_not_ready(settings, [("there", None), ("unknown", None)], tmp_path, quick=True) == {}
+    )
+    assert list(find_not_ready(settings, [("absent", None)], tmp_path, quick=True)) == ["absent"]
 
 
 def test_an_agent_whose_fallback_is_ready_can_be_asked(tmp_path: Path) -> None:
@@ -41,8 +43,10 @@ def test_an_agent_whose_fallback_is_ready_can_be_asked(tmp_path: Path) -> None:
     circle = AgentSettings("command", fallback="first", options=ABSENT.options)
     asks = [("first", None)]
 
-    assert find_not_ready({"first": first, "second": THERE}, asks, tmp_path) == {}
-    assert list(find_not_ready({"first": first, "second": circle}, asks, tmp_path)) == ["first"]
+    assert find_not_ready({"first": first, "second": THERE}, asks, tmp_path, quick=True) == {}
+    assert list(find_not_ready({"first": first, "second": circle}, asks, tmp_path, quick=True)) == [
+        "first"
+    ]
 
 
 def test_a_model_that_a_step_names_is_checked_like_one_in_the_settings(tmp_path: Path) -> None:
@@ -50,7 +54,7 @@ def test_a_model_that_a_step_names_is_checked_like_one_in_the_settings(tmp_path:
     settings = {"shelf": AgentSettings(f"{__name__}:Shelf"), "there": THERE}
 
     not_ready = find_not_ready(
-        settings, [("shelf", "small"), ("shelf", "huge"), ("there", "any")], tmp_path
+        settings, [("shelf", "small"), ("shelf", "huge"), ("there", "any")], tmp_path, quick=True
     )
 
     assert {name: each.detail for name, each in not_ready.items()} == {
@@ -72,7 +76,10 @@ def test_an_agent_whose_check_takes_too_long_can_be_asked(
     """A busy machine must not refuse a run that would work."""
     monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.0)
 
-    assert find_not_ready({"slow": AgentSettings(f"{__name__}:Slow")}, ASK_SLOW, tmp_path) == {}
+    assert (
+        find_not_ready({"slow": AgentSettings(f"{__name__}:Slow")}, ASK_SLOW, tmp_path, quick=True)
+        == {}
+    )
 
 
 def test_a_missing_local_model_is_known_before_the_call(
@@ -81,7 +88,7 @@ def test_a_missing_local_model_is_known_before_the_call(
     """The local model knows which weights are on this machine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    (health,) = find_not_ready({}, [("local", "no-such-model")], tmp_path).values()
+    (health,) = find_not_ready({}, [("local", "no-such-model")], tmp_path, quick=True).values()
 
     assert not health.ready
 
@@ -95,4 +102,8 @@ def test_the_error_names_what_is_missing_and_how_to_fix_it() -> None:
         refuse_not_ready({"desk": health})
 
     assert "desk is not ready: has no model x (ollama pull x). Nothing was" in str(raised.value)
-    assert list(raised.value.remedies) == [PullModel("x"), CheckSetup()]
+    assert list(raised.value.remedies) == [
+        PullModel("x"),
+        PassOption("agent", "desk=manual"),
+        CheckSetup(),
+    ]

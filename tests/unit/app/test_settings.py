@@ -252,3 +252,16 @@ def test_mistakes_about_the_users_database_are_reported_together(
 
     assert any("config.yaml:3" in line and "unknown key 'uri'" in line for line in found)
     assert any("config.yaml:4" in line and "a whole number from 1" in line for line in found)
+
+
+def test_presence_is_required_by_a_file_and_by_no_variable(
+    home: Home, environment: dict[str, str]
+) -> None:
+    """A process could otherwise switch off what a human has to sign, for itself."""
+    assert not load_settings(home, environment).presence_required
+    home.config.write_text("version: 1\napprovals: {presence: required}\n")
+    environment["SIGNOFF_APPROVALS_PRESENCE"] = "declared"
+
+    assert load_settings(home, environment).presence_required
+    home.config.write_text("version: 1\napprovals: {presence: maybe}\n")
+    assert "one of: declared, required" in complaints(home, environment)[0]

@@ -62,7 +62,7 @@ async def test_a_running_run_is_not_deleted(project: Project) -> None:
     """Its process would go on without a journal."""
     await start(project, "one")
     row = project.store.row("one")
-    project.store.take(row.id, this_process(), 0.0, lambda _owner: None)
+    project.store.take(row.id, this_process(), lambda _owner: None)
     with project.store._write as db:  # type: ignore[attr-defined]  # as a runner leaves it
         db.execute("UPDATE runs SET status = 'running'")
 

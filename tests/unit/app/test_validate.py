@@ -203,3 +203,33 @@ def test_a_workflow_is_drawn_in_the_requested_format(project: Project, tmp_path:
 
 def isolated(project: Project) -> dict[str, str]:
     return {"XDG_CONFIG_HOME": str(project.cwd / "user")}
+
+
+def test_what_agents_lack_on_this_machine_is_a_warning_and_never_a_problem(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pipelines check definitions where no agent is installed and no key is set."""
+    for name in ("OPENAI_API_KEY", "MY_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    project.home.config.write_text(
+        "agents:\n"
+        "  mine: {kind: openai, model: m, base_url: 'http://localhost:1/v1', key_env: MY_KEY}\n"
+        "  local-server: {kind: openai, model: m, base_url: 'http://localhost:1/v1'}\n"
+        "  lint: {kind: check, argv: [no-such-linter]}\n"
+    )
+    flow = project.home.root / "flow.yaml"
+    flow.write_text(
+        "goal: x\nconstraints: {inline: {short: Short.}}\n"
+        "workflow:\n  - {step: generate, agent: openai, model: m}\n"
+        "  - {step: critique, agent: lint}\n"
+    )
+
+    settings, checked = validate(["flow.yaml"], project.cwd, isolated(project))
+
+    assert settings.valid
+    assert checked.valid
+    assert [warning.partition(": ")[2] for warning in settings.warnings] == [
+        "agents.mine needs a key, but MY_KEY is not set",
+        "agents.lint runs no-such-linter, which is not on PATH",
+    ]
+    assert "the key of openai is not set, and a run asks it" in checked.warnings

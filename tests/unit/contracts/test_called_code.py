@@ -11,7 +11,7 @@ import pytest
 from signoff.contracts import define_workflow
 from signoff.contracts.called_code import describe_called
 from signoff.core.workflow import Workflow
-from signoff.documents.python_files import import_loose
+from signoff.documents.python_files import import_file, import_loose
 
 FILES = {
     "shop/__init__.py": "from .rules import price_limit\n",
@@ -124,6 +124,26 @@ def test_the_digest_changes_with_what_a_condition_calls_and_with_nothing_else(
     # Runs that were started before helpers counted are not stranded by them.
     (first,) = before.earlier()
     assert after.as_started(first.digest).digest == first.digest
+
+
+def test_a_project_with_modules_of_the_same_names_does_not_change_the_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has two projects open must still resume the runs of both."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    projects = [tmp_path / "first", tmp_path / "second"]
+    for project in projects:
+        project.mkdir()
+        (project / "book_rules.py").write_text("def limit():\n    return 10\n")
+        (project / "workflow.py").write_text(
+            "import book_rules\ndef short(ctx):\n    return ctx.result < book_rules.limit()\n"
+        )
+    first, second = (import_file(project / "workflow.py") for project in projects)
+
+    (projects[1] / "book_rules.py").unlink()
+
+    assert names(first.short) == ["book_rules.py:limit"]
+    assert names(second.short) == []
 
 
 def test_installed_code_and_code_without_source_are_left_out() -> None:

@@ -353,3 +353,21 @@ def test_a_condition_that_cannot_be_imported_is_reported_with_its_line(tmp_path:
         ),
         "contract.yaml:7: the condition 'sys:maxsize' is not a function",
     ]
+
+
+def test_a_gate_that_requires_presence_is_another_gate(tmp_path: Path) -> None:
+    """The requirement is part of the definition; without it, earlier runs keep their digest."""
+    text = """\
+        type: x
+        steps:
+          - name: a
+            human_gate: {prompt: p, options: [{label: go, ends: completed}]%s}
+        """
+    plain, strict = read(tmp_path, text % ""), read(tmp_path, text % ", presence: true")
+    (off,) = [step.gate for step in plain.steps.values()]
+    (on,) = [step.gate for step in strict.steps.values()]
+
+    assert off is not None
+    assert on is not None
+    assert (off.presence, on.presence) == (False, True)
+    assert read(tmp_path, text % ", presence: false").digest == plain.digest != strict.digest

@@ -331,3 +331,61 @@ def test_a_condition_may_be_one_of_the_named_functions() -> None:
 
     (described,) = workflow.source["contract"]["steps"]
     assert described["before"][0][2]["name"].endswith("is_done")
+
+
+REVIEW = {"name": "review", "prompt": "Judge it.", "schema": {"properties": {"decision": {}}}}
+
+
+def after_review(check: str, first: dict[str, Any] = REVIEW) -> dict[str, Any]:
+    """Returns a definition whose second step has a precondition."""
+    gate = {"prompt": "Ok?", "options": [{"label": "Yes", "ends": "completed"}]}
+    second = {"name": "sign-off", "human_gate": gate, "preconditions": [check]}
+    return {"type": "reviews", "steps": [{**first, "next": "sign-off"}, second]}
+
+
+@pytest.mark.parametrize(
+    ("check", "unknown"),
+    [
+        ('checkpoint.decison == "approved"', "decison"),
+        ('ctx.checkpoint.decison == "approved"', "decison"),
+        ('checkpoint["decison"] == "approved"', "decison"),
+        ('"review" in checkpoint.complted', "complted"),
+        ('"review" in checkpoint.completedStep', "completedStep"),
+    ],
+)
+def test_a_typo_below_checkpoint_is_an_error_if_all_names_are_known(
+    check: str, unknown: str
+) -> None:
+    """The run would stop at that step, after the work before it was paid for."""
+    with pytest.raises(InvalidWorkflow) as refused:
+        define_workflow(after_review(check))
+
+    (problem,) = refused.value.problems
+    assert f"unknown name checkpoint.{unknown}" in problem.what
+    assert "decision" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        'checkpoint.decision == "approved"',
+        '"review" in checkpoint.completedSteps && checkpoint.gate == null',
+        'checkpoint.results.review.notes != "checkpoint.decison"',
+    ],
+)
+def test_known_names_below_checkpoint_are_accepted(check: str) -> None:
+    """A text that looks like a name is not one."""
+    assert define_workflow(after_review(check)).warnings == ()
+
+
+def test_a_likely_typo_is_a_warning_if_a_step_may_return_anything() -> None:
+    """A program may print `complted`, but the author more likely meant another name."""
+    count = {"name": "count", "command": ["echo", "{}"]}
+
+    likely = define_workflow(after_review('"count" in checkpoint.complted', count))
+    other = define_workflow(after_review("checkpoint.guests > 1", count))
+
+    (warning,) = likely.warnings
+    assert warning.startswith("step 'sign-off': checkpoint.complted is not known")
+    assert warning.endswith("did you mean checkpoint.completed?")
+    assert other.warnings == ()

@@ -86,8 +86,10 @@ async def test_items_are_pending_completed_or_failed_while_their_step_is_under_w
         "0:good": ParallelItemResult("completed", {"n": 1}),
         "1:bad": ParallelItemResult("failed", error="there are none", retry_count=2),
     }
-    assert "item 1:bad (failed, 2 retries): there are none" in context.lines
-    assert done.state["_items"]["1:bad"]["error"] == "there are none"
+    assert "item 1:bad (failed, failed attempts: 2): there are none" in context.lines
+    assert done.state["_items"]["1:bad"] == {
+        "status": "failed", "error": "there are none", "retry_count": 2,
+    }  # fmt: skip
     assert signoff.resume_context("run", store=store) is None
 
 
@@ -113,6 +115,31 @@ async def test_an_item_that_is_tried_again_sees_its_own_state() -> None:
         ParallelItemResult("pending"),
         ParallelItemResult("pending", error="too early", retry_count=1),
     ]
+
+
+async def test_the_failed_attempts_of_items_are_counted_across_retries_of_a_human() -> None:
+    """The checkpoint has the real number, however often it was tried."""
+    store = MemoryStore()
+
+    def one(ctx: StepContext) -> dict[str, Any]:
+        return {"n": ctx.attempt}
+
+    checks = [{"name": "late", "check": "result.n >= ctx.item", "error": "too early"}]
+    workflow = flow(
+        {"name": "list", "command": lambda _ctx: {"all": [1, 2, 4, 9]}, "next": "each"},
+        {"name": "each", "command": one, "parallel": True, "parallel_key": "all",
+         "postconditions": checks, "next": "after"},
+        {"name": "after", "command": lambda ctx: {
+            "counts": [each.retry_count for each in ctx.checkpoint.parallel_results.values()]}},
+    )  # fmt: skip
+
+    result = await play(workflow, store)
+    for decision in ("retry", "leave out"):
+        signoff.answer(result.inbox[0], decision, by="ann", store=store)
+        async with Engine(store) as engine:
+            result = await engine.resume("run", workflow)
+
+    assert result.state["counts"] == [0, 1, 3, 4]
 
 
 async def test_a_run_without_failures_has_nothing_to_report() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from signoff.core.delta import Append, apply, diff
+from signoff.core.delta import Append, Revision, apply, diff
 from signoff.core.frozen import FrozenDict, FrozenList, freeze
 from signoff.errors import BadHandlerResult, NotSerialisable
 
@@ -165,3 +165,59 @@ def test_a_key_that_is_not_a_string_is_refused() -> None:
     """After a restart the state would have the key "1" instead of 1."""
     with pytest.raises(NotSerialisable, match="keys must be strings"):
         diff(freeze({}), {1: "one"})  # type: ignore[dict-item]  # what untyped handlers return
+
+
+LEDGER = {"iteration": 1, "entries": [{"id": "a", "n": 1}, {"id": "b"}, {"id": "c"}]}
+
+
+def test_a_revision_records_the_items_that_changed() -> None:
+    """A review with 500 findings would otherwise store all of them after every step."""
+    state = freeze({"findings": LEDGER})
+    entries = [{"id": "a", "n": 1}, {"id": "b", "fixed": True}, {"id": "c"}, {"id": "d"}]
+
+    delta = diff(state, {"findings": Revision(iteration=2, entries=entries)})
+
+    assert delta == {
+        "revise": {
+            "findings": {
+                "set": {"iteration": 2},
+                "append": {"entries": [{"id": "d"}]},
+                "items": {"entries": [[1, {"id": "b", "fixed": True}]]},
+            }
+        }
+    }
+    after = apply(state, delta)
+    assert after == {"findings": {"iteration": 2, "entries": entries}}
+    assert after["findings"]["entries"][0] is state["findings"]["entries"][0]
+    assert isinstance(after["findings"]["entries"], FrozenList)
+
+
+def test_a_revision_without_a_change_records_nothing() -> None:
+    """Most steps change no finding."""
+    assert diff(freeze({"findings": LEDGER}), {"findings": Revision(LEDGER)}) == {}
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {"iteration": 1, "entries": []},
+        {"iteration": 1, "entries": [{"id": "x"}, {"id": "y"}, {"id": "c"}]},
+        {"iteration": True, "entries": [{"id": "a", "n": 1.0}, {"id": "b"}, {"id": "c"}]},
+        {"iteration": 1, "entries": "none"},
+        {"entries": LEDGER["entries"]},
+        {**LEDGER, "more": [1]},
+    ],
+)
+def test_a_revision_gives_the_same_state_as_the_whole_value(new: dict[str, Any]) -> None:
+    """How a value is stored must never change it, not even the type of a number."""
+    state = freeze({"findings": LEDGER})
+
+    revised = apply(state, diff(state, {"findings": Revision(new)}))
+
+    assert repr(revised) == repr(apply(state, diff(state, {"findings": new})))
+    assert apply(freeze({}), diff(freeze({}), {"findings": Revision(new)})) == {"findings": new}
+
+
+def test_an_empty_list_can_be_appended_to_nothing() -> None:
+    """Steps that read the key must find it."""
+    assert apply(freeze({}), diff(freeze({}), {"log": Append()})) == {"log": []}

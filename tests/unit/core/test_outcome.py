@@ -17,6 +17,7 @@ def test_the_outcomes_have_their_documented_names() -> None:
 def test_a_run_that_can_be_resumed_is_not_final() -> None:
     """A failed, limited or interrupted run is resumed once its cause is gone."""
     assert {s for s in Status if s not in FINAL} == {
+        Status.QUEUED,
         Status.RUNNING,
         Status.WAITING,
         Status.PARKED,

@@ -4,19 +4,21 @@ from typing import Any
 
 import pytest
 
-from signoff.core.questions import Option
+from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import (
     Answer,
     AnswerForm,
     Approval,
     Choice,
     Question,
+    Questions,
     Request,
     RequestKind,
     Response,
     check_answer,
     default_answer,
     describe_default,
+    is_open_to_agents,
 )
 from signoff.errors import InvalidAnswer, UsageError
 
@@ -296,3 +298,47 @@ def test_edits_that_cannot_work_are_refused(options: dict[str, Any], problem: st
     """A deadline that approves would approve what no one has looked at."""
     with pytest.raises(UsageError, match=problem):
         Approval("Ship?", **options)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Question("Which tone?", answerable_by="agent"),
+        Choice("Ship?", ["yes", "no"], answerable_by="agent"),
+        Questions("Choose.", [UserQuestion("A", "?", (Option("x"),))], answerable_by="agent"),
+    ],
+    ids=lambda each: each.kind.value,
+)
+def test_questions_and_choices_can_be_opened_to_agents(request_: Request) -> None:
+    """An agent that drives a run may know the answer; the workflow says where it may give it."""
+    assert is_open_to_agents(request_.to_json())
+
+
+def test_a_request_is_for_humans_unless_its_author_says_otherwise() -> None:
+    """The stored form has nothing new in it, so runs of earlier versions find their requests."""
+    form = Question("Which tone?").to_json()
+
+    assert not is_open_to_agents(form)
+    assert "answerable_by" not in form
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Approval("Ship?", "text", answerable_by="agent"),
+        lambda: Response("Write.", answerable_by="agent"),
+        lambda: Question("Which tone?", answerable_by="anyone"),
+    ],
+    ids=["approval", "work", "unknown"],
+)
+def test_approvals_and_work_are_never_opened_to_agents(build: Callable[[], Request]) -> None:
+    """No setting of a workflow makes an agent an approver."""
+    with pytest.raises(UsageError, match="answerable_by= must be 'human'"):
+        build()
+
+
+def test_a_stored_approval_is_never_open_to_agents() -> None:
+    """Even a form that was written by something else does not let an agent approve."""
+    form = {**Approval("Ship?", "text").to_json(), "answerable_by": "agent"}
+
+    assert not is_open_to_agents(form)

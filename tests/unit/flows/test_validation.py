@@ -164,3 +164,13 @@ def test_a_step_that_is_never_reached_is_reported() -> None:
         "workflow[4]: step 'last' is never reached: the step before it always loops "
         "(only an approval that does not end the run skips a refine step)"
     )
+
+
+def test_a_deadline_does_not_sign_off_where_presence_is_required() -> None:
+    """One would only have to wait for an approval that no one has signed."""
+    sign_off = WorkflowStep(step=StepKind.SIGN_OFF, presence=True, deadline=60, default="approve")
+
+    (found,) = complaints(GENERATE, CRITIQUE, ADJUDICATE, sign_off)
+
+    assert "requires presence" in found
+    assert complaints(GENERATE, CRITIQUE, ADJUDICATE, changed(sign_off, default="reject")) == []

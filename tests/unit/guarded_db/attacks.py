@@ -408,7 +408,82 @@ SELECT format('%*s', 1000000000, 'x')
 SELECT format(title, 'x') FROM books
 UPDATE books SET title = repeat('x', 1000000000) WHERE id = 1
 SELECT pg_read_file FROM pg_read_file('PG_VERSION')
+SELECT JSON_OBJECT('a': pg_read_file('PG_VERSION'))
+SELECT JSON_ARRAY(pg_read_file('PG_VERSION'))
+SELECT JSON_VALUE('{}', '$.a' DEFAULT pg_read_file('PG_VERSION') ON EMPTY)
+SELECT XMLELEMENT(NAME a, pg_read_file('PG_VERSION'))
+SELECT EXTRACT(epoch FROM pg_read_file('x')::timestamp)
+SELECT make_interval(days => wipe())
+SELECT concat(VARIADIC ARRAY[pg_read_file('PG_VERSION')])
+SELECT * FROM books TABLESAMPLE SYSTEM (wipe())
+SELECT 1 FROM books LIMIT wipe()
+SELECT DISTINCT ON (wipe()) 1 FROM books
+SELECT sum(price) OVER w FROM books WINDOW w AS (ORDER BY wipe())
+SELECT 1 FROM books GROUP BY GROUPING SETS ((wipe()))
+SELECT percentile_cont(wipe()) WITHIN GROUP (ORDER BY price) FROM books
+SELECT * FROM ROWS FROM (generate_series(1, 2), wipe()) AS x
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT wipe() FROM x WHERE n < 2) SELECT * FROM x
+SELECT 1 AS a$x$, pg_read_file('PG_VERSION') AS b$x$
+SELECT title AS a$x$, passwd AS b$x$ FROM books, pg_shadow
+SELECT now() AT TIME ZONE (SELECT pg_read_file('PG_VERSION'))
 """
+
+
+CALLS = """
+wipe()
+"wipe"()
+public.wipe()
+lower(wipe())
+CAST(wipe() AS int)
+(SELECT wipe())
+CASE WHEN wipe() THEN 1 END
+count(*) FILTER (WHERE wipe())
+load_extension('evil')
+pg_read_file('PG_VERSION')
+pg_catalog.pg_sleep(1)
+set_config('role', 'postgres', false)
+setval('books_id_seq', 1)
+"""
+"""Forbidden calls, alone and inside others."""
+
+PLACES = """
+SELECT {}
+SELECT title FROM books WHERE {} = 1
+SELECT title FROM books ORDER BY {}
+SELECT title FROM books GROUP BY title, {}
+SELECT count(*) FROM books HAVING {} = 1
+SELECT title FROM books LIMIT {}
+SELECT title FROM books LIMIT 1 OFFSET {}
+SELECT * FROM books b JOIN chapters c ON {} = c.id
+SELECT * FROM (SELECT {} AS x) y
+SELECT * FROM {} AS x
+SELECT * FROM books, LATERAL (SELECT {}) x
+SELECT * FROM books TABLESAMPLE SYSTEM ({})
+SELECT DISTINCT ON ({}) 1 FROM books
+SELECT title FROM books GROUP BY ROLLUP (title, {})
+SELECT title FROM books WHERE title LIKE {} ESCAPE 'x'
+SELECT title FROM books WHERE id IN (1, {})
+SELECT title FROM books WHERE id BETWEEN 1 AND {}
+SELECT meta -> {} FROM books
+SELECT tags[{}] FROM books
+SELECT sum(id) OVER (PARTITION BY {}) FROM books
+SELECT sum(id) OVER (ORDER BY id ROWS {} PRECEDING) FROM books
+SELECT sum(id) OVER w FROM books WINDOW w AS (ORDER BY {})
+SELECT 1 UNION SELECT {}
+VALUES ({})
+WITH x AS (SELECT {}) SELECT 1
+WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT {} FROM x WHERE n < 2) SELECT n FROM x
+UPDATE books SET title = {} WHERE id = 1
+UPDATE books SET title = 'x' WHERE id = {}
+UPDATE books SET title = 'x' WHERE id = 1 RETURNING {}
+UPDATE books SET title = x.t FROM (SELECT {} AS t) AS x WHERE id = 1
+INSERT INTO books (title) VALUES ({})
+INSERT INTO books (title) SELECT {}
+INSERT INTO books (title) VALUES ('x') RETURNING {}
+INSERT INTO books (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET title = {}
+INSERT INTO books (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET title = 'x' WHERE {} = 1
+"""
+"""Everywhere that a statement can have an expression."""
 
 
 def lines(text: str) -> list[str]:
@@ -427,6 +502,8 @@ ODD = [
     "\ufeffSELECT 1",
     "DELETE FROM books -- x\rWHERE id = 1",
     "SELECT 1 -- x\r; DROP TABLE books",
+    "SELECT 1 -- x\r, pg_read_file('PG_VERSION')",
+    "SELECT usename FROM books --\r, pg_shadow",
     "UPDATE boo\u212as SET title = 'x' WHERE id = 1",
     "SELECT 1\x0c; DROP TABLE books",
     "SELECT \u2018x\u2019",
@@ -499,9 +576,34 @@ SELECT lower(b) FROM books b
 SELECT lower(books) FROM books
 UPDATE books AS b SET price = lower(b) WHERE id = 1
 SELECT "lower"(b) FROM books b
+SELECT (b).lower FROM books b
+SELECT ((b)).lower FROM books b
+UPDATE books SET price = (books).lower WHERE id = 1
+SELECT b.wipeÖ FROM books b
+UPDATE books SET price = books.wipeÖ WHERE id = 1
+UPDATE books SET price = books.WipeÖ WHERE id = 1
+UPDATE books SET price = books."WIPEÄ" WHERE id = 1
+UPDATE books SET price = (books)."WIPEÄ" WHERE id = 1
+SELECT "ran\u212a"(1)
+UPDATE books SET price = "ran\u212a"(1) WHERE id = 1
+SELECT (1)."ran\u212a"
+SELECT (array_agg(b))[1].lower FROM books b
+SELECT (first_value(b) OVER ()).wipe_book FROM books b
+SELECT x.wipe_book FROM json_populate_recordset(NULL::books, '[{}]') x
+SELECT (json_populate_record(NULL::books, '{}')).wipe_book
+SELECT (CASE WHEN true THEN b END).wipe_book FROM books b
+SELECT b/**/./**/wipe_book FROM books b
+UPDATE books SET title = 'x' WHERE id = 1 RETURNING new.wipe_book
+INSERT INTO books AS b (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET price = b.wipe_book
 """,
 }
 """Statements that only the connection can refuse, because they depend on the schema."""
+
+LONG_NAME = "wipe_by_a_name_that_is_cut_off_after_sixty_three_characters_of_it"
+NEED_THE_SCHEMA["postgres"] += f"""
+UPDATE books SET price = books.{LONG_NAME} WHERE id = 1
+UPDATE books SET price = (books).{LONG_NAME} WHERE id = 1
+"""
 
 WIPERS = """
 CREATE FUNCTION wipe_book(books) RETURNS int LANGUAGE plpgsql AS
@@ -511,6 +613,15 @@ CREATE FUNCTION wipe_any(anyelement) RETURNS int LANGUAGE plpgsql AS
 CREATE FUNCTION wipe_text(text) RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
 CREATE FUNCTION lower(books) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION wipeÖ(books) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION "WIPEÄ"(books) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION "ran\u212a"(int) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
+CREATE FUNCTION wipe_by_a_name_that_is_cut_off_after_sixty_three_characters_of_(books)
+    RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
 """
 """Functions of a project that do damage."""

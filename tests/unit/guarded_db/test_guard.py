@@ -3,7 +3,7 @@ import pytest
 from signoff.errors import NotAllowed
 from signoff.guarded_db.guard import CACHED_CHARACTERS, MOST_CHARACTERS, Guard
 from signoff.guarded_db.verdict import Allowed, Dialect, Refused, StatementKind
-from tests.unit.guarded_db.attacks import ATTACKS, NEED_A_TOKEN, runs
+from tests.unit.guarded_db.attacks import ATTACKS, CALLS, NEED_A_TOKEN, PLACES, lines, runs
 from tests.unit.guarded_db.honest import DELETES, HONEST, ORM_STATEMENTS
 
 DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgres")
@@ -22,6 +22,19 @@ def test_every_known_attack_is_refused(guard: Guard) -> None:
 
     assert len(attacks) >= 150
     assert through == []
+
+
+def test_a_forbidden_call_is_refused_wherever_it_is(guard: Guard) -> None:
+    """A part of a statement that is not looked at would be the way around the guard."""
+    # In SQLite, brackets are quotes.
+    places = [each for each in lines(PLACES) if guard.dialect == "postgres" or "[" not in each]
+    statements = [place.format(call) for place in places for call in lines(CALLS)]
+
+    through = [sql for sql in statements if runs(guard.verdict(sql))]
+    harmless = [place.format("lower('x')") for place in places]
+
+    assert through == []
+    assert sum(runs(guard.verdict(sql)) for sql in harmless) > 25
 
 
 def test_every_ordinary_statement_is_allowed(guard: Guard) -> None:

@@ -206,3 +206,11 @@ def test_one_model_cannot_be_meant_for_several_agents() -> None:
         resolved(writer="claude", reviewers=["codex"], model_name="m")
 
     assert resolved(writer="claude", model_name="m")["seats"]["writer"]["model"] == "m"
+
+
+def test_a_mistake_in_an_argument_names_it_once() -> None:
+    """`max_turns: max_turns is '0'` reads like a mistake of ours."""
+    with pytest.raises(ConfigurationError) as raised:
+        resolved(max_turns="0")
+
+    assert str(raised.value) == "max_turns is '0' (a whole number from 1 to 10)"

@@ -186,3 +186,12 @@ def test_a_mistake_is_reported_with_its_line_and_what_is_valid(
     message = str(refused.value)
     assert message.startswith(f"{home.config}:{line}: ")
     assert all(word in message for word in words), message
+
+
+def test_presence_is_required_for_all_stages_or_for_one() -> None:
+    """A team can sign the responses and leave the prompts alone."""
+    by_default = from_values(approval={"default_presence": True})
+    by_stage = from_values(approval={"stages": {"plan.response": {"presence": True}}})
+
+    assert all(by_default.stage(name).presence for name in STAGES)
+    assert [name for name in STAGES if by_stage.stage(name).presence] == ["plan.response"]

@@ -38,7 +38,7 @@ def test_every_status_of_a_run_has_a_position(status: Status) -> None:
         phase in (WorkflowPhase.COMPLETE, WorkflowPhase.ERROR, WorkflowPhase.CANCELLED)
     )
     assert (shown is WorkflowStatus.IN_PROGRESS) == (
-        status in (Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED)
+        status in (Status.QUEUED, Status.RUNNING, Status.WAITING, Status.PARKED, Status.INTERRUPTED)
     )
 
 

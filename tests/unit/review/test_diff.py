@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from signoff.review.diff import NO_BREAK, diff_files, label_key
+from signoff.review.diff import NO_BREAK, diff_files, label_key, tied_labels
 
 
 def lines(*numbers: int) -> str:
@@ -32,10 +32,23 @@ def test_hunks_without_recorded_findings_are_tied_by_the_words_they_change() -> 
     """The changes of several rounds together were never recorded as one."""
     before, after = {"a": "loud\n", "b": "same\n"}, {"a": "calm\n", "b": "same\n"}
 
-    changes = diff_files(before, after, findings=[("tone", "loud")])
+    labels = tied_labels(before, after, {"a": [("tone", "loud")], "b": [("other", "same")]})
+
+    changes = diff_files(before, after, labels)
 
     assert list(changes) == ["a"]
     assert changes["a"][0].findings == ("tone",)
+
+
+def test_a_finding_about_another_file_is_not_answered_by_the_same_words() -> None:
+    """Files of a project often share sentences."""
+    before, after = {"a": "loud\n", "b": "loud\n"}, {"a": "calm\n", "b": "calm\n"}
+
+    labels = tied_labels(before, after, {"a": [("tone", "loud")]})
+
+    found = diff_files(before, after, labels)
+    assert found["a"][0].findings == ("tone",)
+    assert found["b"][0].findings == ()
 
 
 def test_a_new_and_a_deleted_file_are_shown_whole() -> None:

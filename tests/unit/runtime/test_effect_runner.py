@@ -436,7 +436,7 @@ class Usurped:
     async def ask(self, request: AgentRequest, call: Call) -> Reply:
         store = self._bench.store
         usurper = this_process()
-        store.take(store.row("run").id, usurper, 0.0, lambda _owner: False)
+        store.take(store.row("run").id, usurper, lambda _owner: False)
         store.leave(usurper)
         return Reply("paid for", usage=DOLLAR)
 

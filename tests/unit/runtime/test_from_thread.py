@@ -156,3 +156,43 @@ async def test_a_thread_is_used_again_and_one_that_hangs_is_not_waited_for() -> 
     assert await stuck not in {first, *others}
     assert len({first, *others}) < 20
     assert threading.get_ident() not in others
+
+
+async def test_a_function_that_ends_after_it_was_abandoned_disturbs_nothing() -> None:
+    """Its time is up, and its result counts no more."""
+    begun, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> str:
+        begun.set()
+        may_end.wait(PATIENCE_SECONDS)
+        ended.set()
+        return "late"
+
+    waiting = asyncio.ensure_future(on_thread(slow))
+    await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
+    waiting.cancel()
+    may_end.set()
+    await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
+
+    assert await on_thread(lambda: "next") == "next"
+    assert waiting.cancelled()
+
+
+def test_a_function_may_end_after_its_event_loop() -> None:
+    """A program that exits must not print errors of threads that it abandoned."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        may_end.wait(PATIENCE_SECONDS)
+
+    async def abandon() -> None:
+        waiting = asyncio.ensure_future(on_thread(slow))
+        await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
+        waiting.cancel()
+
+    asyncio.run(abandon())
+    may_end.set()
+
+    # The thread lives on and takes the next call.
+    assert asyncio.run(on_thread(lambda: "next")) == "next"

@@ -214,7 +214,7 @@ async def test_a_runner_that_lost_its_run_stops_and_adds_nothing(bench: EngineFi
 
     def steal(_request: AgentRequest) -> str:
         run = bench.store.row("run").id
-        bench.store.take(run, THIEF, 0.0, lambda _owner: False)
+        bench.store.take(run, THIEF, lambda _owner: False)
         return "text"
 
     bench.agent.on("Write step1", steal).on("Write", "text")
@@ -237,7 +237,7 @@ async def test_one_run_that_is_lost_does_not_stop_the_others(bench: EngineFixtur
     async def soon(request: AgentRequest) -> str:
         if "run3" in request.prompt:
             run = bench.store.row("run3").id
-            bench.store.take(run, THIEF, 0.0, lambda _owner: False)
+            bench.store.take(run, THIEF, lambda _owner: False)
         await asyncio.sleep(0)
         return "text"
 

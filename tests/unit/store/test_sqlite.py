@@ -367,7 +367,7 @@ def test_commits_are_synced_after_an_unsynced_lease(
     store._db.set_trace_callback(statements.append)
 
     store.beat(ANN, 100.0)
-    store.take(run.run, ANN, 1.0, lambda _owner: None)
+    store.take(run.run, ANN, lambda _owner: None)
     run.fence += 1
     run.append()
     store.leave(ANN)

@@ -51,7 +51,7 @@ async def test_a_deleted_run_leaves_nothing_that_only_it_used() -> None:
     await run(store, "two", SHARED)
     before = events(store, "two")
 
-    store.delete(store.row("one").id, 0.0, lambda _owner: False)
+    store.delete(store.row("one").id, lambda _owner: False)
 
     with pytest.raises(UnknownName):
         store.row("one")
@@ -70,7 +70,7 @@ async def test_the_last_run_takes_every_text_with_it() -> None:
     store = MemoryStore()
     await run(store, "one", SHARED, OWN)
 
-    store.delete(store.row("one").id, 0.0, lambda _owner: False)
+    store.delete(store.row("one").id, lambda _owner: False)
 
     assert blobs(store) == set()
 
@@ -80,13 +80,13 @@ async def test_a_run_that_a_process_drives_is_not_deleted() -> None:
     store = MemoryStore()
     await run(store, "one", OWN)
     row = store.row("one")
-    store.take(row.id, OWNER, 0.0, lambda _owner: False)
+    store.take(row.id, OWNER, lambda _owner: False)
 
     with pytest.raises(RunBusy):
-        store.delete(row.id, 1.0, lambda _owner: True)
+        store.delete(row.id, lambda _owner: True)
 
     assert events(store, "one") > 0
-    store.delete(row.id, 1.0, lambda _owner: False)
+    store.delete(row.id, lambda _owner: False)
 
 
 async def test_a_backup_is_complete_while_another_connection_writes(tmp_path: Path) -> None:

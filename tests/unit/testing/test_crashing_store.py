@@ -51,7 +51,7 @@ def test_every_way_to_write_counts() -> None:
     run = JournalWriter(store)
     run.begin()
 
-    store.take(run.run, ANN, 0.0, lambda _owner: False)
+    store.take(run.run, ANN, lambda _owner: False)
     store.ask_cancel(run.run, "why")
     store.adopt(run.run, "d", "{}")
     store.keep_late(run.run, "e", 1, "{}")

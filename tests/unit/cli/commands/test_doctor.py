@@ -10,7 +10,10 @@ BROKEN = Check("disk", ready=False, detail="full")
     ("found", "expected"),
     [
         (SetupReport(()), "ready to run"),
-        (SetupReport((), advice=("install one",)), "the engine is ready, but no model is: "),
+        (
+            SetupReport((), advice=("install one",)),
+            "the engine is ready, but no model that can review is: ",
+        ),
         (SetupReport((BROKEN,)), "not ready: fix what is marked FAIL"),
         (SetupReport((BROKEN,), advice=("install one",)), "not ready: fix what is marked FAIL"),
     ],

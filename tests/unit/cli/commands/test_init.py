@@ -39,6 +39,20 @@ def test_a_file_that_was_kept_is_told_apart(
     assert "kept stories-goal.yaml unchanged\n" in capsys.readouterr().out
 
 
+def test_settings_that_must_be_added_by_hand_are_printed(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """The flow that was written needs them."""
+    (folder / ".signoff").mkdir()
+    (folder / ".signoff" / "config.yaml").write_text("agents: {claude: {retries: 1}}\n")
+
+    assert main(["init", "--preset", "code"]) == 0
+
+    output = capsys.readouterr()
+    assert "next: add this to .signoff/config.yaml:\n  # Added by" in output.err
+    assert "    tests:\n      kind: check\n" in output.err
+
+
 def test_another_folder_is_where_to_go_next(
     capsys: pytest.CaptureFixture[str], folder: Path
 ) -> None:
@@ -86,7 +100,7 @@ def test_the_list_makes_nothing(capsys: pytest.CaptureFixture[str], folder: Path
     assert main(["init", "--list", "--json"]) == 0
 
     table, _, document = capsys.readouterr().out.partition("[")
-    names = ["docs", "code", "stories", "contract", "profile", "skill"]
+    names = ["docs", "code", "stories", "review", "contract", "profile", "skill"]
     assert [line.split()[0] for line in table.splitlines()[1:]] == names
     assert [each["name"] for each in json.loads(f"[{document}")] == names
     assert list(folder.iterdir()) == []

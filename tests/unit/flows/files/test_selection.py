@@ -237,3 +237,35 @@ def test_standard_input_has_to_be_text(content: bytes, problem: str) -> None:
 def test_empty_standard_input_has_no_files() -> None:
     assert piped_text(b"\n") == Selection({}, {"empty": 1})
     assert piped_text(b"x\n").files == {"stdin": "x\n"}
+
+
+def test_variables_that_git_sets_for_hooks_do_not_change_the_selection(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hook starts at the top of the repository; the project may be in a folder of it."""
+    before = FileSelector(repository / "docs", repository / "docs").select(["."])
+    monkeypatch.chdir(repository)
+    for name, value in {
+        "GIT_DIR": ".git",
+        "GIT_INDEX_FILE": ".git/index",
+        "GIT_PREFIX": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+    inside = FileSelector(repository / "docs", repository / "docs")
+
+    assert inside.select(["."]) == before
+    assert sorted(before.files) == ["a.md", "b.md"]
+    assert inside.changed_since("HEAD", []).files == {}
+
+
+def test_a_repository_that_the_user_names_is_used(
+    plain: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some keep the repository of their files elsewhere."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "files.git"
+    monkeypatch.setenv("GIT_DIR", str(elsewhere))
+    monkeypatch.setenv("GIT_WORK_TREE", str(plain))
+    git(plain, "init", "-q", "-b", "main")
+
+    assert FileSelector(plain, plain).repository() is not None

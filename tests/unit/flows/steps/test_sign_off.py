@@ -1,4 +1,4 @@
-"""A sign-off that nobody answers: its default counts once its deadline has passed."""
+"""A sign-off that no one answers: its default counts once its deadline has passed."""
 
 from __future__ import annotations
 

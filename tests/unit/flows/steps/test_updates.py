@@ -1,16 +1,19 @@
 """Warnings do not stop a run and are stored with it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.flows.model import VerifyConfig
+from signoff.core.requests import AnswerableBy, is_open_to_agents
+from signoff.flows.model import AdjudicationConfig, VerifyConfig
 from signoff.flows.report import report
 from signoff.flows.sections import Independence
 from signoff.flows.state import UNREVIEWED
 from signoff.flows.steps.updates import LONGEST, shortened
+from signoff.review.behaviors import ConstraintBehavior
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
@@ -186,3 +189,20 @@ async def test_a_verdict_without_a_bill_gets_the_one_that_is_used(tmp_path: Path
 def test_a_warning_is_short(length: int) -> None:
     """A critic can get hundreds of quotes wrong."""
     assert len(shortened("x" * length)) == min(length, LONGEST)
+
+
+@pytest.mark.parametrize("by", ["human", "agent"])
+async def test_a_flow_says_who_may_answer_its_open_questions(tmp_path: Path, by: str) -> None:
+    """An agent that drives the run answers only where the flow lets it."""
+    made = flow(
+        ROUND,
+        default_behavior=ConstraintBehavior.from_dict({"CRITICAL": "escalate"}),
+        adjudication=AdjudicationConfig(answerable_by=AnswerableBy(by)),
+    )
+    claude = ScriptedAgent(["Text.", fails(issue("A promise.", severity="CRITICAL"))])
+
+    result = await play(made, {"claude": claude}, tmp_path)
+
+    (item,) = result.inbox
+    assert item.kind == "question"
+    assert is_open_to_agents(json.loads(item.form)) is (by == "agent")

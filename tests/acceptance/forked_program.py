@@ -1,0 +1,123 @@
+"""A `signoff` program for shells whose commands are forked from a server with signoff imported.
+
+A page's section types up to twenty commands into a shell, and most of their time is starting
+Python and importing signoff. The program sends its arguments, folder, environment and open
+streams to the server, and ends as the command does. README.md and the examples are tested with
+the installed program instead, so that a cold start is tested too.
+"""
+
+import gc
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from io import BufferedReader, FileIO, TextIOWrapper
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_MOST_BYTES = 1 << 20
+
+_PROGRAM = """#!{python} -ISE
+import json, os, signal, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+request = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+socket.send_fds(server, [request + b"\\n"], [0, 1, 2])
+code = int(server.makefile().readline())
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+sys.exit(code)
+"""
+
+
+class ForkedProgram:
+    """Starts the server, and writes the program into a folder for the search path."""
+
+    def __init__(self, scratch: Path) -> None:
+        address = str(scratch / "socket")
+        self.folder = scratch / "bin"
+        self.folder.mkdir()
+        program = self.folder / "signoff"
+        program.write_text(_PROGRAM.format(python=sys.executable, address=address))
+        program.chmod(0o755)
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        self._process.stdout.readline()
+
+    def close(self) -> None:
+        """Lets the server end."""
+        self._process.communicate()
+
+
+def serve(address: str) -> None:
+    """Runs a command for each connection, until standard input ends."""
+    sys.path.append(str(ROOT))
+    import_module("tests.preload")
+    sys.path.remove(str(ROOT))
+    # The garbage collectors of the commands then skip everything that was imported.
+    gc.freeze()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(16)
+        print(flush=True)
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if not os.fork():
+                listener.close()
+                _supervise(connection)
+                os._exit(0)
+            connection.close()
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+
+def _supervise(connection: socket.socket) -> None:
+    """Runs one command, and sends its exit code to the program."""
+    received, streams, _, _ = socket.recv_fds(connection, _MOST_BYTES, 3)
+    while not received.endswith(b"\n"):
+        received += connection.recv(_MOST_BYTES)
+    child = os.fork()
+    if not child:
+        from signoff.testing.forked_process import run_and_exit
+
+        connection.close()
+        run_and_exit(partial(_command, streams, *json.loads(received)))
+    for stream in streams:
+        os.close(stream)
+    _, status = os.waitpid(child, 0)
+    with suppress(OSError):
+        connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+
+
+def _command(
+    streams: list[int], arguments: list[str], folder: str, environment: dict[str, str]
+) -> int:
+    from signoff.cli import main
+
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    # New objects, because the old ones remember whether their streams could seek.
+    sys.stdin = TextIOWrapper(BufferedReader(FileIO(0, closefd=False)), "utf-8")
+    sys.stdout, sys.stderr = (
+        # Unbuffered, so that both streams are in the order a terminal shows them.
+        TextIOWrapper(FileIO(n, "w", closefd=False), "utf-8", write_through=True)
+        for n in (1, 2)
+    )
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    return main(arguments)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

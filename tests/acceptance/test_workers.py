@@ -1,0 +1,156 @@
+import signal
+import subprocess
+
+import pytest
+
+from tests.acceptance.cli_project import CliProject, is_alive
+from tests.acceptance.workflows import HOLDS
+from tests.patience import wait_until
+
+ASKS = """
+from signoff import Outcome, Question, StepDef, Workflow
+
+async def ask(ctx):
+    return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+WORKFLOW = Workflow("asks", StepDef("ask", handler=ask, next={Outcome.OK: None}))
+"""
+
+PLAIN = """
+from signoff import Outcome, StepDef, Workflow
+
+def work(ctx):
+    return Outcome.OK, {"version": VERSION}
+
+WORKFLOW = Workflow("plain", StepDef("work", handler=work, next={Outcome.OK: None}))
+"""
+
+
+@pytest.fixture
+def holding(project: CliProject) -> CliProject:
+    project.write("holds.py", HOLDS)
+    project.signoff("init")
+    return project
+
+
+def start_worker(project: CliProject) -> subprocess.Popen[str]:
+    process = project.start("worker")
+    wait_until(lambda: process.pid in [each["pid"] for each in project.json("workers")])
+    return process
+
+
+def wait_for_status(project: CliProject, run: str, status: str) -> None:
+    wait_until(lambda: project.json("show", run)["status"] == status, f"status {status}")
+
+
+def test_a_detached_run_is_driven_and_continued_in_the_background(project: CliProject) -> None:
+    """The terminal can be closed: a worker starts by itself, and answers reach it."""
+    project.write("asks.py", ASKS)
+
+    started = project.signoff("run", "asks.py", "--detach", "--name", "one")
+    wait_for_status(project, "one", "waiting")
+    answered = project.signoff("answer", "one", "Ann")
+    wait_for_status(project, "one", "completed")
+
+    assert (started.returncode, started.stdout) == (0, "one\n")
+    assert "signoff logs -f one" in started.stderr
+    assert "a worker continues it" in answered.stderr
+    assert len(project.json("workers")) == 1
+
+
+def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
+    holding: CliProject,
+) -> None:
+    """Kill -9 of a worker loses nothing and pays for nothing twice."""
+    first = start_worker(holding)
+    assert holding.signoff("run", "holds.py", "--detach", "--name", "one").returncode == 0
+    orphan = int(holding.wait_for("pid"))
+    first.kill()
+    first.wait()
+    (holding.folder / "pid").unlink()
+    assert holding.json("runs")[0]["status"] == "interrupted"
+
+    start_worker(holding)
+    second = int(holding.wait_for("pid"))
+
+    assert second != orphan
+    assert not is_alive(orphan)
+    holding.write("go", "")
+    wait_for_status(holding, "one", "completed")
+    assert (holding.folder / "calls.txt").read_text() == "first\n"
+
+
+def test_a_terminated_worker_puts_its_runs_back_into_the_queue(holding: CliProject) -> None:
+    """A deployment stops a worker with SIGTERM; its run waits for the next one."""
+    worker = start_worker(holding)
+    holding.signoff("run", "holds.py", "--detach", "--name", "one")
+    child = int(holding.wait_for("pid"))
+
+    worker.send_signal(signal.SIGTERM)
+
+    assert worker.wait() == 0
+    assert not is_alive(child)
+    listed = holding.signoff("runs", "--status", "queued").stdout
+    assert listed.splitlines()[1].split()[:2] == ["one", "queued"]
+    text = holding.signoff("show", "one").stdout
+    assert text.splitlines()[0] == "● queued  one: no worker is running"
+
+
+def test_a_queued_run_can_be_cancelled_or_resumed_by_hand(holding: CliProject) -> None:
+    """Without a worker, a run that was handed over is not lost."""
+    worker = start_worker(holding)
+    for name in ("one", "two"):
+        holding.signoff("run", "holds.py", "--detach", "--name", name)
+    wait_until(lambda: {row["status"] for row in holding.json("runs")} == {"running"})
+    worker.send_signal(signal.SIGTERM)
+    worker.wait()
+    holding.write("go", "")
+
+    cancelled = holding.signoff("cancel", "one")
+    resumed = holding.signoff("resume", "two")
+
+    assert cancelled.stdout.startswith("cancelled")
+    assert resumed.returncode == 0, resumed.stderr
+
+
+def test_a_run_that_stopped_on_a_terminal_continues_in_the_background(project: CliProject) -> None:
+    """`resume --detach` frees the terminal; options are recorded before."""
+    project.write("asks.py", ASKS)
+    project.signoff("run", "asks.py", "--name", "one")
+    project.signoff("answer", "one", "Ann")
+    assert project.json("show", "one")["status"] == "waiting"
+
+    resumed = project.signoff("resume", "one", "--detach", "--limit", "calls=5")
+    wait_for_status(project, "one", "completed")
+
+    assert resumed.stdout == "one\n", resumed.stderr
+    assert project.json("show", "one")["limits"] == {"calls": 5}
+    assert project.signoff("resume", "one", "--detach").returncode == 0
+
+
+@pytest.mark.parametrize("option", [("--pull",), ("--target", "asks.py"), ("--due",)])
+def test_options_that_a_worker_cannot_follow_are_refused(
+    project: CliProject, option: tuple[str, ...]
+) -> None:
+    """They would be ignored silently otherwise."""
+    project.signoff("init")
+
+    refused = project.signoff("resume", "--detach", *option)
+
+    assert refused.returncode == 2
+    assert "--detach" in refused.stderr
+
+
+def test_a_changed_workflow_is_driven_by_a_worker_that_was_started_before(
+    project: CliProject,
+) -> None:
+    """Users change their code between runs and do not think of the worker in the background."""
+    for version in ("1", "2"):
+        project.write("plain.py", PLAIN.replace("VERSION", version))
+        project.signoff("run", "plain.py", "--detach", "--name", f"version-{version}")
+        wait_for_status(project, f"version-{version}", "completed")
+
+    (worker,) = project.json("workers")
+    log = (project.folder / ".signoff" / "worker.log").read_text()
+    assert "code or settings were changed" in log
+    assert is_alive(worker["pid"])

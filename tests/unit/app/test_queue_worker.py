@@ -1,0 +1,291 @@
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from signoff.app import queue_worker
+from signoff.app.answering import AnswerInput, record_answer
+from signoff.app.hand_over import hand_over, wake
+from signoff.app.project import Project, open_project
+from signoff.app.queue_worker import QueueWorker
+from signoff.app.run_records import living_workers
+from signoff.app.runs import current_row
+from signoff.app.show import show
+from signoff.app.start import plan
+from signoff.core.outcome import Status
+from signoff.core.stop_reason import ProcessStopped
+from signoff.errors import WriteFailed
+from signoff.runtime.store_port import Commit, CommitResult
+from signoff.testing import WrappedStore
+from tests.patience import until
+
+FLOW = """
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+from signoff import Outcome, Question, StepDef, Workflow
+
+async def note(ctx, folder: str):
+    await ctx.command(["sh", "-c", f"echo {ctx.run} >> {folder}/calls"], key="note")
+    return Outcome.OK, {}
+
+async def hold(ctx, folder: str):
+    await ctx.command(["sh", "-c", f"echo {ctx.run} >> {folder}/calls"], key="note")
+    Path(folder, "held").touch()
+    while not Path(folder, "go").exists():
+        await asyncio.sleep(0.01)
+    return Outcome.OK, {}
+
+async def ask(ctx):
+    return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
+
+async def park(ctx):
+    await ctx.park(timedelta(milliseconds=1))
+    return Outcome.OK, {}
+
+def one(name, handler):
+    return Workflow(name, StepDef("only", handler=handler, next={Outcome.OK: None}))
+
+NOTES, HOLDS = one("notes", note), one("holds", hold)
+ASKS, PARKS = one("asks", ask), one("parks", park)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "flow.py").write_text(FLOW)
+    return open_project(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "none")}, create=True)
+
+
+async def queue(project: Project, target: str, *names: str) -> None:
+    params = {"folder": str(project.home.root)} if target in ("NOTES", "HOLDS") else {}
+    planned = plan(project.home.root, {}, f"flow.py:{target}", params)
+    for name in names:
+        await asyncio.to_thread(hand_over, project, planned, name=name)
+
+
+@asynccontextmanager
+async def working(project: Project, slots: int = 4) -> AsyncIterator[asyncio.Task[bool]]:
+    worker = QueueWorker(project, slots=slots)
+    task = asyncio.create_task(worker.work())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def statuses(project: Project) -> set[Status]:
+    return {row.status for row in project.store.rows()}
+
+
+def calls(project: Project) -> list[str]:
+    path = project.home.root / "calls"
+    return sorted(path.read_text().split()) if path.exists() else []
+
+
+async def test_a_worker_drives_what_is_queued_before_and_after_it_starts(project: Project) -> None:
+    """More runs than slots take turns."""
+    await queue(project, "NOTES", "a", "b", "c")
+    with project:
+        async with working(project, slots=2):
+            await queue(project, "NOTES", "d")
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of all runs")
+
+        assert calls(project) == ["a", "b", "c", "d"]
+
+
+async def test_two_workers_share_the_runs(project: Project) -> None:
+    """Each call is made once, by one of the workers."""
+    names = [f"run-{number}" for number in range(30)]
+    await queue(project, "NOTES", *names)
+    other = open_project(project.home.root, {})
+    with project, other:
+        async with working(project), working(other):
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of all runs")
+
+        assert calls(project) == sorted(names)
+
+
+async def test_an_answer_continues_a_run_that_was_handed_over(project: Project) -> None:
+    """A human answers on a page or a terminal, and a worker does the rest."""
+    await queue(project, "ASKS", "asks")
+    other = open_project(project.home.root, {})
+    with project, other:
+        async with working(project):
+            await until(other.store.items, "the question")
+            record_answer(other, other.store.items()[0].id, AnswerInput("Ann", by="ann"))
+            await until(lambda: statuses(other) == {Status.COMPLETED}, "the end of the run")
+
+
+async def test_a_parked_run_continues_when_it_is_due(project: Project) -> None:
+    """No one has to look at the clock."""
+    await queue(project, "PARKS", "parks")
+    with project:
+        async with working(project):
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
+
+
+async def test_a_worker_that_is_stopped_puts_its_runs_back(project: Project) -> None:
+    """SIGTERM on one host: another worker continues, and repeats nothing that is finished."""
+    await queue(project, "HOLDS", "holds")
+    with project:
+        async with working(project):
+            await until((project.home.root / "held").exists, "the first call")
+
+        row = project.store.row("holds")
+        assert (row.status, row.owner) == (Status.QUEUED, None)
+        assert show(project, "holds").timeline.state.stop_reason == ProcessStopped(
+            "its worker stopped"
+        )
+        assert project.store.workers() == []
+        (project.home.root / "go").touch()
+        async with working(project):
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
+        assert calls(project) == ["holds"]
+
+
+async def test_a_run_whose_workflow_is_gone_fails_with_the_reason(project: Project) -> None:
+    """It must not stay in the queue, where every worker would try it again and again."""
+    await queue(project, "NOTES", "lost", "kept")
+    (project.home.root / "flow.py").rename(project.home.root / "moved.py")
+    warnings: list[str] = []
+    with project:
+        worker = QueueWorker(project, slots=4, idle_seconds=0.0, warn=warnings.append)
+        await worker.work()
+
+        row = project.store.row("lost")
+        assert row.status is Status.FAILED
+        assert "flow.py" in row.reason
+        assert len(warnings) == 2
+
+
+async def test_an_idle_worker_ends_and_a_due_time_keeps_it(project: Project) -> None:
+    """A worker that was started in the background must not stay forever, nor end too early."""
+    with project:
+        await QueueWorker(project, slots=1, idle_seconds=0.0).work()
+        await queue(project, "PARKS", "parks")
+        await QueueWorker(project, slots=1, idle_seconds=0.0).work()
+
+        assert statuses(project) == {Status.COMPLETED}
+        assert project.store.workers() == []
+
+
+async def test_of_workers_that_end_when_idle_the_first_one_stays(project: Project) -> None:
+    """Twenty clicks at the same time must not start twenty workers that stay."""
+    await queue(project, "HOLDS", "holds")
+    other = open_project(project.home.root, {})
+    with project, other:
+        async with working(project):
+            await until((project.home.root / "held").exists, "the first call")
+            await QueueWorker(other, slots=1, idle_seconds=600).work()
+
+            assert len(project.store.workers()) == 1
+
+
+async def test_a_run_is_driven_again_after_it_was_woken(project: Project) -> None:
+    """`resume --detach` of a failed run tries again."""
+    await queue(project, "NOTES", "lost")
+    flow = project.home.root / "flow.py"
+    flow.rename(project.home.root / "moved.py")
+    with project:
+        await QueueWorker(project, slots=1, idle_seconds=0.0).work()
+        flow.write_text(FLOW)
+        wake(project, "lost")
+        await QueueWorker(project, slots=1, idle_seconds=0.0).work()
+
+        assert statuses(project) == {Status.COMPLETED}
+        assert calls(project) == ["lost"]
+
+
+class FullDisk(WrappedStore):
+    """Has no room for anything that is recorded."""
+
+    def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
+        raise WriteFailed("the disk is full")
+
+
+async def test_a_worker_that_cannot_record_anything_ends_with_the_reason(project: Project) -> None:
+    """If it claimed run after run, none could continue elsewhere."""
+    await queue(project, "NOTES", "a", "b")
+    with project:
+        store, project.store = project.store, FullDisk(project.store)
+        with pytest.raises(WriteFailed, match="disk is full"):
+            await QueueWorker(project, slots=1).work()
+        project.store = store
+
+        assert {(row.status, row.owner) for row in store.rows()} == {(Status.QUEUED, None)}
+        assert calls(project) == []
+
+
+async def test_a_run_waits_for_a_worker_that_has_what_it_needs(project: Project) -> None:
+    """It is not given to a worker that would fail it, and it says what is missing."""
+    planned = plan(project.home.root, {}, "flow.py:NOTES", {"folder": str(project.home.root)})
+    await asyncio.to_thread(hand_over, project, planned, name="heavy", labels=["gpu"])
+    with project:
+        assert current_row(project, project.store.row("heavy")).reason == "no worker is running"
+        async with working(project):
+            await until(project.store.workers, "the worker")
+            await queue(project, "NOTES", "light")
+            done = Status.COMPLETED
+            await until(lambda: project.store.row("light").status is done, "the end of the other")
+
+            row = current_row(project, project.store.row("heavy"))
+            assert (row.status, row.reason) == (Status.QUEUED, "no worker has gpu")
+        await QueueWorker(project, slots=1, labels=["gpu"], idle_seconds=0.0).work()
+
+        assert statuses(project) == {Status.COMPLETED}
+
+
+async def test_an_agent_is_checked_when_a_run_needs_it(project: Project) -> None:
+    """A worker that starts does not ask every agent there is."""
+    planned = plan(project.home.root, {}, "flow.py:NOTES", {"folder": str(project.home.root)})
+    await asyncio.to_thread(
+        hand_over, project, planned, name="asks", labels=["agent:manual", "agent:nobody"]
+    )
+    await asyncio.to_thread(hand_over, project, planned, name="able", labels=["agent:manual"])
+    with project:
+        async with working(project):
+            done = Status.COMPLETED
+            await until(lambda: project.store.row("able").status is done, "the end of the run")
+
+            assert "agent:manual" in project.store.workers()[0].capabilities
+            row = current_row(project, project.store.row("asks"))
+            assert row.reason == "no worker has agent:nobody"
+
+
+async def test_a_worker_ends_when_the_code_of_its_project_was_changed(project: Project) -> None:
+    """It would drive new runs with the old code, and refuse them as changed definitions."""
+    await queue(project, "NOTES", "before")
+    with project:
+        async with working(project) as task:
+            done = Status.COMPLETED
+            await until(lambda: project.store.row("before").status is done, "the first run")
+            flow = project.home.root / "flow.py"
+            flow.write_text(FLOW + "\n# changed\n")
+            project.store.ask_cancel(project.store.row("before").id, "something was written")
+
+            assert await asyncio.wait_for(task, 100) is True
+
+
+async def test_a_worker_with_old_code_finishes_what_it_drives_and_claims_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that is under way is paid for; another worker takes what is new."""
+    started: list[Project] = []
+    monkeypatch.setattr(queue_worker, "ensure_worker", started.append)
+    await queue(project, "HOLDS", "old")
+    with project:
+        async with working(project) as task:
+            await until((project.home.root / "held").exists, "the first call")
+            project.home.config.write_text("roles: {}\n")
+            await queue(project, "NOTES", "new")
+            await until(lambda: started, "the request for another worker")
+            assert living_workers(project.store) == []
+            (project.home.root / "go").touch()
+
+            assert await asyncio.wait_for(task, 100) is True
+        assert project.store.row("old").status is Status.COMPLETED
+        assert project.store.row("new").status is Status.QUEUED

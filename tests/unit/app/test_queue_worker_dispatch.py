@@ -1,0 +1,163 @@
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from signoff.app.answering import AnswerInput, record_answer
+from signoff.app.hand_over import hand_over, wake
+from signoff.app.project import Project, open_project
+from signoff.app.queue_worker import QueueWorker
+from signoff.app.start import plan
+from signoff.core.outcome import Status
+from signoff.errors import RunBusy
+from signoff.runtime.dispatcher import Drive, QueueNeeds, Rest
+from signoff.runtime.store_port import DispatchToken
+from tests.patience import until
+
+FLOW = """
+from datetime import timedelta
+from signoff import Outcome, Question, StepDef, Workflow
+
+def call(ctx, folder, key):
+    return ctx.command(["sh", "-c", f"echo {ctx.run}-{key} >> {folder}/calls"], key=key)
+
+async def draft(ctx, folder: str):
+    await call(ctx, folder, "draft")
+    await ctx.park(timedelta(milliseconds=20))
+    return Outcome.OK, {}
+
+async def ask(ctx, folder: str):
+    answer = await ctx.wait(Question("Name?"))
+    await call(ctx, folder, "final")
+    return Outcome.OK, {"name": answer.value}
+
+WORKFLOW = Workflow(
+    "asks",
+    StepDef("draft", handler=draft, next={Outcome.OK: "ask"}),
+    StepDef("ask", handler=ask, next={Outcome.OK: None}),
+)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "flow.py").write_text(FLOW)
+    return open_project(tmp_path, {"XDG_CONFIG_HOME": str(tmp_path / "none")}, create=True)
+
+
+async def queue(project: Project, *names: str) -> None:
+    planned = plan(project.home.root, {}, "flow.py", {"folder": str(project.home.root)})
+    for name in names:
+        await asyncio.to_thread(hand_over, project, planned, name=name)
+
+
+class LyingDispatcher:
+    """Loses every message; brings runs twice, late, in any order, and unknown ones."""
+
+    def __init__(self, seed: int, runs: Sequence[str]) -> None:
+        self._chance = random.Random(seed)
+        self._runs = [*runs, "unknown-run"]
+        self.rests: list[Rest] = []
+
+    async def submit(self, run: str, needs: Sequence[str]) -> None:
+        """Loses it."""
+
+    async def wake(self, run: str, needs: Sequence[str]) -> None:
+        """Loses it."""
+
+    async def at(self, run: str, needs: Sequence[str], due_at: float) -> None:
+        """Loses it."""
+
+    async def check(self) -> str:
+        return "here"
+
+    async def serve(self, drive: Drive, needs: QueueNeeds, slots: int) -> None:
+        async with asyncio.TaskGroup() as group:
+            while True:
+                for run in self._chance.sample(self._runs, len(self._runs)):
+                    for _ in range(self._chance.choice((0, 1, 2))):
+                        group.create_task(self._bring(drive, run))
+                await asyncio.sleep(0.02)
+
+    async def _bring(self, drive: Drive, run: str) -> None:
+        await asyncio.sleep(self._chance.random() / 20)
+        # A higher attempt says that the one before is dead, and the call under way is lost then.
+        token = self._chance.choice([None, DispatchToken("d", 1), DispatchToken("other", 7)])
+        with suppress(RunBusy):
+            self.rests.append(await drive(run, token))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_dispatcher_that_lies_changes_no_result(project: Project, seed: int) -> None:
+    """Truth is in the journal: nothing is lost, and no finished call is made again."""
+    names = [f"run-{number}" for number in range(6)]
+    await queue(project, *names)
+    other, me = open_project(project.home.root, {}), open_project(project.home.root, {})
+    with project, other, me:
+        liars = [LyingDispatcher(seed + number, names) for number in range(2)]
+        tasks = [
+            asyncio.create_task(
+                QueueWorker(each, slots=4, dispatcher=liar, sweep_seconds=0.2).work()
+            )
+            for each, liar in zip((project, other), liars, strict=True)
+        ]
+
+        await until(lambda: len(me.store.items()) == len(names), "the questions of all runs")
+        for item in me.store.items():
+            record_answer(me, item.id, AnswerInput("Ann", by="ann"))
+            wake(me, item.run)
+        done = {Status.COMPLETED}
+        await until(lambda: {row.status for row in me.store.rows()} == done, "the ends")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+        calls = (project.home.root / "calls").read_text().split()
+        assert sorted(calls) == sorted(f"{n}-{key}" for n in names for key in ("draft", "final"))
+        assert sum(len(liar.rests) for liar in liars) > len(names)
+
+
+class Recorder(LyingDispatcher):
+    """Brings nothing, and records what it gets."""
+
+    def __init__(self) -> None:
+        super().__init__(0, [])
+        self.due: list[str] = []
+        self.drive: Drive | None = None
+
+    async def at(self, run: str, needs: Sequence[str], due_at: float) -> None:
+        self.due.append(run)
+
+    async def serve(self, drive: Drive, needs: QueueNeeds, slots: int) -> None:
+        self.drive = drive
+        await asyncio.Event().wait()
+
+
+async def test_what_a_dispatcher_lost_is_found_and_its_due_time_is_announced(
+    project: Project,
+) -> None:
+    """Without the sweep, a run whose submission was lost would wait forever."""
+    await queue(project, "lost")
+    recorder = Recorder()
+    with project:
+        worker = QueueWorker(project, slots=1, dispatcher=recorder, sweep_seconds=0.05)
+        task = asyncio.create_task(worker.work())
+        waiting = Status.WAITING
+        await until(lambda: project.store.row("lost").status is waiting, "the question")
+        assert recorder.due == ["lost"]
+        assert recorder.drive is not None
+
+        assert await recorder.drive("lost", None) == Rest(None)
+        assert await recorder.drive("unknown", None) == Rest(ended=True)
+
+        assert (
+            len(project.store.journal(project.store.row("lost").id))
+            == project.store.row("lost").head
+        )
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        with pytest.raises(RunBusy, match="this worker stops"):
+            await recorder.drive("lost", None)

@@ -1,0 +1,98 @@
+"""The server over HTTP, alone and behind the guard of the web server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from signoff.mcp.http import HttpApp
+from signoff.web.access import Access, AccessScope
+from signoff.web.server import create_app
+from tests.unit.mcp.review_server import ReviewServer
+
+ADDRESS = "http://127.0.0.1:8717/mcp"
+
+
+@asynccontextmanager
+async def connected(app: Any, token: str = "") -> AsyncIterator[Client]:
+    """Connects a client without a socket."""
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    transport = httpx2.ASGITransport(app)
+    async with (
+        httpx2.AsyncClient(transport=transport, headers=headers) as http,
+        Client(streamable_http_client(ADDRESS, http_client=http), mode="2026-07-28") as client,
+    ):
+        yield client
+
+
+async def test_a_client_uses_the_tools_over_http(server: ReviewServer) -> None:
+    """It is the same server as over standard input and output."""
+    app = HttpApp(lambda: server.options)
+
+    async with app.lifespan(), connected(app) as client:
+        tools = (await client.list_tools()).tools
+        started = await client.call_tool("start", {"workflow": "notice", "name": "one"})
+
+    assert len(tools) == 6
+    assert started.structured_content is not None
+    assert started.structured_content["status"] == "queued"
+
+
+async def test_nothing_is_created_before_the_first_client(server: ReviewServer) -> None:
+    """Whoever only opens the page must not wait for it."""
+    created = []
+
+    def options() -> Any:
+        created.append(True)
+        return server.options
+
+    app = HttpApp(options)
+    async with app.lifespan():
+        pass
+
+    assert created == []
+
+
+async def test_a_missing_extra_is_reported(
+    server: ReviewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page works without it."""
+    monkeypatch.setitem(sys.modules, "signoff.mcp.server", None)
+    app = HttpApp(lambda: server.options)
+    async with app.lifespan(), httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http:
+        response = await http.post(ADDRESS, json={})
+
+    assert response.status_code == 501
+    assert "the extra 'mcp' is missing" in response.text
+
+
+async def test_the_web_server_lets_agents_in_by_their_token(server: ReviewServer) -> None:
+    """The guard of the page protects this path like any other."""
+    with server.project() as project:
+        access = Access.of(project.home)
+        agent = access.new_token("agent", AccessScope.OPERATE, agent=True)
+        reader = access.new_token("reader", AccessScope.READ)
+        app = create_app(project, access)
+        try:
+            async with app.routes.router.lifespan_context(app.routes):
+                async with connected(app, agent) as client:
+                    tools = (await client.list_tools()).tools
+                refused = [await _post(app, token) for token in ("", "wrong", reader)]
+        finally:
+            access.close()
+
+    assert len(tools) == 6
+    assert refused == [403, 401, 403]
+
+
+async def _post(app: Any, token: str) -> int:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app), headers=headers) as http:
+        return int((await http.post(ADDRESS, json={"jsonrpc": "2.0"})).status_code)

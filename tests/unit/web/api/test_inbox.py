@@ -1,0 +1,171 @@
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+
+from signoff.app.project import Project
+from signoff.core.outcome import Status
+from signoff.core.requests import Approval
+from signoff.store.sqlite import SqliteStore
+from signoff.testing.store_suite.journal_writer import new_request, start_run
+from signoff.web.access import Access, AccessScope
+from signoff.web.server import create_app
+from tests.unit.web.review_project import work
+from tests.unit.web.views.test_request import waiting as ask
+
+
+async def shown(program: httpx.AsyncClient) -> dict[str, object]:
+    """Returns the only pending request."""
+    (line,) = (await program.get("/api/v1/inbox")).json()
+    document: dict[str, object] = (await program.get(f"/api/v1/inbox/{line['number']}")).json()
+    return document
+
+
+async def test_a_sign_off_is_recorded_with_its_author_and_ends_the_run(
+    project: Project, program: httpx.AsyncClient, waiting: str
+) -> None:
+    """That is what the interface is for."""
+    request = await shown(program)
+    body = {"digest": request["digest"], "value": True, "text": "Fine."}
+
+    answered = await program.post(f"/api/v1/inbox/{request['number']}/answer", json=body)
+    await work(project, waiting)
+
+    assert answered.status_code == 200, answered.text
+    answer = answered.json()["answer"]
+    assert (answer["value"], answer["by"], answer["text"]) == ("approve", "script", "Fine.")
+    assert (await program.get(f"/api/v1/runs/{waiting}")).json()["status"] == "completed"
+
+
+async def test_an_answer_to_something_else_is_refused(
+    program: httpx.AsyncClient, waiting: str
+) -> None:
+    """An approval counts for exactly what the approver saw."""
+    request = await shown(program)
+    body = {"digest": "0" * 64, "value": True}
+
+    refused = await program.post(f"/api/v1/inbox/{request['number']}/answer", json=body)
+
+    assert (refused.status_code, refused.json()["kind"]) == (412, "StaleApproval")
+    assert (await shown(program))["state"] == "open"
+
+
+async def test_an_answer_needs_the_digest(program: httpx.AsyncClient, waiting: str) -> None:
+    """A program must not approve what it has not read."""
+    request = await shown(program)
+
+    refused = await program.post(f"/api/v1/inbox/{request['number']}/answer", json={"value": True})
+
+    assert (refused.status_code, refused.json()["kind"]) == (422, "InvalidRequest")
+
+
+async def test_of_two_answers_the_first_counts(program: httpx.AsyncClient, waiting: str) -> None:
+    """Two people may decide at once."""
+    request = await shown(program)
+    path = f"/api/v1/inbox/{request['number']}/answer"
+    yes = {"digest": request["digest"], "value": True, "resume": False}
+
+    first = await program.post(path, json=yes)
+    second = await program.post(path, json={**yes, "value": False, "text": "No."})
+
+    assert first.status_code == 200
+    assert (second.status_code, second.json()["kind"]) == (409, "RequestClosed")
+
+
+async def test_a_repeated_answer_with_the_same_key_is_no_second_answer(
+    program: httpx.AsyncClient, waiting: str
+) -> None:
+    """A client that lost the reply can only send its request again."""
+    request = await shown(program)
+    path = f"/api/v1/inbox/{request['number']}/answer"
+    body = {"digest": request["digest"], "value": True, "resume": False}
+    headers = {"idempotency-key": "a"}
+
+    first = await program.post(path, json=body, headers=headers)
+    again = await program.post(path, json=body, headers=headers)
+    other = await program.post(path, json={**body, "value": False}, headers=headers)
+
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json()["answer"] == again.json()["answer"]
+    assert (other.status_code, other.json()["kind"]) == (422, "KeyReused")
+
+
+async def test_a_request_shows_no_path_of_the_machine(
+    project: Project, program: httpx.AsyncClient, waiting: str
+) -> None:
+    """A token for a script on another machine is no map of this one."""
+    assert str(project.home.root) not in json.dumps(await shown(program))
+
+
+async def test_an_unknown_request_is_not_found(program: httpx.AsyncClient) -> None:
+    """And a number that no database has is no error of the server."""
+    assert (await program.get("/api/v1/inbox/99")).status_code == 404
+    assert (await program.get(f"/api/v1/inbox/{10**17}")).status_code == 404
+    assert (await program.get(f"/api/v1/inbox/{10**30}")).status_code == 422
+
+
+def client_of(project: Project, access: Access, store: SqliteStore) -> httpx.AsyncClient:
+    """Returns a client of a server with its own database, in which an approval is pending."""
+    form = '{"kind":"approval","prompt":"Ship it?","options":[],"shown":{}}'
+    item = new_request(kind="approval", form=form, digest="shown1")
+    start_run(store, "first").append(status=Status.WAITING, release=True, opened=[item])
+    app = create_app(replace(project, store=store), access)
+    headers = {"authorization": f"Bearer {access.new_token('ann', AccessScope.DECIDE)}"}
+    transport = httpx.ASGITransport(app)
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)
+
+
+async def test_a_locked_database_is_no_lost_answer(
+    project: Project, access: Access, tmp_path: Path
+) -> None:
+    """The client gets a time to try again, nothing is recorded by half, and reading works."""
+    store = SqliteStore(tmp_path / "locked.db", busy_timeout=0.01)
+    body = {"digest": "shown1", "value": True, "resume": False}
+    async with client_of(project, access, store) as client:
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            busy = await client.post("/api/v1/inbox/1/answer", json=body)
+            read = await client.get("/api/v1/inbox/1")
+        again = await client.post("/api/v1/inbox/1/answer", json=body)
+
+    assert (busy.status_code, busy.json()["kind"]) == (503, "StoreBusy")
+    assert busy.headers["retry-after"] == "1"
+    assert read.json()["state"] == "open"
+    assert again.json()["answer"]["by"] == "ann"
+    store.close()
+
+
+async def test_of_many_answers_at_once_one_counts(
+    project: Project, access: Access, tmp_path: Path
+) -> None:
+    """Two people press the button in the same second."""
+    store = SqliteStore(tmp_path / "many.db")
+
+    async with client_of(project, access, store) as client:
+        path, body = "/api/v1/inbox/1/answer", {"digest": "shown1", "resume": False}
+        answers = await asyncio.gather(
+            *(client.post(path, json={**body, "value": each % 2 == 0}) for each in range(10))
+        )
+
+    assert sorted(each.status_code for each in answers) == [200, *[409] * 9]
+    store.close()
+
+
+async def test_a_program_rejects_but_never_approves_what_needs_a_signature(
+    project: Project, program: httpx.AsyncClient
+) -> None:
+    """A token of any scope is no human; the problem says where to sign."""
+    await ask(project, Approval("Ship?", "the text", presence=True))
+    request = await shown(program)
+    address, body = f"/api/v1/inbox/{request['number']}/answer", {"digest": request["digest"]}
+
+    refused = await program.post(address, json={**body, "value": True})
+    rejected = await program.post(address, json={**body, "value": False, "resume": False})
+
+    assert (refused.status_code, refused.json()["kind"]) == (422, "PresenceRequired")
+    assert refused.json()["remedies"]
+    assert rejected.status_code == 200, rejected.text

@@ -1,0 +1,125 @@
+import httpx
+import pytest
+
+from signoff.app.project import Project
+from signoff.web.access import Access, AccessScope
+from signoff.web.server import PageApp
+
+
+async def test_a_list_has_pages(project: Project, program: httpx.AsyncClient) -> None:
+    """Each names the next."""
+    from tests.unit.web.review_project import TARGET
+
+    for number in range(3):
+        await program.post("/api/v1/runs", json={"target": TARGET, "name": f"run-{number}"})
+
+    first = (await program.get("/api/v1/runs", params={"limit": 2, "status": "queued"})).json()
+    last = (await program.get("/api/v1/runs", params={"cursor": first["next"]})).json()
+
+    assert [each["run"] for each in first["runs"]] == ["run-2", "run-1"]
+    assert [each["run"] for each in last["runs"]] == ["run-0"]
+    assert last["next"] is None
+
+
+async def test_a_document_that_has_not_changed_is_not_sent_again(
+    program: httpx.AsyncClient, waiting: str
+) -> None:
+    """A page that asks often costs little."""
+    first = await program.get(f"/api/v1/runs/{waiting}")
+
+    tag = {"if-none-match": first.headers["etag"]}
+    again = await program.get(f"/api/v1/runs/{waiting}", headers=tag)
+    other = await program.get("/api/v1/runs", headers=tag)
+
+    assert (again.status_code, again.content) == (304, b"")
+    assert other.status_code == 200
+
+
+async def test_a_run_is_cancelled_once(program: httpx.AsyncClient, waiting: str) -> None:
+    """By whom and why is recorded."""
+    cancelled = await program.post(f"/api/v1/runs/{waiting}/cancel", json={"why": "wrong goal"})
+
+    assert cancelled.json()["status"] == "cancelled"
+    assert "script: wrong goal" in cancelled.json()["reason"]
+    resumed = await program.post(f"/api/v1/runs/{waiting}/resume")
+    assert resumed.status_code in (400, 409)
+
+
+async def test_a_run_that_rests_is_handed_to_a_worker(
+    program: httpx.AsyncClient, waiting: str
+) -> None:
+    """Resuming here only queues it."""
+    resumed = await program.post(f"/api/v1/runs/{waiting}/resume")
+
+    assert (resumed.status_code, resumed.json()["status"]) == (202, "queued")
+
+
+async def test_the_journal_is_read_page_by_page(program: httpx.AsyncClient, waiting: str) -> None:
+    """Everything that happened, in order, and nothing twice."""
+    path, seen, after = f"/api/v1/runs/{waiting}/journal", [], 0
+    while True:
+        page = (await program.get(path, params={"after": after, "limit": 3})).json()
+        seen += page["events"]
+        if page["next"] is None:
+            break
+        after = page["next"]
+
+    whole = (await program.get(path, params={"limit": 1000})).json()["events"]
+    assert seen == whole
+    assert whole[0]["event"]["e"] == "run_started"
+
+
+async def test_spend_and_exports_are_there(program: httpx.AsyncClient, waiting: str) -> None:
+    """The same figures and documents as from the command line."""
+    (line,) = (await program.get("/api/v1/spend")).json()["lines"]
+    formats = (await program.get("/api/v1/exports")).json()
+    document = await program.get(f"/api/v1/runs/{waiting}/exports/json")
+
+    assert (line["agent"], line["runs"], line["usd"]) == ("claude", 1, 0.0)
+    assert "json" in formats
+    assert document.headers["content-type"].startswith("text/plain")
+    missing = await program.get(f"/api/v1/runs/{waiting}/exports/nothing")
+    assert missing.status_code == 404
+
+
+def unsafe_routes(app: PageApp) -> list[tuple[str, str]]:
+    """Returns every operation that can change something."""
+    return [
+        (method.upper(), path)
+        for path, operations in app.routes.openapi()["paths"].items()
+        for method in operations
+        if method != "get"
+    ]
+
+
+async def test_no_operation_that_changes_something_takes_a_token_for_reading(
+    app: PageApp, access: Access, stranger: httpx.AsyncClient
+) -> None:
+    """A route that is added later is covered as well."""
+    stranger.headers["authorization"] = f"Bearer {access.new_token('reader', AccessScope.READ)}"
+    routes = unsafe_routes(app)
+    assert len(routes) >= 4
+
+    for method, path in routes:
+        path = path.replace("{run}", "first").replace("{number}", "1")
+        refused = await stranger.request(method, path, json={})
+        assert (refused.status_code, refused.json()["kind"]) == (403, "ScopeMissing"), path
+
+
+@pytest.mark.parametrize("agent", [False, True])
+async def test_a_token_that_operates_cannot_decide(
+    access: Access, stranger: httpx.AsyncClient, waiting: str, agent: bool
+) -> None:
+    """Whoever may start a run may not sign it off."""
+    token = access.new_token("operator", AccessScope.OPERATE, agent=agent)
+    stranger.headers["authorization"] = f"Bearer {token}"
+    (line,) = (await stranger.get("/api/v1/inbox")).json()
+    request = (await stranger.get(f"/api/v1/inbox/{line['number']}")).json()
+
+    refused = await stranger.post(
+        f"/api/v1/inbox/{line['number']}/answer",
+        json={"digest": request["digest"], "value": True},
+    )
+
+    assert refused.status_code == 403
+    assert len((await stranger.get("/api/v1/inbox")).json()) == 1

@@ -1,0 +1,217 @@
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from starlette.types import ASGIApp
+
+from signoff.app.project import Project
+from signoff.core.outcome import Status
+from signoff.store.sqlite import SqliteStore
+from signoff.testing.store_suite.journal_writer import start_run
+from signoff.web import live
+from signoff.web.access import Access
+from signoff.web.server import PageApp, create_app
+from tests.unit.web.event_reader import EventReader, reading
+
+
+@pytest.fixture
+def project(project: Project, tmp_path: Path) -> Project:
+    """A project whose database other connections use as well."""
+    project.store = SqliteStore(tmp_path / "signoff.db")
+    return project
+
+
+@pytest.fixture
+async def app(project: Project, access: Access) -> AsyncIterator[PageApp]:
+    app = create_app(project, access)
+    yield app
+    app.feed.close()
+
+
+@pytest.fixture
+def other(project: Project) -> SqliteStore:
+    """The database, as another process has it open."""
+    return SqliteStore(project.store.path)  # type: ignore[attr-defined]  # an SqliteStore
+
+
+async def opened(reader: EventReader) -> EventReader:
+    """Waits until a stream is connected."""
+    assert await reader.next() == ("", None)
+    return reader
+
+
+async def test_a_commit_of_another_process_reaches_an_open_page(
+    app: ASGIApp, other: SqliteStore, session: str
+) -> None:
+    """The page lives on what workers and commands do."""
+    run = start_run(other, "first")
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+        await asyncio.to_thread(run.append, step="review", iteration=2)
+
+        event, data = await reader.next()
+
+    assert event == "change"
+    expected = {"run": "first", "seq": 2, "status": "running", "step": "review", "iteration": 2}
+    assert data["runs"] == [expected]
+    assert reader.id == f"{run.run}.2"
+
+
+async def test_a_page_of_one_run_hears_nothing_of_others(
+    app: ASGIApp, other: SqliteStore, session: str
+) -> None:
+    """A hundred open pages must not all be written to for each commit."""
+    runs = {name: start_run(other, name) for name in ("first", "second")}
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+        await asyncio.to_thread(runs["second"].append)
+        await asyncio.to_thread(runs["first"].append)
+
+        _, data = await reader.next()
+
+    assert [each["run"] for each in data["runs"]] == ["first"]
+
+
+@pytest.mark.parametrize("path", ["/events", "/runs/first/events"])
+async def test_a_reader_that_was_away_gets_what_it_missed(
+    app: ASGIApp, other: SqliteStore, session: str, path: str
+) -> None:
+    """A laptop that slept must not show an old status."""
+    run = start_run(other, "first")
+    async with reading(app, path, {"cookie": session}) as reader:
+        await opened(reader)
+        await asyncio.to_thread(run.append)
+        await reader.next()
+    await asyncio.to_thread(run.append)
+    headers = {"cookie": session, "last-event-id": reader.id}
+
+    async with reading(app, path, headers) as again:
+        await opened(again)
+        event, data = await again.next()
+
+    assert event == "change"
+    assert [(each["run"], each["seq"]) for each in data["runs"]] == [("first", 3)]
+
+
+async def test_a_page_names_the_position_it_was_written_at(
+    app: ASGIApp, other: SqliteStore, session: str
+) -> None:
+    """What is committed between writing the page and connecting must not be lost."""
+    run = start_run(other, "first")
+    run.append()
+
+    async with reading(app, f"/runs/first/events?after={run.run}.1", {"cookie": session}) as reader:
+        await opened(reader)
+
+        assert (await reader.next())[0] == "change"
+
+
+async def test_a_page_of_a_deleted_run_learns_that_it_is_gone(
+    app: ASGIApp, other: SqliteStore, session: str
+) -> None:
+    """It would wait for ever otherwise, and connect again for ever after that."""
+    run = start_run(other, "first")
+    run.append(release=True, status=Status.COMPLETED)
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+        await asyncio.to_thread(partial(other.delete, run.run, lambda _owner: False))
+
+        assert await reader.next() == ("gone", {})
+        assert await reader.next() == ("end", None)
+
+    async with reading(app, "/runs/first/events", {"cookie": session}) as again:
+        await again.next()
+    assert again.status == 204
+
+
+async def test_an_answer_elsewhere_is_news_for_every_page(
+    app: ASGIApp, other: SqliteStore, session: str
+) -> None:
+    """Two people may look at the same request; the second must see that it is decided."""
+    run = start_run(other, "first")
+    async with reading(app, "/events", {"cookie": session}) as reader:
+        await opened(reader)
+        await asyncio.to_thread(run.append, release=True, status=Status.WAITING)
+
+        _, data = await reader.next()
+
+    assert data["everything"] is True
+
+
+async def test_logging_out_ends_the_streams(
+    app: ASGIApp, other: SqliteStore, access: Access, session: str
+) -> None:
+    """A revoked session must not keep on listening."""
+    run = start_run(other, "first")
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+        access.close_session(session.partition("=")[2])
+        await asyncio.to_thread(run.append)
+
+        assert await reader.next() == ("end", None)
+
+
+async def test_a_silent_stream_has_a_heartbeat(
+    app: ASGIApp, other: SqliteStore, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proxies close connections on which nothing happens."""
+    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.0)
+    start_run(other, "first")
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+
+        assert await reader.next() == ("", None)
+
+
+async def test_streams_are_guarded_like_everything_else(app: ASGIApp, session: str) -> None:
+    """A page of another site must not learn what runs here."""
+    for headers in ({}, {"cookie": session, "host": "evil.example"}):
+        async with reading(app, "/events", headers) as reader:
+            await reader.next()
+        assert reader.status in (401, 421)
+
+
+async def test_a_database_that_cannot_be_read_is_tried_again(
+    app: PageApp, other: SqliteStore, session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be locked for a while, or on a disk that comes back."""
+    from signoff.app import changes
+    from signoff.errors import StoreBusy
+
+    run = start_run(other, "first")
+    failures = iter([StoreBusy("locked")])
+    real = SqliteStore.changes
+
+    def flaky(store: SqliteStore) -> int:
+        for failure in failures:
+            raise failure
+        return real(store)
+
+    monkeypatch.setattr(SqliteStore, "changes", flaky)
+    monkeypatch.setattr(changes, "TROUBLE_SECONDS", 0.0)
+    async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
+        await opened(reader)
+        await asyncio.to_thread(run.append)
+
+        assert (await reader.next())[0] == "change"
+
+
+async def test_an_old_row_does_not_replace_what_was_passed_on_meanwhile(
+    app: PageApp, project: Project, other: SqliteStore
+) -> None:
+    """A page that was made before a change would connect after it, and never hear of it."""
+    run = start_run(other, "first")
+    old = project.store.row("first")
+    await asyncio.to_thread(run.append)
+    new = project.store.row("first")
+
+    with app.feed.subscribe("first"):
+        app.feed._remember(new)
+        app.feed._remember(old)
+
+        missed = await app.feed.missed("first", (old.id, old.head))
+
+    assert missed is not None
+    assert missed.rows == [new]

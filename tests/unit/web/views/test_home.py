@@ -1,0 +1,60 @@
+"""Tests of the first page."""
+
+import httpx
+
+from signoff import Outcome, StepDef, Workflow
+from signoff.app.project import Project
+from signoff.core.requests import Question
+from tests.unit.web.page_reader import PageReader
+from tests.unit.web.views.test_request import waiting
+
+
+async def ended(project: Project, workflow: str, *names: str) -> None:
+    step = StepDef("only", handler=lambda _context: (Outcome.OK, {}), next={Outcome.OK: None})
+    async with project.engine() as engine:
+        for name in names:
+            await engine.start(Workflow(workflow, step), {}, name=name)
+
+
+async def test_what_needs_the_user_comes_first(
+    project: Project, browser: httpx.AsyncClient
+) -> None:
+    """A user opens the page to see what to do next."""
+    await ended(project, "docs", "old")
+    await waiting(project, Question("Which name?"), name="asking")
+
+    page = PageReader((await browser.get("/")).text)
+
+    order = [page.text.index(words) for words in ("Needs you", "Which name?", "Under way", "Ended")]
+    assert order == sorted(order)
+    assert "/requests/1" in page.addresses
+    assert {"/runs/asking", "/runs/old"} <= set(page.addresses)
+
+
+async def test_runs_are_filtered_and_paged(project: Project, browser: httpx.AsyncClient) -> None:
+    """Ten thousand runs are found by what one knows about them."""
+    await ended(project, "docs", *(f"docs-{number}" for number in range(60)))
+    await ended(project, "code", "code-1")
+
+    first = PageReader((await browser.get("/")).text)
+    (more,) = [each for each in first.addresses if "after=" in each]
+    second = PageReader((await browser.get(more)).text)
+    chosen = PageReader((await browser.get("/?workflow=code&status=completed&q=CODE")).text)
+    none = await browser.get("/?q=%3Cb%3E")
+
+    assert "/runs/docs-59" in first.addresses
+    assert "/runs/docs-0" not in first.addresses
+    assert "/runs/docs-0" in second.addresses
+    assert [each for each in chosen.addresses if each.startswith("/runs")] == ["/runs/code-1"]
+    assert "No run matches." in none.text
+    assert "<b>" not in none.text.split("<form")[1]
+
+
+async def test_an_unknown_status_is_an_error_with_the_valid_ones(
+    browser: httpx.AsyncClient,
+) -> None:
+    """A link with a typing error must not show all runs."""
+    response = await browser.get("/?status=done")
+
+    assert response.status_code == 400
+    assert "completed" in response.text
