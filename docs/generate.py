@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import click
+from rest_reference import rest_documents, rest_operations
 
 from signoff import plugins
 from signoff.cli.entry import signoff
@@ -125,6 +126,7 @@ def pages() -> dict[str, dict[str, Part]]:
     """Returns the generated parts of each page, by title."""
     skills = discover_workflows()
     return {
+        "api.md": {"operations": rest_operations, "documents": rest_documents},
         "commands.md": {"commands": commands, "agent kinds": agent_kinds},
         "skills.md": {
             f"graph of {name}": partial(graph_of, workflow) for name, workflow in skills.items()
