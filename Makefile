@@ -6,7 +6,7 @@ WORKERS ?= 2
 DEMO ?= signoff-demo
 
 # Extras that the tests need; the large ones (claude, codex, local) are left out.
-DEV_EXTRAS := anthropic,ollama,openai,otel,postgres
+DEV_EXTRAS := anthropic,mcp,ollama,openai,otel,passkeys,postgres,temporal,web
 
 # The vendors' own programs, for tests/real: 800 MB unpacked, so they have their own folder.
 AGENTS := .agents-env
@@ -47,7 +47,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports docs pictures format inputs bench bench-loop bench-peers agents model pins clean
+.PHONY: help setup demo test check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-loop bench-peers agents browser model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,7 +59,7 @@ demo: ## run the main job, end to end, on a small model, without keys
 	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
-	@$(MAKE) --no-print-directory --keep-going agents || \
+	@$(MAKE) --no-print-directory --keep-going agents browser || \
 		echo "make test: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
 	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
 
@@ -67,6 +67,9 @@ check: lint types imports fast ## quick checks: lint, types, import contracts, f
 
 bench: setup ## measure this engine against the raw SQLite floor
 	@$(BIN)/python -m benchmarks
+
+bench-stores: setup ## both stores side by side, and the raw PostgreSQL floor
+	@$(BIN)/python -m benchmarks.stores
 
 bench-loop: setup ## measure the review loop with simulated agents
 	@$(BIN)/python -m benchmarks.loop
@@ -80,6 +83,9 @@ docs: setup ## update the generated parts of the documentation
 pictures: model ## make the pictures of the README from a real run of the demo (needs chromium)
 	@PYTHONPATH=$(MODEL_ENV) $(BIN)/python docs/pictures.py
 
+web-pictures: setup ## make the pictures of the web page from real runs (needs a browser)
+	@PYTHONPATH=. $(BIN)/python docs/web_pictures.py
+
 inputs: setup ## run every input of every skill as a process of its own
 	@EVERY_INPUT=1 $(BIN)/pytest -q -n $(WORKERS) tests/acceptance/test_skill_inputs.py
 
@@ -88,6 +94,14 @@ format: setup ## format the code and fix what the linter can fix
 	@$(BIN)/ruff check --fix
 
 agents: $(AGENTS_STAMP) $(GEMINI_STAMP) $(LINTERS_STAMP) model ## fetch the real claude, codex, gemini and model, for tests/real
+
+# For the tests of the web page: one found on the machine, else Debian's where apt may be used, else
+# Playwright's own.
+browser: setup ## find or fetch a browser, for the tests of the web page
+	@$(BIN)/python -m tests.browser || \
+		{ command -v apt-get >/dev/null && apt-get install --quiet=2 --no-install-recommends \
+			chromium-headless-shell >/dev/null 2>&1; } || \
+		$(BIN)/playwright install chromium
 
 # The weights (98 MB) are stored where users have theirs, and are checked each time.
 model: $(MODEL_STAMP) | $(STAMP)
