@@ -66,8 +66,14 @@ def _watch() -> None:
     sys.addaudithook(_audit)
 
 
-def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _FORBIDDEN or not _calling.get() or _excepted(sys._getframe(1)):
+def _audit(
+    event: str,
+    args: tuple[Any, ...],
+    # Bound here because Python clears a module's globals at exit, while hooks are still called.
+    forbidden: frozenset[str] = _FORBIDDEN,
+    calling: ContextVar[bool] = _calling,
+) -> None:
+    if event not in forbidden or not calling.get() or _excepted(sys._getframe(1)):
         return
     target = f" {args[0]!r}" if args and isinstance(args[0], str | bytes) else ""
     raise PermissionError(f"profiles do no I/O, and this one tried {event}{target}")
