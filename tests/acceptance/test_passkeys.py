@@ -179,7 +179,7 @@ def test_an_authenticator_signs_and_the_same_browser_without_it_cannot(
 
 
 def test_a_second_passkey_is_confirmed_by_the_first(signed: SignedProject) -> None:
-    """Whoever can print a link still needs the passkey that is there."""
+    """An agent that can print a link still needs the passkey that is there."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=MILLISECONDS)

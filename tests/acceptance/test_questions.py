@@ -162,7 +162,7 @@ def test_all_questions_are_in_the_inbox_and_in_the_files(waiting: CliProject) ->
 def test_a_file_answers_each_question_under_its_header(
     waiting: CliProject, name: str, content: Any
 ) -> None:
-    """Whoever works with files needs no command for the answer."""
+    """A user who works with files needs no command for the answer."""
     text = content if isinstance(content, str) else json.dumps(content)
     waiting.write(f".signoff/runs/run/hitl/{name}", text)
 

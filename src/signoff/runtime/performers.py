@@ -60,7 +60,7 @@ _REPLY_TYPES: dict[EffectKind, Callable[..., Any]] = {
 def _text_answer(effect: Effect, error: errors.SignoffError) -> Reply:
     """Returns an answer that ignores signoff's own schema as text; raises any other error.
 
-    Whoever worded the schema reads text as well, so such an answer is not a failure.
+    The code that declares the schema reads text as well, so such an answer is not a failure.
     """
     if not (effect.own_schema and isinstance(error, errors.AgentBadOutput) and error.answer):
         raise error

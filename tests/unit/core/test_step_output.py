@@ -94,7 +94,7 @@ def test_a_step_that_is_repeated_asks_for_its_own_parameters_again() -> None:
 
 
 def test_a_step_that_takes_its_round_is_repeated_with_the_next_one() -> None:
-    """Whoever follows the command does not have to count; past the bound there is no round."""
+    """An agent that follows the command need not count; past the bound there is no round."""
 
     def repeat(ctx: StepContext, sure: bool, iteration: Round = 1) -> Result:
         return ITERATE, {}

@@ -62,7 +62,7 @@ async def test_a_finding_has_its_rule_its_place_and_its_identity(tmp_path: Path)
 
 
 async def test_an_exact_edit_is_a_fix_that_gives_the_same_text(tmp_path: Path) -> None:
-    """Whoever applies it must get what signoff would have written."""
+    """A tool that applies it must get what signoff would have written."""
     found = fails(issue("Too loud", evidence="loud sea", edit=CALM))
 
     run = export(await review(tmp_path, [WIDE, found, rules("REWRITE")], max_iterations=1))

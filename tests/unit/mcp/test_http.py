@@ -46,7 +46,7 @@ async def test_a_client_uses_the_tools_over_http(server: ReviewServer) -> None:
 
 
 async def test_nothing_is_created_before_the_first_client(server: ReviewServer) -> None:
-    """Whoever only opens the page must not wait for it."""
+    """A user who only opens the page must not wait for it."""
     created = []
 
     def options() -> Any:

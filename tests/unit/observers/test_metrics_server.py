@@ -67,7 +67,7 @@ def test_the_metrics_are_served_as_they_are_in_the_database(
 
 
 def test_many_readers_at_once_read_the_database_once(database: Database) -> None:
-    """Whoever asks a hundred times a second must not slow down the run."""
+    """A client that asks a hundred times a second must not slow down the run."""
     now = [10.0]
     text = CachedText(lambda: database.text(None), lambda: now[0])
 

@@ -176,7 +176,7 @@ def test_other_runs_end_with_their_status(caplog: pytest.LogCaptureFixture) -> N
 def test_a_run_that_has_not_ended_is_not_called_completed(
     caplog: pytest.LogCaptureFixture, status: Status, message: str
 ) -> None:
-    """Whoever counts ends must not count waits."""
+    """A program that counts ends must not count waits."""
     *_, stopped = logged(caplog, STARTED, ev.RunStopped(status))
 
     assert stopped.getMessage() == message

@@ -41,7 +41,7 @@ def chain(tmp_path: Path) -> list[Passkey]:
 
 
 def test_trust_leads_from_passkey_to_passkey_back_to_the_first(chain: list[Passkey]) -> None:
-    """Whoever trusts the first one, because it was reviewed, can trust all of them."""
+    """A team that trusts the first one, because it was reviewed, can trust all of them."""
     for each in chain:
         check_trust(chain, each)
 

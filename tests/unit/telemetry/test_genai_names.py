@@ -44,7 +44,7 @@ def test_tokens_are_whole_numbers_and_names_are_texts() -> None:
 
 
 def test_the_table_names_the_commit_it_is_from() -> None:
-    """Whoever updates the names updates both."""
+    """An update of the names has to change both."""
     assert REGISTRY["commit"].startswith(names.VERSION.split()[-1])
 
 

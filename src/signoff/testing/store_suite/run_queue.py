@@ -102,7 +102,7 @@ class QueueTests(StoreFixture):
         assert [row.name for row in _claim(store, CAT, alive=False)] == ["run"]
 
     def test_a_claim_reaches_no_journal_and_no_fence(self, store: Store) -> None:
-        """Whoever claims has to take the run before it can write."""
+        """A worker that claims a run has to take it before it can write."""
         run = _queued(store)
         before = store.row("run")
 

@@ -76,7 +76,7 @@ def test_the_code_is_read_until_the_facts_are_well_supported() -> None:
 async def test_in_a_run_a_part_that_fails_its_review_is_fixed_and_reviewed_again(
     tmp_path: Path,
 ) -> None:
-    """Whoever fixes the plan is shown what the reviewer recorded."""
+    """The agent that fixes the plan is shown what the reviewer recorded."""
     passing = [(ItemStatus.PASS, "")]
     replies = {
         "review_design": reviewer(tmp_path / "qr-plan-design.json", passing),

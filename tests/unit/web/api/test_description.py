@@ -98,7 +98,7 @@ async def test_a_generated_client_gets_problems_as_values(
 
 
 def test_the_description_is_complete(app: PageApp) -> None:
-    """Whoever reads it has nothing else."""
+    """Authors of clients have nothing else to read."""
     description = app.routes.openapi()
     operations = [each for path in description["paths"].values() for each in path.values()]
 

@@ -110,7 +110,7 @@ async def test_no_operation_that_changes_something_takes_a_token_for_reading(
 async def test_a_token_that_operates_cannot_decide(
     access: Access, stranger: httpx.AsyncClient, waiting: str, agent: bool
 ) -> None:
-    """Whoever may start a run may not sign it off."""
+    """A token that may start a run may not sign it off."""
     token = access.new_token("operator", AccessScope.OPERATE, agent=agent)
     stranger.headers["authorization"] = f"Bearer {token}"
     (line,) = (await stranger.get("/api/v1/inbox")).json()

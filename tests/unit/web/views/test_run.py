@@ -71,7 +71,7 @@ async def test_a_run_without_a_review_has_a_page_too(
 async def test_a_run_is_cancelled_with_a_reason_and_its_author(
     project: Project, browser: httpx.AsyncClient
 ) -> None:
-    """Whoever looks at the run later sees who stopped it, and why."""
+    """A user who looks at the run later sees who stopped it, and why."""
     await waiting(project, Question("Which name?"))
 
     response = await browser.post("/runs/run/cancel", content=b"why=wrong+topic")
