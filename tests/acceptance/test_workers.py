@@ -78,6 +78,9 @@ def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     holding.write("go", "")
     wait_for_status(holding, "one", "completed")
     assert (holding.folder / "calls.txt").read_text() == "first\n"
+    metrics = holding.signoff("metrics").stdout
+    assert "\nsignoff_lease_losses_total 1\n" in metrics
+    assert "\nsignoff_claim_seconds_count 1\n" in metrics
 
 
 def test_a_terminated_worker_puts_its_runs_back_into_the_queue(holding: CliProject) -> None:

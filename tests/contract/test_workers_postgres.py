@@ -9,6 +9,7 @@ import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.hand_over import hand_over, wake
+from signoff.app.metrics import metrics_text
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.start import plan
@@ -92,6 +93,10 @@ async def test_two_workers_share_the_runs_and_continue_answered_ones(project: Pr
         await asyncio.gather(*tasks, return_exceptions=True)
 
     assert calls(project) == names
+    # Each run was claimed when it was queued, and again when it was answered.
+    metrics = metrics_text(project.store, project.clock.now())
+    assert "\nsignoff_claim_seconds_count 16\n" in metrics
+    assert "\nsignoff_lease_losses_total 0\n" in metrics
 
 
 def test_a_killed_workers_run_is_taken_over(project: Project) -> None:
@@ -114,3 +119,6 @@ def test_a_killed_workers_run_is_taken_over(project: Project) -> None:
             process.wait()
 
     assert calls(project) == ["one"]
+    metrics = metrics_text(project.store, project.clock.now())
+    assert "\nsignoff_lease_losses_total 1\n" in metrics
+    assert "\nsignoff_claim_seconds_count 1\n" in metrics

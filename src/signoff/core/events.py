@@ -58,6 +58,9 @@ class RunStarted(Event):
 class RunResumed(Event):
     """A runner resumed the run; the errors that stopped it are forgotten, so it tries again."""
 
+    ready_at: float | None = None
+    """When a run that was handed over could have continued; None if no worker was waited for."""
+
 
 @light_dataclass(slots=True)
 class RunStopped(Event):

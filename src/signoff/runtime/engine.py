@@ -45,6 +45,7 @@ from signoff.runtime.performers import Performers
 from signoff.runtime.ports import NO_AGENTS, Agent, Clock, FilePort, Observer, Recorded, SystemClock
 from signoff.runtime.preparation import prepared_params
 from signoff.runtime.process import end_processes
+from signoff.runtime.ready_time import ready_at
 from signoff.runtime.result import RunResult
 from signoff.runtime.run_changes import RunChanges, check_switch, record_changes, record_switch
 from signoff.runtime.runner import Runner
@@ -193,8 +194,9 @@ class Engine:
             return self._result(name, journal.state)
         await end_processes(journal.state)
         record_changes(self._store, journal, row, workflow, changes)
-        journal.record(ev.RunResumed())
-        return await self._drive(workflow, journal, self._live_items(name))
+        items = self._live_items(name)
+        journal.record(ev.RunResumed(ready_at(row, items.values(), self._clock.now())))
+        return await self._drive(workflow, journal, items)
 
     async def change(self, name: str, workflow: Workflow, changes: RunChanges) -> None:
         """Records how a run is to continue, without driving it."""

@@ -11,6 +11,9 @@ from signoff.light_dataclass import light_dataclass
 EFFECT_SECONDS = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 14400.0, 86400.0)
 """From a file to an approval that someone gives the next day."""
 
+CLAIM_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+"""From a worker that was waiting for work to one that someone has to start."""
+
 RUN_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0, 604800.0)
 """From a script to a run that waits a week for its approval."""
 

@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping
 
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
-from signoff.telemetry.distribution import EFFECT_SECONDS, ROUNDS, RUN_SECONDS, Distribution
+from signoff.telemetry.distribution import (
+    CLAIM_SECONDS,
+    EFFECT_SECONDS,
+    ROUNDS,
+    RUN_SECONDS,
+    Distribution,
+)
 from signoff.telemetry.prometheus import Labels, Metric
 from signoff.telemetry.run_summary import RunSummary
 
@@ -68,6 +74,14 @@ DEFINITIONS: tuple[tuple[str, str, Labels, str], ...] = (
         "signoff_queue_stuck", "gauge", (),
         "Queued runs that no worker can take: none is running, or none can do what they need.",
     ),
+    (
+        "signoff_claim_seconds", "histogram", (),
+        "How long runs that were queued, due or answered waited for a worker to claim them.",
+    ),
+    (
+        "signoff_lease_losses_total", "counter", (),
+        "Times a process took over a run because the one that drove it had died or lost its lease.",
+    ),
     ("signoff_worker_slots", "gauge", (), "How many runs all workers together drive at once."),
     ("signoff_workers", "gauge", (), "Workers that are running."),
     ("signoff_runs", "gauge", ("status",), "Runs by their current status."),
@@ -87,6 +101,7 @@ _BOUNDS = {
     "workflow_duration_seconds": RUN_SECONDS,
     "workflow_turns": ROUNDS,
     "signoff_effect_seconds": EFFECT_SECONDS,
+    "signoff_claim_seconds": CLAIM_SECONDS,
     "signoff_rounds": ROUNDS,
 }
 
@@ -124,6 +139,9 @@ class Metrics:
             # No process can record their end any more, and they may have been paid for.
             for agent, model, count in summary.in_doubt:
                 self._add_unknown(agent, model, count, count)
+        self.add(summary.lease_losses, "signoff_lease_losses_total")
+        if summary.claims:
+            self._distribution("signoff_claim_seconds").merge(*summary.claims)
         for severity, fate, count in summary.findings:
             self.add(count, "signoff_findings", severity, fate)
         if status not in NOT_ENDED:

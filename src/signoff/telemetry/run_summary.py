@@ -14,13 +14,13 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
-from signoff.core.outcome import NOT_ENDED
+from signoff.core.outcome import NOT_ENDED, Status
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.timeline import Timeline
-from signoff.telemetry.distribution import EFFECT_SECONDS, Distribution
+from signoff.telemetry.distribution import CLAIM_SECONDS, EFFECT_SECONDS, Distribution
 from signoff.telemetry.run_trace import EffectSpan, RunTrace
 
-VERSION = 2
+VERSION = 3
 """Increased when a summary changes its meaning; older ones are computed again."""
 
 _SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd")
@@ -48,6 +48,11 @@ class RunSummary:
     """The turns of a writer-reviewer pair; None for other runs."""
     seconds_total: float | None = None
     """From the start to the end; None while it has not ended."""
+    claims: list[Any] = field(default_factory=list)
+    """Counts by `CLAIM_SECONDS` and the total of the times it waited for a worker; empty if it
+    never did."""
+    lease_losses: int = 0
+    """How often a process took it over from one that had not given it up."""
 
     def to_text(self) -> str:
         """Returns it as the store keeps it."""
@@ -67,7 +72,13 @@ def summarize(
     trace = RunTrace()
     effects: Counter[tuple[str, str, str]] = Counter()
     seconds: dict[str, Distribution] = {}
+    claims, lease_losses = Distribution(CLAIM_SECONDS), 0
     for event in events:
+        if isinstance(event, ev.RunResumed):
+            lease_losses += trace.timeline.state.status is Status.RUNNING
+            if event.ready_at is not None:
+                # Never negative, even if the clock of another machine was ahead.
+                claims.add(max(0.0, event.at - event.ready_at))
         for span in trace.apply(event):
             if isinstance(span, EffectSpan):
                 effects[span.kind.value, span.agent, span.result.value] += 1
@@ -86,6 +97,8 @@ def summarize(
         rounds=len(facts.get("rounds") or ()),
         turns=len(pair["turns"]) if pair is not None else None,
         seconds_total=None if state.status in NOT_ENDED else state.updated_at - state.started_at,
+        claims=[claims.counts, claims.total] if any(claims.counts) else [],
+        lease_losses=lease_losses,
     )
 
 

@@ -83,6 +83,7 @@ def test_the_metrics_are_the_true_numbers_of_all_runs(project: Project) -> None:
         "signoff_tokens_unknown_total[('agent', 'claude'), ('model', 'opus')]": 6,
         "signoff_tokens_unknown_total[('agent', 'codex'), ('model', 'opus')]": 2,
         "signoff_inbox_open[('kind', 'question')]": 1,
+        "signoff_lease_losses_total": 3,
         "signoff_runs[('status', 'completed')]": 2,
         "signoff_runs[('status', 'waiting')]": 1,
     }

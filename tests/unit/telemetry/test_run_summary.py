@@ -1,8 +1,10 @@
 import json
 
-from signoff.telemetry.distribution import EFFECT_SECONDS
+from signoff.core import events as ev
+from signoff.core.outcome import Status
+from signoff.telemetry.distribution import CLAIM_SECONDS, EFFECT_SECONDS
 from signoff.telemetry.run_summary import RunSummary, summarize
-from tests.unit.telemetry.events import journal
+from tests.unit.telemetry.events import START, at, journal
 
 
 def test_the_numbers_of_a_run_are_those_of_its_journal() -> None:
@@ -28,6 +30,7 @@ def test_the_numbers_of_a_run_are_those_of_its_journal() -> None:
     ]
     assert summary.in_doubt == []
     assert summary.seconds_total == 1006
+    assert (summary.claims, summary.lease_losses) == ([], 1)
 
 
 def test_a_call_in_progress_is_in_doubt() -> None:
@@ -47,3 +50,25 @@ def test_a_stored_summary_is_read_back() -> None:
     assert RunSummary.from_text(text) == summary
     assert "secret" not in text
     assert len(json.dumps(text)) < 1000
+
+
+def test_the_time_until_a_worker_claimed_a_run_is_counted_each_time() -> None:
+    """Too few workers are seen before users complain; a clock that is ahead counts as no time."""
+    summary = summarize(
+        [
+            at(0, ev.RunStarted("docs", "definition", "draft", {})),
+            at(0, ev.RunStopped(Status.QUEUED)),
+            at(3, ev.RunResumed(START)),
+            at(4, ev.RunStopped(Status.PARKED, due_at=START + 60)),
+            at(61, ev.RunResumed(START + 60)),
+            at(62, ev.RunStopped(Status.QUEUED)),
+            at(63, ev.RunResumed(START + 70)),
+            at(64, ev.RunStopped(Status.INTERRUPTED)),
+            at(900, ev.RunResumed()),
+        ]
+    )
+
+    counts, total = summary.claims
+    assert (sum(counts), total) == (3, 3 + 1 + 0)
+    assert counts[CLAIM_SECONDS.index(1.0)] == counts[CLAIM_SECONDS.index(5.0)] == 1
+    assert summary.lease_losses == 0
