@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from signoff.app.answering import AnswerInput, record_answer
-from signoff.app.dispatching import open_dispatcher
+from signoff.app.dispatching import dispatcher_of, open_dispatcher
 from signoff.app.hand_over import hand_over, wake
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.start import plan
 from signoff.core.outcome import Status
+from signoff.runtime.dispatcher import DispatcherUnavailable
 from tests.patience import until, wait_until
 from tests.stubs.worker_process import start_worker
 
@@ -214,3 +215,12 @@ async def test_a_server_that_cannot_be_reached_is_a_warning_and_the_sweep_finds_
 
     assert "cannot reach Temporal at 127.0.0.1:1" in caplog.text
     assert "cannot reach Temporal" in warnings[0]
+
+
+async def test_a_namespace_that_does_not_exist_is_found_by_the_check(address: str) -> None:
+    """A client connects to it without an error, and no run would ever be dispatched."""
+    here = await dispatcher_of(f"temporal://{address}/default", "scope").check()
+
+    with pytest.raises(DispatcherUnavailable, match="namespace 'elsewhere'"):
+        await dispatcher_of(f"temporal://{address}/elsewhere", "scope").check()
+    assert here == f"Temporal at {address}, namespace default"

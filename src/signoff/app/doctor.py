@@ -203,7 +203,8 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
             return
         with closing(open_store(home, settings)) as store:
             found = store.health()
-            workers = list(_workers(store))
+            is_server = store.local_file() is None
+            workers = list(_workers(store, is_server=is_server))
     except SignoffError as error:
         yield Check("database", False, str(error), _database_remedy(error))
         return
@@ -215,16 +216,28 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
     yield from workers
     if settings.dispatch:
         yield _dispatcher(settings.dispatch)
-    if abs(found.clock_ahead) > CLOCK_SECONDS:
-        detail = f"this machine's clock is {-found.clock_ahead:+.0f} s off the database's"
-        yield Check("clock", False, detail, "synchronize the clocks (NTP)", needed=False)
+    if is_server:
+        yield _clock(found.clock_ahead)
 
 
-def _workers(store: Store) -> Iterator[Check]:
-    """Checks that there is a worker for every queued run; says nothing if there are neither."""
+def _clock(ahead: float) -> Check:
+    """Compares this machine's clock with the database's, which is `ahead` of it."""
+    detail = f"{abs(ahead):.1f} s {'behind' if ahead > 0 else 'ahead of'} the database's"
+    synchronized = abs(ahead) <= CLOCK_SECONDS
+    return Check("clock", synchronized, detail, "synchronize the clocks (NTP)", needed=False)
+
+
+def _workers(store: Store, *, is_server: bool) -> Iterator[Check]:
+    """Checks that there is a worker for every queued run.
+
+    For a file it says nothing if there are neither: a worker starts by itself when it is needed.
+    """
     workers = living_workers(store)
     rows = store.rows(status=[Status.QUEUED])
     if not workers and not rows:
+        if is_server:
+            detail = "none is running; runs that are handed over wait for one"
+            yield Check("workers", False, detail, next_command(StartWorker()), needed=False)
         return
     used, slots = sum(each.running for each in workers), sum(each.slots for each in workers)
     detail = f"{count(len(workers), 'worker')}, {used} of {slots} slots in use, {len(rows)} queued"
@@ -242,7 +255,9 @@ def _dispatcher(url: str) -> Check:
     return Check("dispatcher", True, detail)
 
 
-def _database_remedy(error: Exception) -> str:
+def _database_remedy(error: SignoffError) -> str:
+    if error.remedies:
+        return "; ".join(next_commands(error.remedies))
     match error:
         case StoreTooNew():
             return "upgrade signoff"

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from temporalio import activity
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -78,8 +79,18 @@ class TemporalDispatcher:
         await self.submit(run, needs)
 
     async def check(self) -> str:
-        """Returns the address and namespace, once the server has answered."""
-        await self._connect()
+        """Returns the address and namespace, once the server has answered.
+
+        A client connects to a namespace that does not exist without an error.
+        """
+        client = await self._connect()
+        request = DescribeNamespaceRequest(namespace=self._namespace)
+        try:
+            await client.workflow_service.describe_namespace(request)
+        except RPCError as error:
+            raise DispatcherUnavailable(
+                f"Temporal at {self._address} does not serve namespace {self._namespace!r}: {error}"
+            ) from error
         return f"Temporal at {self._address}, namespace {self._namespace}"
 
     async def serve(self, drive: Drive, needs: QueueNeeds, slots: int) -> None:

@@ -139,13 +139,16 @@ class Metrics:
             # No process can record their end any more, and they may have been paid for.
             for agent, model, count in summary.in_doubt:
                 self._add_unknown(agent, model, count, count)
-        self.add(summary.lease_losses, "signoff_lease_losses_total")
-        if summary.claims:
-            self._distribution("signoff_claim_seconds").merge(*summary.claims)
+        self._add_claims(summary)
         for severity, fate, count in summary.findings:
             self.add(count, "signoff_findings", severity, fate)
         if status not in NOT_ENDED:
             self._add_end(status, summary)
+
+    def _add_claims(self, summary: RunSummary) -> None:
+        self.add(summary.lease_losses, "signoff_lease_losses_total")
+        if summary.claims:
+            self._distribution("signoff_claim_seconds").merge(*summary.claims)
 
     def _add_end(self, status: Status, summary: RunSummary) -> None:
         reason = PAIR_REASONS.get(status) if summary.turns is not None else None

@@ -1,0 +1,78 @@
+"""What `doctor` reports about a real PostgreSQL server."""
+
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from signoff.agents.base import Health
+from signoff.app.doctor import Check, check_setup
+from signoff.app.home import init_home
+from signoff.runtime.owner import this_process
+from signoff.runtime.store_port import StoreHealth
+from signoff.store.postgres.schema import LATEST
+from signoff.store.postgres.store import PostgresStore
+from tests.stubs.postgres import PostgresServer
+
+
+@pytest.fixture
+def url(tmp_path: Path, postgres: PostgresServer) -> str:
+    address = postgres.new_schema()
+    init_home(tmp_path, {}).home.config.write_text(f"database: {address}\n")
+    return address
+
+
+def looked_at(folder: Path) -> dict[str, Check]:
+    environment = {"XDG_CONFIG_HOME": str(folder / "none")}
+    report = check_setup(folder, environment, lambda _settings: {"manual": Health(True, "a human")})
+    return {check.name: check for check in report.checks}
+
+
+def test_the_database_its_schema_its_clock_and_its_workers_are_checked(
+    tmp_path: Path, url: str
+) -> None:
+    """An operator sees that each of them was looked at, also when all is well."""
+    alone = looked_at(tmp_path)
+    with closing(PostgresStore(url)) as store:
+        store.register(this_process(), 4, [])
+        served = looked_at(tmp_path)
+
+    assert alone["database"].ready
+    assert f"schema {LATEST}" in alone["database"].detail
+    assert alone["clock"].ready
+    assert (alone["workers"].ready, served["workers"].ready) == (False, True)
+    assert served["workers"].detail == "1 worker, 0 of 4 slots in use, 0 queued"
+    assert "signoff worker" in alone["workers"].remedy
+
+
+@pytest.mark.parametrize(("ahead", "where"), [(600.0, "behind"), (-600.0, "ahead of")])
+def test_a_clock_that_is_off_is_reported(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch, ahead: float, where: str
+) -> None:
+    """Deadlines would come due ten minutes late or early."""
+    health = StoreHealth("here", LATEST, 0, ahead)
+    monkeypatch.setattr(PostgresStore, "health", lambda _store: health)
+
+    clock = looked_at(tmp_path)["clock"]
+
+    assert url
+    assert (clock.ready, clock.detail) == (False, f"600.0 s {where} the database's")
+
+
+@pytest.mark.parametrize(("version", "remedy"), [(-1, "signoff store setup"), (99, "upgrade")])
+def test_tables_of_another_version_are_reported_with_what_to_do(
+    tmp_path: Path, url: str, version: int, remedy: str
+) -> None:
+    """An older program must not be pointed at paths and permissions."""
+    PostgresStore(url).close()
+    server, schema = url.split("&schema=")
+    with psycopg.connect(server, autocommit=True) as db:
+        db.execute(f"DELETE FROM {schema}.schema_migrations")
+        insert = f"INSERT INTO {schema}.schema_migrations (version, name) VALUES (%s, 'other')"
+        db.execute(insert, [version])
+
+    database = looked_at(tmp_path)["database"]
+
+    assert not database.ready
+    assert remedy in database.remedy
