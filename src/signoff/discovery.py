@@ -70,7 +70,7 @@ def discover_files(
 def source_files(source: str, root: Path, problems: list[Problem]) -> list[Path]:
     """Returns the Python files of a folder, a file or a module; adds a problem if it is neither."""
     file = root / Path(source).expanduser()
-    path = file if file.exists() else _locate(source)
+    path = file if file.exists() else locate_module(source)
     if path is None:
         what = "is neither a folder nor a module"
         problems.append(Problem(f"workflows: {source}", what, f"searched in {root}"))
@@ -148,7 +148,7 @@ def _duplicates(found: Sequence[DiscoveredWorkflow]) -> Iterator[Problem]:
             )
 
 
-def _locate(module: str) -> Path | None:
+def locate_module(module: str) -> Path | None:
     """Finds a module's file or folder without importing it or its parents."""
     first, *rest = module.split(".")
     spec = PathFinder.find_spec(first)

@@ -263,8 +263,10 @@ class Notation:
     """`(Workflow, params) -> Iterable[tuple[str, str | None]]`: the agents and roles that a run
     asks, each with the model that is named for it; those of steps with instructions are known."""
     review: str = ""
-    """`(options, environment, limits) -> StartPlan`: plans a review of files that exist, by the
-    options of its command, for surfaces other than the command line."""
+    """`(cwd, options, environment, limits) -> StartPlan`: plans a review of files that exist, by
+    the options of its command, for surfaces other than the command line."""
+    review_options: tuple[NotationOption, ...] = ()
+    """The options that `review` takes."""
     definition_files: tuple[str, ...] = ()
     """Files of a run directory that show the definition as the run was started with."""
     schemas: str = ""

@@ -1,7 +1,8 @@
-"""Plans runs of workflows by their name alone, for surfaces that agents use.
+"""Plans runs for surfaces that start workflows for others: programs and AI agents.
 
-An agent can write any file, so a path or a module as the target would let it run its own code where
-signoff runs. What has a name was installed: it is in the project's `.signoff/flows`, in a folder of
+Such a caller names a workflow in any form that `run` takes, but only one of the catalog. An agent
+can write any file, so a path or a module of its choice would let it run its own code where signoff
+runs. What is in the catalog was installed: it is in the project's `.signoff/flows`, in a folder of
 the settings, or in a package.
 """
 
@@ -12,22 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from signoff import plugins
-from signoff.app.discovery import discover
+from signoff.app.catalog import REVIEW, Catalog, read_catalog
 from signoff.app.home import expected_home
-from signoff.app.notations import compile_context, named_by_notations
 from signoff.app.settings import load_settings
 from signoff.app.start import StartPlan, plan
-from signoff.errors import UnknownName, UsageError
+from signoff.errors import NotAllowed, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import OptionKind
-
-REVIEW = "review"
-"""The name under which files that exist are reviewed, unless a workflow of the project has it."""
 
 
 @light_dataclass(frozen=True)
 class StartRequest:
-    """What an agent asks to start."""
+    """What a caller asks to start."""
 
     workflow: str
     params: Mapping[str, Any]
@@ -36,57 +33,68 @@ class StartRequest:
     limits: Mapping[str, Any]
 
 
-def workflow_names(cwd: Path, environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns the workflows that can be started by name, with the description of each."""
+def startable(cwd: Path, environment: Mapping[str, str]) -> Catalog:
+    """Returns the workflows that can be started from a folder."""
     home = expected_home(cwd, environment)
-    settings = load_settings(home, environment)
-    context = compile_context(home, settings, check_only=True)
-    found = {
-        each.workflow.name: each.workflow for each in discover(context, settings.workflows).found
-    }
-    titles = {name: workflow.description for name, workflow in found.items()}
-    return {**dict.fromkeys(named_by_notations(context), ""), **titles}
+    return read_catalog(home, load_settings(home, environment))
 
 
-def plan_named(cwd: Path, environment: Mapping[str, str], request: StartRequest) -> StartPlan:
-    """Checks everything that can be checked without starting; raises the same errors."""
+def plan_named(
+    cwd: Path, environment: Mapping[str, str], request: StartRequest, *, agent: bool = True
+) -> StartPlan:
+    """Checks everything that can be checked without starting; raises the same errors.
+
+    `agent` tells whether an AI agent asks, which must not extend what a run may do.
+    """
     limits = {name: str(value) for name, value in request.limits.items()}
-    names = workflow_names(cwd, environment)
-    if request.workflow == REVIEW and REVIEW not in names:
+    entry = startable(cwd, environment).find(request.workflow, cwd)
+    if entry.target == REVIEW:
         if request.params:
             raise UsageError("a review has options and no parameters")
         planner = next(each.review for each in plugins.notations() if each.review)
-        planned: StartPlan = plugins.load(planner)(request.options, environment, limits)
+        planned: StartPlan = plugins.load(planner)(cwd, request.options, environment, limits)
         return planned
-    if request.workflow not in names:
-        raise UnknownName("workflow", request.workflow, [REVIEW, *names])
-    _check_options(request.options, expected_home(cwd, environment).root, cwd)
+    root = expected_home(cwd, environment).root
+    _check_options(request.options, root, cwd, agent=agent)
     return plan(
-        cwd,
+        root,
         environment,
-        request.workflow,
+        entry.target,
         request.params,
         command_line={f"limits.{name}": value for name, value in limits.items()},
-        options=request.options,
+        options={**request.options, **_files(request.options, cwd)},
     )
 
 
-def _check_options(options: Mapping[str, Any], root: Path, cwd: Path) -> None:
-    """Raises `UsageError` for options that only a human may set, and files outside of the project.
-
-    A flag such as the one that allows a flow's scripts extends what a run may do.
-    """
-    known = {
-        each.name: each for each in plugins.options_of("run") if each.kind is not OptionKind.FLAG
-    }
+def _check_options(options: Mapping[str, Any], root: Path, cwd: Path, *, agent: bool) -> None:
+    """Raises an error for options that an agent may not set, and files outside of the project."""
+    known = {each.name: each for each in plugins.options_of("run")}
     for name, value in options.items():
         if name not in known:
             raise UnknownName("option", name, known)
-        if not isinstance(value, str):
+        kind = known[name].kind
+        if kind is OptionKind.FLAG:
+            if agent:
+                # A flag such as the one that allows a flow's scripts extends what a run may do.
+                raise NotAllowed(f"an agent cannot set the option {name!r}; a human can start it")
+        elif kind is not OptionKind.LIST and not isinstance(value, str):
             raise UsageError(f"the option {name!r} must be a text, not {value!r}")
-        if known[name].kind is OptionKind.FILE and not _inside(cwd / value, root):
-            raise UsageError(f"{name}: {value!r} is not a file of the project")
+        if kind is OptionKind.FILE and not _inside(cwd / value, root):
+            raise UsageError(
+                f"the option {name!r} must name a file of the project; {value!r} is none"
+            )
+
+
+def _files(options: Mapping[str, Any], cwd: Path) -> dict[str, str]:
+    """Returns the options that name files, independent of the folder they are seen from."""
+    kinds = {each.name: each.kind for each in plugins.options_of("run")}
+    return {
+        name: str(cwd / value) for name, value in options.items() if kinds[name] is OptionKind.FILE
+    }
 
 
 def _inside(path: Path, root: Path) -> bool:
-    return path.is_file() and path.resolve().is_relative_to(root.resolve())
+    try:
+        return path.is_file() and path.resolve().is_relative_to(root.resolve())
+    except (OSError, ValueError):
+        return False

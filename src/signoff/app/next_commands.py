@@ -45,6 +45,11 @@ def next_command(remedy: fix.Remedy, run: str = "") -> str:
     return words(remedy, getattr(remedy, "run", "") or run)
 
 
+def inbox_command(request: int | str = "") -> str:
+    """Returns the command that shows a request and how to answer it; it answers nothing."""
+    return f"signoff inbox {request}".rstrip()
+
+
 def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...]:
     """Returns remedies with the workflow to start, and the file that sets the iteration limit.
 
@@ -127,7 +132,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.ShowRun: lambda _, run: f"details: signoff show {run}",
     fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",
     fix.TakeWork: lambda _, run: f"try again later: signoff next {run}",
-    fix.ShowInbox: lambda it, run: f"details: signoff inbox {it.item or run}".rstrip(),
+    fix.ShowInbox: lambda it, run: f"details: {inbox_command(it.item or run)}",
     fix.AnswerRequest: _answer,
     fix.PassOption: lambda it, _: f"add {format_option(it)}",
     fix.InitProject: lambda _, __: "create one: signoff init",

@@ -48,6 +48,18 @@ NOTATION = Notation(
     plan="signoff.flows.plan:plan",
     asks="signoff.flows.plan:asks",
     review="signoff.flows.commands.review:plan_review",
+    review_options=(
+        NotationOption("paths", "", "Files and folders to review.", OptionKind.LIST),
+        NotationOption("diff", "--diff", "Review what has changed since this commit or branch."),
+        NotationOption("preset", "--preset", "The set of constraints to review against."),
+        NotationOption("constraints", "", "Constraints to review against.", OptionKind.LIST),
+        NotationOption("intent", "--intent", "What the change is meant to do."),
+        NotationOption("fix", "--fix", "Fix what is found and review again.", OptionKind.FLAG),
+        NotationOption(
+            "all_lines", "--all-lines", "Report about unchanged lines, too.", OptionKind.FLAG
+        ),
+        NotationOption("agent", "--agent", "The agent that reviews, and fixes."),
+    ),
     definition_files=("goal.yaml", "constraints"),
     schemas="signoff.flows:schemas",
     presets=(

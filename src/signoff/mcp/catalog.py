@@ -17,7 +17,7 @@ from mcp_types import Prompt as ListedPrompt
 from mcp_types import Resource as ListedResource
 
 from signoff.app.home import find_home
-from signoff.app.named_start import REVIEW, workflow_names
+from signoff.app.named_start import startable
 from signoff.app.news import news
 from signoff.app.runs import list_runs
 from signoff.documents.control_characters import escape_controls, json_text
@@ -34,7 +34,6 @@ MOST_CHARACTERS = 200_000
 LONGEST_DESCRIPTION = 120
 LONGEST_TASK = 4_000
 
-_REVIEW_HELP = "Review files or a change until they are clean."
 _PROMPT = """\
 Run the signoff workflow {name!r} with the signoff tools:
 1. start(workflow={name!r}); ask for missing options and inputs.
@@ -67,7 +66,8 @@ def workflow_prompt(options: ServerOptions, name: str, task: str) -> GetPromptRe
 
 
 def _workflows(options: ServerOptions) -> dict[str, str]:
-    return {REVIEW: _REVIEW_HELP, **workflow_names(options.cwd, options.environment)}
+    found = startable(options.cwd, options.environment).by_name()
+    return {name: entry.description for name, entry in found.items()}
 
 
 def run_resources(options: ServerOptions) -> list[ListedResource]:

@@ -14,10 +14,21 @@ from anyio.to_thread import run_sync
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, GetPromptResult, Prompt, Resource, Tool
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    Prompt,
+    Resource,
+    Tool,
+)
+from pydantic import ValidationError
 
 from signoff._version import __version__
+from signoff.errors import UnknownName
 from signoff.mcp.access import ServerOptions, reported_errors
+from signoff.mcp.arguments import unknown_argument, wrong_arguments
 from signoff.mcp.catalog import add_run_resources, run_resources, workflow_prompt, workflow_prompts
 from signoff.mcp.tools import Tools
 
@@ -49,6 +60,23 @@ class SignoffServer(MCPServer[Any]):
                 tool.output_schema = _shortened(tool.output_schema)
                 tool.output_schema.pop("description", None)
         return tools
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Calls a tool; arguments that do not fit are reported with what would be valid."""
+        schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
+        if name not in schemas:
+            raise ToolError(str(UnknownName("tool", name, schemas)))
+        if problem := unknown_argument(name, arguments, schemas[name]):
+            raise ToolError(problem)
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                problem = wrong_arguments(name, error.__cause__, schemas[name])
+                raise ToolError(problem) from error
+            raise
 
     async def list_prompts(self) -> list[Prompt]:
         """Returns a prompt for each installed workflow."""

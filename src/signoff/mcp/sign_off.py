@@ -23,13 +23,12 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from signoff.app.answering import form_of, title_of
-from signoff.app.next_commands import next_command
+from signoff.app.next_commands import inbox_command
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.requests import ItemState
 from signoff.light_dataclass import light_dataclass
 from signoff.mcp.bounds import line
-from signoff.remedies import ShowInbox
 from signoff.runtime.store_port import InboxItem
 
 KEY = "sign_off"
@@ -65,11 +64,17 @@ class SignOffRequest:
 
     @property
     def command(self) -> str:
-        """How to look at it on the command line; it decides nothing.
+        """Shows it on the command line, with how to decide it; decides nothing itself.
 
         The commands that decide are not given to an agent, which might run them.
         """
-        return next_command(ShowInbox(self.number))
+        return inbox_command(self.number)
+
+    @property
+    def how(self) -> str:
+        """What the user does to decide, in words."""
+        command = f"run `{self.command}` in a terminal"
+        return f"open {self.link} or {command}" if self.link else command
 
     def params(self, *, opens_links: bool) -> ElicitRequestURLParams | ElicitRequestFormParams:
         """Returns the dialog for a client: a link to the page, or a notice."""
@@ -77,7 +82,7 @@ class SignOffRequest:
             return ElicitRequestURLParams(
                 message=self.summary, url=self.link, elicitation_id=self.identity
             )
-        where = f"Decide at {self.link}" if self.link else self.command
+        where = f"Decide at {self.link}" if self.link else f"To decide, run: {self.command}"
         return ElicitRequestFormParams(
             message=f"{self.summary}\n{where}", requested_schema=dict(SEEN)
         )
@@ -117,7 +122,7 @@ async def ask_human(
     capabilities = ctx.client_capabilities
     dialogs = capabilities.elicitation if capabilities is not None else None
     if dialogs is None:
-        return request.reply("Ask the user to open the link or run the command, then call wait.")
+        return request.reply(f"Ask the user to {request.how}, and decide there. Then call wait.")
     params = request.params(opens_links=dialogs.url is not None)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
         return _stateless(ctx, request, params)

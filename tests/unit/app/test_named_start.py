@@ -1,4 +1,4 @@
-"""Workflows are started by name only."""
+"""Callers start workflows of the catalog, in any form that `run` takes, and nothing else."""
 
 from pathlib import Path
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from signoff.app.home import init_home
-from signoff.app.named_start import StartRequest, plan_named, workflow_names
-from signoff.errors import InvalidParams, UnknownName, UsageError
+from signoff.app.named_start import StartRequest, plan_named, startable
+from signoff.errors import InvalidParams, NotAllowed, UnknownName, UsageError
 
 PYTHON = '''
 from signoff import Arg, Outcome, StepDef, Workflow
@@ -43,10 +43,73 @@ def request(workflow: str, **fields: Any) -> StartRequest:
 
 
 def test_workflows_of_the_project_and_of_packages_have_names(folder: Path) -> None:
-    names = workflow_names(folder, {})
+    names = startable(folder, {}).by_name()
 
-    assert names["hello"] == "Greets someone."
-    assert {"sea", "code-review"} <= names.keys()
+    assert names["hello"].description == "Greets someone."
+    assert [*names][:2] == ["sea", "hello"], "those of the project come first"
+    assert {"code-review", "review"} <= names.keys()
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "hello",
+        ".signoff/flows/hello.py",
+        "./.signoff/flows/hello.py:WORKFLOW",
+        "../.signoff/flows/hello.py",
+        "{folder}/.signoff/flows/hello.py",
+    ],
+)
+def test_a_workflow_is_started_by_whatever_run_takes(folder: Path, target: str) -> None:
+    """A path that works on the command line should not fail for a program."""
+    cwd = folder / "sub" if target.startswith("..") else folder
+    cwd.mkdir(exist_ok=True)
+
+    asked = request(target.format(folder=folder), params={"who": "Ann"})
+    planned = plan_named(cwd, {}, asked)
+
+    assert planned.target.location == ".signoff/flows/hello.py:WORKFLOW"
+
+
+def test_a_skill_is_started_with_and_without_its_scheme(folder: Path) -> None:
+    found = startable(folder, {})
+
+    assert found.find("code-review", folder) == found.find("skill:code-review", folder)
+
+
+def test_a_module_is_a_target_only_if_the_settings_name_it(folder: Path) -> None:
+    """Any other module could be one that an agent has just written."""
+    for package, code in (("team_flows", ""), ("other_flows", "raise SystemExit('imported')")):
+        (folder / package).mkdir()
+        (folder / package / "__init__.py").write_text(code)
+        (folder / package / "hi.py").write_text(PYTHON.replace('"hello"', '"hi"'))
+    (folder / ".signoff" / "config.yaml").write_text("version: 1\nworkflows: [team_flows]\n")
+    found = startable(folder, {})
+
+    assert found.find("team_flows.hi:WORKFLOW", folder).name == "hi"
+    with pytest.raises(UnknownName):
+        found.find("other_flows.hi:WORKFLOW", folder)
+
+
+def test_a_name_that_two_workflows_have_is_refused_with_both_targets(folder: Path) -> None:
+    flows = folder / ".signoff" / "flows"
+    (flows / "again.yaml").write_text(FLOW)
+    found = startable(folder, {})
+
+    with pytest.raises(UsageError, match=r"can mean \.signoff/flows/again\.yaml or "):
+        found.find("sea", folder)
+    assert found.find(".signoff/flows/again.yaml", folder).name == "sea"
+    assert "sea" not in found.by_name()
+
+
+def test_files_are_reviewed_wherever_the_server_runs(folder: Path) -> None:
+    """A server may have been started in any folder."""
+    (folder / "a.md").write_text("It always works.\n")
+    options = {"paths": ["a.md"], "constraints": ["tone: Promise nothing."]}
+
+    planned = plan_named(folder, {}, request("review", options=options))
+
+    assert planned.target.location == "review:files"
 
 
 def test_a_workflow_is_planned_with_its_parameters_and_limits(folder: Path) -> None:
@@ -60,9 +123,9 @@ def test_a_workflow_is_planned_with_its_parameters_and_limits(folder: Path) -> N
 
 @pytest.mark.parametrize(
     "target",
-    ["hello.py", ".signoff/flows/hello.py", "sea.yaml", "os:system", "review:files", "nope", ""],
+    ["hello.py", "sea.yaml", "os:system", "review:files", "nope", "", "\0", "x" * 5000, "~nobody/x"],
 )
-def test_only_a_name_is_a_target(folder: Path, target: str) -> None:
+def test_nothing_outside_of_the_catalog_is_a_target(folder: Path, target: str) -> None:
     """An agent could write the file, and have its code run where signoff runs."""
     (folder / "hello.py").write_text("raise SystemExit('imported')")
 
@@ -73,12 +136,11 @@ def test_only_a_name_is_a_target(folder: Path, target: str) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"allow_scripts": "yes"}, "unknown option 'allow_scripts'"),
         ({"review": {"flow": {}}}, "unknown option 'review'"),
         ({"goal": 3}, "must be a text"),
-        ({"goal": "/etc/hostname"}, "not a file of the project"),
-        ({"goal": "../goal.yaml"}, "not a file of the project"),
-        ({"goal": "missing.yaml"}, "not a file of the project"),
+        ({"goal": "/etc/hostname"}, "must name a file of the project"),
+        ({"goal": "../goal.yaml"}, "must name a file of the project"),
+        ({"goal": "missing.yaml"}, "must name a file of the project"),
     ],
     ids=str,
 )
@@ -87,6 +149,15 @@ def test_options_extend_nothing_and_stay_in_the_project(
 ) -> None:
     with pytest.raises(UsageError, match=problem):
         plan_named(folder, {}, request("sea", options=options))
+
+
+def test_only_a_human_extends_what_a_run_may_do(folder: Path) -> None:
+    """A flow's scripts run with the rights of signoff."""
+    asked = request("sea", options={"allow_scripts": True})
+
+    with pytest.raises(NotAllowed, match="a human can"):
+        plan_named(folder, {}, asked)
+    assert plan_named(folder, {}, asked, agent=False).target.workflow.name == "sea"
 
 
 def test_a_goal_of_the_project_is_used(folder: Path) -> None:

@@ -79,7 +79,7 @@ async def test_a_client_without_dialogs_gets_the_link_as_text(
         asked = await client.call("request_signoff", request=1)
 
     assert asked["link"] == f"{PAGE}/requests/1"
-    assert "approve" not in asked["command"]
+    assert asked["command"] == "signoff inbox 1", "it is to be typed as it is"
 
 
 async def test_a_client_that_fails_to_show_a_dialog_gets_the_text(waiting: ReviewServer) -> None:

@@ -9,7 +9,7 @@ from contextlib import chdir
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import click
 
@@ -17,7 +17,9 @@ from signoff.cli.options import CliCommand, limit_settings, progress_options, se
 from signoff.cli.output import DisplayOptions, Output
 from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_review
+from signoff.flows.notation import NOTATION
 from signoff.light_dataclass import light_dataclass
+from signoff.notation import OptionKind
 from signoff.runtime.home_folder import VARIABLE
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ def command(
         raise UsageError("--write and --patch are about fixes; add --fix")
     if options["write"] and paths == (STDIN,):
         raise UsageError("standard input cannot be written; leave out --write")
-    prepared = _Review(paths, since, options, os.environ)
+    prepared = _Review(paths, since, options, os.environ, Path.cwd())
     planned, selection = prepared.plan(name=name, limits=limits)
     for each in prepared.left_out:
         display.out.warn(
@@ -118,52 +120,49 @@ def command(
 
 
 def plan_review(
-    options: Mapping[str, Any], environment: Mapping[str, str], limits: Mapping[str, str]
+    cwd: Path,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str],
+    limits: Mapping[str, str],
 ) -> StartPlan:
     """Plans a review for a surface that starts it without a command line.
 
-    `options` are those of the command that neither change files nor skip a question; raises
+    Paths are relative to `cwd`. `options` are those of the command that neither change files nor skip a question; raises
     `UsageError` for others.
     """
-    if unknown := sorted(options.keys() - _OPTIONS.keys()):
-        raise UsageError(f"unknown option {unknown[0]!r}; a review has: {', '.join(_OPTIONS)}")
-    flags = {**_OPTIONS, **options, "write": False, "baseline": False, "config_from": None}
-    for name, default in _OPTIONS.items():
-        _check_option(name, flags[name], default)
-    paths = tuple(flags["paths"])
-    if STDIN in paths or not (paths or flags["diff"]):
+    known = {each.name: each.kind for each in NOTATION.review_options}
+    if unknown := sorted(options.keys() - known.keys()):
+        raise UsageError(f"unknown option {unknown[0]!r}; a review has: {', '.join(known)}")
+    flags = {name: _checked(name, options.get(name), kind) for name, kind in known.items()}
+    paths, since = tuple(flags["paths"]), flags["diff"]
+    if STDIN in paths or not (paths or since):
         raise UsageError("name files or folders (paths), or the base of a change (diff)")
-    flags["sentences"] = flags["constraints"]
-    planned, _ = _Review(paths, flags["diff"] or None, flags, environment).plan(
-        name=None, limits=limits
-    )
+    flags |= {"write": False, "baseline": False, "config_from": None}
+    flags |= {"sentences": flags["constraints"], "intent": flags["intent"] or ""}
+    review = _Review(paths, since, flags, environment, cwd)
+    planned, _ = review.plan(name=None, limits=limits)
     own = _limits(planned, yes=False)
     return replace(planned, own_limits=own, limits=own.over(planned.limits))
 
 
-_OPTIONS: Mapping[str, Any] = {
-    "paths": [],
-    "diff": "",
-    "preset": None,
-    "constraints": [],
-    "intent": "",
-    "fix": False,
-    "all_lines": False,
-    "agent": None,
-}
-"""The options of `plan_review` with their defaults; None is for a text that may be missing."""
-
-
-def _check_option(name: str, value: Any, default: Any) -> None:
-    if isinstance(default, bool):
-        fits, what = isinstance(value, bool), "true or false"
-    elif isinstance(default, list):
-        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        what = "a list of texts"
-    else:
-        fits, what = isinstance(value, str | type(default)), "a text"
+def _checked(name: str, value: Any, kind: OptionKind) -> Any:
+    """Returns the value of an option, or its default; raises `UsageError` if it does not fit."""
+    default: Any
+    match kind:
+        case OptionKind.FLAG:
+            default, what, fits = False, "true or false", isinstance(value, bool)
+        case OptionKind.LIST:
+            default, what = [], "a list of texts"
+            fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        case OptionKind.TEXT | OptionKind.FILE:
+            default, what, fits = None, "a text", isinstance(value, str)
+        case _:
+            assert_never(kind)
+    if value is None or value == "":
+        return default
     if not fits:
         raise UsageError(f"{name} must be {what}, not {value!r}")
+    return value
 
 
 class _Review:
@@ -175,10 +174,11 @@ class _Review:
         since: str | None,
         options: Mapping[str, Any],
         environment: Mapping[str, str],
+        cwd: Path,
     ) -> None:
         self._paths, self._since, self._options = paths, since, options
-        self._environment = environment
-        self.folder = Path.cwd()
+        self._environment, self._cwd = environment, cwd
+        self.folder = cwd
         """Where programs run: in the project, or in the project before the change."""
         self.left_out: tuple[str, ...] = ()
         """Constraints that would execute the change, whose rules come from before it."""
@@ -195,7 +195,7 @@ class _Review:
             review_source,
         )
 
-        cwd, flags = Path.cwd(), self._options
+        cwd, flags = self._cwd, self._options
         home = expected_home(cwd, self._environment)
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
@@ -264,7 +264,7 @@ class _Review:
         repository = FileSelector(home.root, home.root).repository()
         commit = repository.commit(self._since)
         if not home.path.is_dir():
-            init_home(Path.cwd(), self._environment)
+            init_home(self._cwd, self._environment)
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:

@@ -12,6 +12,10 @@ from signoff.core.severity import Severity
 from signoff.review.finding import FindingStatus
 
 Json = dict[str, Any]
+TARGET_HELP = (
+    "What `signoff run` takes, for a workflow of the list: its name, its `target`, `scheme:name`, "
+    "or its file or module."
+)
 
 
 class ProblemDocument(BaseModel):
@@ -233,10 +237,10 @@ class SpendDocument(BaseModel):
 class WorkflowInfo(BaseModel):
     """A workflow that can be started."""
 
-    name: str
-    target: str = Field(description="What starts it.")
+    name: str = Field(description="What starts it, unless others have the same name.")
+    target: str = Field(description="What starts it in any case.")
     description: str
-    kind: str
+    kind: str = Field(description="What it is, in words.", examples=["review flow", "skill"])
     own: bool = Field(description="Whether it belongs to the project, not to a package.")
 
 
@@ -261,11 +265,11 @@ class StartDocument(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
-            "examples": [{"target": ".signoff/flows/docs.yaml", "options": {"goal": "goal.yaml"}}]
+            "examples": [{"target": "docs", "options": {"goal": "docs-goal.yaml"}}]
         },
     )
 
-    target: str = Field(max_length=500, description="`target` of one of the workflows.")
+    target: str = Field(max_length=500, description=TARGET_HELP)
     name: str | None = Field(None, max_length=100, description="The run's name; else one is made.")
     params: Json = Field(default_factory=dict, description="Values by parameter.")
     options: dict[str, str | bool | list[str]] = Field(

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import os
 from http import HTTPStatus
-from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from signoff.app.hand_over import ensure_worker, hand_over
+from signoff.app.named_start import StartRequest, plan_named
 from signoff.app.project import Project
 from signoff.app.runs import run_to_json
-from signoff.app.start import StartPlan, plan
-from signoff.app.targets import find_workflow
-from signoff.errors import NameTaken, NotAllowed, UnknownName, UsageError
-from signoff.notation import NotationOption, OptionKind
+from signoff.app.start import StartPlan
+from signoff.errors import NameTaken
 from signoff.runtime.names import fresh_name
 from signoff.web.access import Caller
 from signoff.web.api.documents import RunInfo, StartDocument
 from signoff.web.api.inbox import Key
-from signoff.web.api.workflows import find_entry, start_options
 from signoff.web.callers import Operator
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.projects import OpenProject
@@ -61,38 +57,5 @@ def start_run(
 
 def _plan(project: Project, body: StartDocument, caller: Caller) -> StartPlan:
     """Checks everything before anything is written."""
-    find_entry(project, body.target)
-    root = project.home.root
-    workflow = find_workflow(body.target, root, os.environ)
-    _check_options(
-        {each.name: each for each in start_options(workflow)}, body.options, root, caller
-    )
-    return plan(
-        root,
-        os.environ,
-        body.target,
-        body.params,
-        command_line={f"limits.{name}": str(value) for name, value in body.limits.items()},
-        options=body.options,
-    )
-
-
-def _check_options(
-    known: dict[str, NotationOption], values: dict[str, Any], root: Path, caller: Caller
-) -> None:
-    for name, value in values.items():
-        option = known.get(name)
-        if option is None:
-            raise UnknownName("option", name, known)
-        if option.kind is OptionKind.FLAG and caller.agent:
-            # Such a flag extends what a run may do, for example run the scripts of a flow.
-            raise NotAllowed(f"an agent cannot set {name!r}")
-        if option.kind is OptionKind.FILE and not _inside(root / str(value), root):
-            raise UsageError(f"{name}: {value!r} is not a file of the project")
-
-
-def _inside(path: Path, root: Path) -> bool:
-    try:
-        return path.is_file() and path.resolve().is_relative_to(root.resolve())
-    except (OSError, ValueError):
-        return False
+    asked = StartRequest(body.target, body.params, body.options, body.limits)
+    return plan_named(project.home.root, os.environ, asked, agent=caller.agent)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from signoff import plugins
-from signoff.app.catalog import catalog
+from signoff.app.catalog import REVIEW, catalog
 from signoff.app.hand_over import ensure_worker, hand_over
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
@@ -17,7 +17,7 @@ from signoff.app.start import plan
 from signoff.app.targets import find_workflow
 from signoff.core.args import missing
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidParams, NotAllowed, Problem, SignoffError, UnknownName
+from signoff.errors import InvalidParams, NotAllowed, Problem, SignoffError
 from signoff.notation import NotationOption
 from signoff.pages.parts import run_path
 from signoff.pages.start import OPTION, PARAM, StartForm, start_form, workflow_list
@@ -34,8 +34,10 @@ router = APIRouter(include_in_schema=False)
 def list_workflows(request: Request, project: OpenProject) -> Response:
     """Lists what can be started."""
     found = catalog(project)
-    own = sum(each.own for each in found.entries)
-    parts = workflow_list(found.entries, [str(each) for each in found.problems], own)
+    # A review of files has options of another kind, for which there is no form.
+    entries = [each for each in found.entries if each.target != REVIEW]
+    own = sum(each.own for each in entries)
+    parts = workflow_list(entries, [str(each) for each in found.problems], own)
     return show_page(request, project, "Start a run", parts, here=HERE)
 
 
@@ -92,11 +94,10 @@ def _value(workflow: Workflow, name: str, form: FormFields) -> str | None:
 
 
 def _form(project: Project, target: str, values: Mapping[str, str] | None = None) -> StartForm:
-    found = catalog(project)
-    if found.find(target) is None:
-        raise UnknownName("workflow", target, [each.target for each in found.entries])
-    workflow = find_workflow(target, project.home.root, os.environ)
-    return StartForm(target, workflow, _options(workflow), values or {})
+    root = project.home.root
+    entry = catalog(project).find(target, root)
+    workflow = find_workflow(entry.target, root, os.environ)
+    return StartForm(entry.target, workflow, _options(workflow), values or {})
 
 
 def _options(workflow: Workflow) -> list[NotationOption]:
