@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -25,15 +26,20 @@ def rest_operations() -> Iterator[str]:
 def rest_documents() -> Iterator[str]:
     """Yields every document, with its fields."""
     for name, schema in sorted(_description()["components"]["schemas"].items()):
-        properties = schema.get("properties")
-        if not properties:
+        # The first paragraph: what follows is for readers of the code.
+        about, _, _ = schema.get("description", "").partition("\n\n")
+        yield from (f"### {name}", "", *about.splitlines(), "")
+        if "enum" in schema:
+            yield from (f"One of {', '.join(f'`{each}`' for each in schema['enum'])}.", "")
             continue
-        yield from (f"### {name}", "", schema.get("description", ""), "")
+        required = schema.get("required", ())
         rows = [
-            f"| `{field}` | {_type(value)} | {_cell(value.get('description', ''))} |"
-            for field, value in properties.items()
+            f"| `{field}` | {_type(value)} | {_cell(_about(value, needed=field in required))} |"
+            for field, value in schema["properties"].items()
         ]
         yield from ("| field | type | |", "| --- | --- | --- |", *rows, "")
+        if schema.get("additionalProperties") is True:
+            yield from ("There may be further fields, which depend on the kind of the run.", "")
 
 
 def _description() -> dict[str, Any]:
@@ -70,15 +76,29 @@ def _type(schema: Mapping[str, Any]) -> str:
     """Returns a type in words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})" if name not in _ENUMS else f"`{name}`"
+        return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(map(_type, schema["anyOf"]))
     if schema.get("type") == "array":
         return f"list of {_type(schema.get('items', {}))}"
+    values = schema.get("additionalProperties")
+    if schema.get("type") == "object" and isinstance(values, Mapping) and values:
+        return f"object of {_type(values)}"
     return str(schema.get("type", "any"))
 
 
-_ENUMS = ("Status", "Severity", "FindingStatus", "ItemState", "RequestKind")
+def _about(schema: Mapping[str, Any], *, needed: bool) -> str:
+    """Returns what a field means, and what holds if a request leaves it out."""
+    words = [schema.get("description", "")]
+    if not needed and "default" in schema:
+        words.append(f"Default: {_value(schema['default'])}.")
+    if examples := schema.get("examples"):
+        words.append(f"Example: {_value(examples[0])}.")
+    return " ".join(filter(None, words))
+
+
+def _value(value: Any) -> str:
+    return f"`{json.dumps(value)}`"
 
 
 def _cell(text: str) -> str:

@@ -135,6 +135,12 @@ class OpenPage(Remedy):
     """Open the web page of the project."""
 
 
+class CreateToken(Remedy):
+    """Create a token for the program that calls the web server."""
+
+    scope: str = ""
+
+
 class SignOnPage(Remedy):
     """Approve a request on the web page, with a passkey."""
 

@@ -121,6 +121,11 @@ def _fallback(remedy: fix.AddFallback, _run: str) -> str:
     )
 
 
+def _token(remedy: fix.CreateToken, _run: str) -> str:
+    scope = f" --scope {remedy.scope}" if remedy.scope else ""
+    return f"create one: signoff web --token --name NAME{scope}"
+
+
 _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.RaiseLimit: _raise_limit,
     fix.RaiseIterations: _raise_iterations,
@@ -139,6 +144,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",
     fix.ShowSettings: lambda _, __: "see where each comes from: signoff config show",
     fix.OpenPage: lambda _, __: "print a login link: signoff web --link",
+    fix.CreateToken: _token,
     fix.SignOnPage: lambda it, _: f"sign request {it.item} on the page: signoff web --open",
     fix.AddPasskey: lambda _, __: "register one: signoff passkeys add NAME",
     fix.Login: lambda it, _: f"log in to {it.program}{it.how and f': {it.how}'}",

@@ -31,7 +31,7 @@ def _need(request: Request, scope: AccessScope) -> Caller:
     caller = _reader(request)
     refusal = missing_scope(caller, scope)
     if refusal is not None:
-        raise NotAllowed(refusal.detail)
+        raise NotAllowed(refusal.message, remedy=refusal.remedies)
     return caller
 
 

@@ -18,7 +18,9 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from signoff.web.access import Access, AccessScope, Caller
+from signoff.app.next_commands import next_commands
+from signoff.remedies import CreateToken, OpenPage, Remedy
+from signoff.web.access import SESSION_SECONDS, Access, AccessScope, Caller
 from signoff.web.error_page import error_page
 from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body
 
@@ -27,6 +29,9 @@ MOST_BODY_BYTES = 4 << 20
 """The largest body of a request: enough for a long text handed in by a human."""
 LOGIN_PATH = "/login"
 STATIC_PATH = "/static/"
+MCP_PATH = "/mcp"
+PROGRAM_PATHS = (API_PREFIX, MCP_PATH)
+"""What programs call: they get problems as data, not as pages."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 OVERRIDES = frozenset({"x-http-method-override", "x-http-method", "x-method-override"})
@@ -63,6 +68,12 @@ class RefusedRequest(NamedTuple):
     status: HTTPStatus
     kind: str
     detail: str
+    remedies: tuple[Remedy, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """What is wrong and what to do, for people."""
+        return "; ".join([self.detail, *next_commands(self.remedies)])
 
 
 class RequestGuard:
@@ -117,9 +128,7 @@ class RequestGuard:
         path: str = scope["path"]
         is_open = path == LOGIN_PATH or path.startswith(STATIC_PATH)
         if caller is None and not is_open:
-            return RefusedRequest(
-                HTTPStatus.UNAUTHORIZED, "NotLoggedIn", "open a login link, or send a bearer token"
-            )
+            return _unknown_caller(headers, self._cookie)
         if caller is not None and scope["method"] not in SAFE_METHODS:
             # Routes ask for what they need; this holds even where one forgets to.
             return missing_scope(caller, AccessScope.OPERATE)
@@ -135,12 +144,41 @@ class RequestGuard:
         return self._access.session(secret) if secret else None
 
 
+def _unknown_caller(headers: _Headers, cookie: str) -> RefusedRequest:
+    """Returns the refusal of a request without a valid session or token."""
+    kind = "NotLoggedIn"
+    remedies: tuple[Remedy, ...] = (CreateToken(), OpenPage())
+    scheme, _, token = headers.one("authorization").partition(" ")
+    if scheme and (scheme.lower() != "bearer" or not token.strip()):
+        what = "the Authorization header must be 'Bearer TOKEN'"
+    elif scheme:
+        # A revoked token is deleted, so it cannot be told from one that never existed.
+        kind, remedies = "UnknownToken", (CreateToken(),)
+        what = "this token is not valid: it was revoked, or it is of another project"
+    elif _cookie_value(headers.all("cookie"), cookie):
+        days = round(SESSION_SECONDS / 86400)
+        what = f"this session has ended: you logged out, or it is older than {days} days"
+    else:
+        what = "this needs a bearer token, or a browser that is logged in"
+    return RefusedRequest(HTTPStatus.UNAUTHORIZED, kind, what, remedies)
+
+
 def missing_scope(caller: Caller, scope: AccessScope) -> RefusedRequest | None:
     """Returns the refusal of a caller that lacks a scope."""
     if caller.scope >= scope:
         return None
-    what = f"this needs the scope {scope.word!r}; {caller.name!r} has {caller.scope.word!r}"
-    return RefusedRequest(HTTPStatus.FORBIDDEN, "ScopeMissing", what)
+    if caller.agent and scope is AccessScope.DECIDE:
+        what = (
+            f"{caller.name!r} is the token of an agent, and agents never decide; "
+            "ask a human to decide on the page or the command line"
+        )
+        return RefusedRequest(HTTPStatus.FORBIDDEN, "ScopeMissing", what)
+    what = (
+        f"this needs a token with the scope {scope.word!r}; "
+        f"{caller.name!r} has only {caller.scope.word!r}"
+    )
+    remedy = CreateToken(scope.word)
+    return RefusedRequest(HTTPStatus.FORBIDDEN, "ScopeMissing", what, (remedy,))
 
 
 class _Headers:
@@ -274,10 +312,11 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _refuse(scope: Scope, send: Send, refusal: RefusedRequest) -> None:
-    if str(scope["path"]).startswith(API_PREFIX):
-        kind, body = PROBLEM_TYPE, problem_body(problem(*refusal))
+    if str(scope["path"]).startswith(PROGRAM_PATHS):
+        document = problem(refusal.status, refusal.kind, refusal.message, remedies=refusal.remedies)
+        kind, body = PROBLEM_TYPE, problem_body(document)
     else:
-        kind, body = "text/html; charset=utf-8", error_page(refusal.status, refusal.detail)
+        kind, body = "text/html; charset=utf-8", error_page(refusal.status, refusal.message)
     headers = [(b"content-type", kind.encode()), (b"content-length", str(len(body)).encode())]
     if refusal.status is HTTPStatus.UNAUTHORIZED:
         headers.append((b"www-authenticate", b"Bearer"))

@@ -32,7 +32,7 @@ from signoff.web import api, live, login, views
 from signoff.web.access import Access, cookie_name
 from signoff.web.error_page import error_page
 from signoff.web.feed import LiveFeed
-from signoff.web.guard import RequestGuard
+from signoff.web.guard import MCP_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body, problem_of
 from signoff.web.projects import ProjectPool
@@ -96,7 +96,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     for router in api.ROUTERS:
         app.include_router(router, prefix=api.API)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))
-    app.router.routes.append(Route("/mcp", mcp, include_in_schema=False))
+    app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     _answer_errors(app)
     _describe(app)
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)

@@ -123,7 +123,17 @@ def test_a_workflow_is_planned_with_its_parameters_and_limits(folder: Path) -> N
 
 @pytest.mark.parametrize(
     "target",
-    ["hello.py", "sea.yaml", "os:system", "review:files", "nope", "", "\0", "x" * 5000, "~nobody/x"],
+    [
+        "hello.py",
+        "sea.yaml",
+        "os:system",
+        "review:files",
+        "nope",
+        "",
+        "\0",
+        "x" * 5000,
+        "~nobody/x",
+    ],
 )
 def test_nothing_outside_of_the_catalog_is_a_target(folder: Path, target: str) -> None:
     """An agent could write the file, and have its code run where signoff runs."""

@@ -26,6 +26,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.CheckSetup(),
     fix.ShowSettings(),
     fix.OpenPage(),
+    fix.CreateToken("decide"),
     fix.SignOnPage(7),
     fix.AddPasskey(),
     fix.Login("claude"),

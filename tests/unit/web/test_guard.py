@@ -4,7 +4,8 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from signoff.web.access import Access, AccessScope
+from signoff.app.project import Project
+from signoff.web.access import Access, AccessScope, cookie_name
 from signoff.web.guard import RequestGuard
 
 BASE = "http://127.0.0.1:8717"
@@ -18,6 +19,53 @@ async def test_reading_needs_a_session_too(stranger: httpx.AsyncClient) -> None:
     assert "login link" in page.text
     assert document.json()["kind"] == "NotLoggedIn"
     assert document.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    ("headers", "kind", "words"),
+    [
+        ({}, "NotLoggedIn", "needs a bearer token"),
+        ({"authorization": "Basic eA=="}, "NotLoggedIn", "must be 'Bearer TOKEN'"),
+        ({"authorization": "Bearer "}, "NotLoggedIn", "must be 'Bearer TOKEN'"),
+        ({"authorization": "Bearer signoff-x"}, "UnknownToken", "it was revoked"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("path", ["/api/v1/runs", "/mcp"])
+async def test_a_program_that_is_not_let_in_learns_why_and_what_to_do(
+    stranger: httpx.AsyncClient, path: str, headers: dict[str, str], kind: str, words: str
+) -> None:
+    """The token may have been revoked by someone else, long ago."""
+    refused = (await stranger.get(path, headers=headers)).json()
+
+    assert (refused["status"], refused["kind"]) == (401, kind)
+    assert words in refused["detail"]
+    assert "create_token" in [each["kind"] for each in refused["remedies"]]
+
+
+async def test_a_token_that_was_revoked_is_refused_as_such(
+    access: Access, stranger: httpx.AsyncClient
+) -> None:
+    stranger.headers["authorization"] = f"Bearer {access.new_token('x', AccessScope.READ)}"
+    before = await stranger.get("/api/v1/runs")
+    access.revoke("x")
+
+    refused = await stranger.get("/api/v1/runs")
+
+    assert (before.status_code, refused.status_code) == (200, 401)
+    assert refused.json()["kind"] == "UnknownToken"
+
+
+async def test_a_session_that_has_ended_is_refused_as_such(
+    project: Project, stranger: httpx.AsyncClient
+) -> None:
+    """A browser that was logged in last month should not be told to send a token."""
+    stranger.headers["cookie"] = f"{cookie_name(project.home)}=gone"
+
+    refused = await stranger.get("/api/v1/runs")
+
+    assert refused.status_code == 401
+    assert "session has ended" in refused.json()["detail"]
 
 
 async def test_every_answer_has_the_security_headers(

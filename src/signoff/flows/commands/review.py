@@ -127,8 +127,8 @@ def plan_review(
 ) -> StartPlan:
     """Plans a review for a surface that starts it without a command line.
 
-    Paths are relative to `cwd`. `options` are those of the command that neither change files nor skip a question; raises
-    `UsageError` for others.
+    Paths are relative to `cwd`. `options` are those of the command that neither change files nor
+    skip a question; raises `UsageError` for others.
     """
     known = {each.name: each.kind for each in NOTATION.review_options}
     if unknown := sorted(options.keys() - known.keys()):

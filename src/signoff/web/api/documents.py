@@ -68,6 +68,10 @@ class RunDocument(RunInfo):
     steps: list[Json] = Field(description="Every visit of a step.")
     ledger: list[Json] = Field(description="The spend by step, agent and model.")
     result: Json | None = Field(description="The file that it leaves to its user.")
+    definition: str = Field(description="The digest of the workflow as it was started.")
+    directory: str = Field(description="Its files, on the machine of the server.")
+    owner: str | None = Field(description="The process that drives it.")
+    progress: Json | None = Field(None, description="How far its current step is.")
 
 
 class RequestInfo(BaseModel):
@@ -93,9 +97,21 @@ class RequestDocument(BaseModel):
     kind: RequestKind
     title: str
     prompt: str
-    options: list[Json] = Field(description="What can be chosen, for a choice.")
+    options: list[Json] = Field(
+        description="What can be chosen, for a choice: `label`, `description`, and whether the "
+        "answer needs a text (`requires_input`)."
+    )
     questions: list[Json] = Field(description="What is asked, for several questions.")
     shown: Json = Field(description="What the answer is bound to.")
+    path: str | None = Field(description="The file of the run that an approval is about.")
+    edits: str | None = Field(description="`accept` if that file may be edited first.")
+    schema_: Json | None = Field(
+        alias="schema", description="The JSON schema of a response, if it has one."
+    )
+    question_id: str | None = Field(description="The workflow's own name of the question.")
+    presence: bool = Field(description="Whether an approval needs a passkey, on the page.")
+    default: Any = Field(description="The answer that counts at the deadline.")
+    at_deadline: str | None = Field(description="What happens then, in words.")
     digest: str = Field(description="Of what is shown; every answer has to carry it.")
     opened_at: float
     deadline: float | None
@@ -141,9 +157,24 @@ class FindingDocument(BaseModel):
     line: int | None = Field(description="Where it is in the latest version.")
     first: int = Field(description="The first round that reported it.")
     last: int = Field(description="The last round that reported it.")
-    fate: str = Field(examples=["fixed in round 2"])
+    fate: str = Field(description="What became of it, in words.", examples=["fixed in round 2"])
     answered_in: int | None = Field(description="The version whose change answered it.")
     flagged_by: list[str] = Field(description="The critics that reported it.")
+    label: str = Field(description="What its last report was.", examples=["new", "persisting"])
+    history: list[tuple[int, str]] = Field(description="Round and label of each report.")
+    returns: int = Field(description="How often it came back after it was fixed.")
+    location: str = Field(description="Where it is, in the critic's words.")
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    artifact: str = Field(description="The digest of the text that it was last reported in.")
+    unverified: bool = Field(description="Whether its quote is nowhere in the artifact.")
+    edit: Json | None = Field(description="The exact edit that its critic suggests.")
+    suggested_fix: str = Field("", description="What its critic suggests, in words.")
+    edited: bool = Field(False, description="Whether its passage was edited since.")
+    dismissed_by: str | None = Field(description="Who dismissed it.")
+    reason: str = Field("", description="Why it was dismissed.")
+    decision: str = Field("", description="What a human decided about it.")
 
 
 class FindingPage(BaseModel):
@@ -264,9 +295,7 @@ class StartDocument(BaseModel):
 
     model_config = ConfigDict(
         extra="forbid",
-        json_schema_extra={
-            "examples": [{"target": "docs", "options": {"goal": "docs-goal.yaml"}}]
-        },
+        json_schema_extra={"examples": [{"target": "docs", "options": {"goal": "docs-goal.yaml"}}]},
     )
 
     target: str = Field(max_length=500, description=TARGET_HELP)
