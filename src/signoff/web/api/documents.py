@@ -13,8 +13,8 @@ from signoff.review.finding import FindingStatus
 
 Json = dict[str, Any]
 TARGET_HELP = (
-    "What `signoff run` takes, for a workflow of the list: its name, its `target`, `scheme:name`, "
-    "or its file or module."
+    "A workflow of the list, named as the command line takes it: its name, its `target`, "
+    "`scheme:name`, or its file or module."
 )
 
 
