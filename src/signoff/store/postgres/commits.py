@@ -12,6 +12,7 @@ that was committed after it began.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ from signoff.postgres_driver import driver
 from signoff.runtime.store_port import Commit, CommitResult, RunId
 from signoff.store.commits import ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.connection import Row, ServerSession
+from signoff.store.postgres.binary_values import encoder_of
+from signoff.store.postgres.connection import Row, ServerSession, TypedStatement
 from signoff.store.postgres.texts import stored_text
 
 REFUSED = CommitResult(accepted=False)
@@ -40,6 +42,31 @@ _NEW = (
 )  # fmt: skip
 """What a commit has that creates its run."""
 
+# A single commit needs no table of its values, and its events reach the journal uncopied.
+_ADVANCED_ONE = """
+advanced AS (
+    UPDATE {s}.runs SET head = $2::bigint + 1, status = $4::text, step = $5::text,
+        iteration = $6::bigint, reason = $7::text, due_at = $8::float8, updated_at = $9::float8,
+        owner = CASE WHEN NOT $11::boolean THEN owner END
+    WHERE id = $1::bigint AND head = $2::bigint AND fence = $3::bigint
+    RETURNING id, name
+)"""
+_ACCEPTED_ONE = """
+accepted AS NOT MATERIALIZED (
+    SELECT 1 AS n, id, name, $2::bigint AS head, $3::bigint AS fence, $10::text AS events,
+           $12::boolean AS withdraw, $13::text AS checkpoint
+    FROM advanced
+)"""
+_CREATED_ONE = """
+advanced AS (
+    INSERT INTO {s}.runs (name, workflow, target, definition, description, created_at, updated_at,
+                          owner, needs, status, step, iteration, reason, due_at, head, fence)
+    VALUES ($14::text, $15::text, $16::text, $17::text, $18::bytea, $19::float8, $9::float8,
+            CASE WHEN NOT $11::boolean THEN $20::text END, $21::text, $4::text, $5::text,
+            $6::bigint, $7::text, $8::float8, 1, 1)
+    ON CONFLICT (name) DO NOTHING
+    RETURNING id, name
+)"""
 _ADVANCED = """
 advanced AS (
     UPDATE {s}.runs SET head = input.head + 1, status = input.status, step = input.step,
@@ -69,10 +96,9 @@ accepted AS (
     FROM created JOIN input USING (name)
 )"""
 _JOURNAL = """
-journal AS (
-    INSERT INTO {s}.journal (run, seq, fence, events)
-    SELECT id, head + 1, fence, events FROM accepted
-)"""
+INSERT INTO {s}.journal (run, seq, fence, events)
+SELECT id, head + 1, fence, events FROM accepted
+"""
 _BLOBS = """
 text AS (SELECT * FROM unnest({0}::int[], {1}::bytea[], {2}::text[]) AS t (n, digest, text)),
 blobs AS (
@@ -209,17 +235,18 @@ def _batches(commits: Sequence[Commit]) -> list[list[Commit]]:
 def _apply_batch(
     session: ServerSession, schema: str, commits: Sequence[Commit]
 ) -> list[CommitResult]:
-    statement = _statement(schema, commits)
+    statement, values = _statement(schema, commits)
     # A new run has no answers yet, so it is released together with being created.
     resting = [(c.run, c.head + 1, c.fence) for c in commits if c.new is None and _waits(c)]
     woken: dict[int, bool] = {}
+    accepted: Sequence[Row]
     if resting:
         release = q.in_schema(RELEASE, schema), _columns(resting)
-        accepted, released = session.together(statement, release)
+        accepted, released = session.together((statement.sql, values), release)
         woken.update(released)
     else:
         # For many runs the server plans again: a plan for any number of them would be a slow one.
-        accepted = session.rows(*statement, keep_plan=len(commits) == 1)
+        accepted = session.numbers(statement, values, keep_plan=len(commits) == 1)
     results = [REFUSED] * len(commits)
     for n, run, *_ in accepted:
         results[n - 1] = CommitResult(accepted=True, wake=woken.get(run, False), run=RunId(run))
@@ -230,7 +257,7 @@ def _waits(commit: Commit) -> bool:
     return commit.release and commit.status is Status.WAITING
 
 
-def _statement(schema: str, commits: Sequence[Commit]) -> tuple[str, list[object]]:
+def _statement(schema: str, commits: Sequence[Commit]) -> tuple[TypedStatement, list[object]]:
     creates = any(commit.new is not None for commit in commits)
     rows = [_input_row(commit, creates) for commit in commits]
     values: list[object] = list(rows[0]) if len(rows) == 1 else _columns(rows)
@@ -239,37 +266,44 @@ def _statement(schema: str, commits: Sequence[Commit]) -> tuple[str, list[object
         values += part.rows[0] if part.sql is _WITHDRAWN else _columns(part.rows)
     texts = tuple(part.sql for part in parts)
     checkpoint = any(commit.checkpoint is not None for commit in commits)
-    return _text(schema, len(rows) == 1, creates, checkpoint, texts), values
+    return _built(schema, len(rows) == 1, creates, checkpoint, texts), values
 
 
 @cache
-def _text(
+def _built(
     schema: str, single: bool, creates: bool, checkpoint: bool, parts: tuple[str, ...]
-) -> str:
+) -> TypedStatement:
     """Returns the statement for commits that have these parts; there are few combinations."""
     columns = [*_INPUT, *(_NEW if creates else ())]
-    ctes = [_input(columns, single), _ADVANCED]
-    if creates:
-        ctes.append(_CREATED)
-    ctes.append(_ACCEPTED_OR_CREATED if creates else _ACCEPTED)
-    ctes.append(_JOURNAL)
+    kinds = [column.split()[1] + ("" if single else "[]") for column in columns]
+    ctes = _first_parts(columns, single, creates)
     if checkpoint:
         ctes.append(_CHECKPOINTS)
-    number = len(columns)
     for part in parts:
-        width = part.count("::")
-        places = [f"${number + place + 1}" for place in range(width)]
-        number += width
+        part_kinds = re.findall(r"::(\w+\[\])", part)
+        places = [f"${len(kinds) + place}" for place in range(1, len(part_kinds) + 1)]
+        kinds += part_kinds
         ctes.append(part.replace("{s}", "{{s}}").format(*places))
-    last = _CHECKED if _USED in parts else "SELECT n, id FROM accepted"
-    return q.in_schema(f"WITH {', '.join(ctes)} {last}", schema)
+    if single and _USED not in parts:
+        last = f"{_JOURNAL} RETURNING 1, run"
+    else:
+        ctes.append(f"journal AS ({_JOURNAL})")
+        last = _CHECKED if _USED in parts else "SELECT n, id FROM accepted"
+    sql = q.in_schema(f"WITH {', '.join(ctes)} {last}", schema)
+    return TypedStatement(sql, encoder_of(kinds))
 
 
-def _input(columns: Sequence[str], single: bool) -> str:
-    named = [column.split() for column in columns]
+def _first_parts(columns: Sequence[str], single: bool, creates: bool) -> list[str]:
+    """Returns the parts that advance or create runs."""
     if single:
-        places = ", ".join(f"${n}::{kind} AS {name}" for n, (name, kind) in enumerate(named, 1))
-        return f"input AS (SELECT 1 AS n, {places})"
+        return [_CREATED_ONE if creates else _ADVANCED_ONE, _ACCEPTED_ONE]
+    if creates:
+        return [_input(columns), _ADVANCED, _CREATED, _ACCEPTED_OR_CREATED]
+    return [_input(columns), _ADVANCED, _ACCEPTED]
+
+
+def _input(columns: Sequence[str]) -> str:
+    named = [column.split() for column in columns]
     arrays = ", ".join(f"${n}::{kind}[]" for n, (_, kind) in enumerate(named, 1))
     names = ", ".join(name for name, _ in named)
     return f"input AS (SELECT * FROM unnest({arrays}) WITH ORDINALITY AS t ({names}, n))"

@@ -65,13 +65,14 @@ ITEM = f"SELECT {ITEM_COLUMNS} FROM {{s}}.inbox WHERE id = $1"
 OPEN_NUMBERS = "SELECT id FROM {s}.inbox WHERE state = 'open' ORDER BY id LIMIT 12"
 # The run's row is locked first, as a commit does: a run that is about to wait either sees the
 # answer or is seen waiting.
-LOCK_RUN_OF_ITEM = """
-SELECT 1 FROM {s}.runs WHERE id = (SELECT run FROM {s}.inbox WHERE id = $1) FOR NO KEY UPDATE
-"""
-ANSWER = """
-UPDATE {s}.inbox SET state = 'answered', answer = $2, answered_by = $3, answered_at = $4
-WHERE id = $1 AND state = 'open' AND digest = $5
-RETURNING id
+ANSWER = f"""
+WITH locked AS (
+    SELECT id AS locked_run FROM {{s}}.runs
+    WHERE id = (SELECT run FROM {{s}}.inbox WHERE id = $1) FOR NO KEY UPDATE
+)
+UPDATE {{s}}.inbox SET state = 'answered', answer = $2, answered_by = $3, answered_at = $4
+FROM locked WHERE id = $1 AND run = locked_run AND state = 'open' AND digest = $5
+RETURNING {ITEM_COLUMNS}
 """
 
 LEDGER = """

@@ -49,7 +49,7 @@ from signoff.store.postgres.connection import PATIENCE_SECONDS, Row, ServerConne
 from signoff.store.postgres.news import CHANGES, read_news
 from signoff.store.postgres.run_queue import RunQueue
 from signoff.store.postgres.schema import check_schema
-from signoff.store.postgres.texts import restored_text, stored_text
+from signoff.store.postgres.texts import is_marked, restored_text, stored_text
 from signoff.store.postgres.transfer import PostgresTransfer
 from signoff.store.rows import inbox_item, inbox_lines, refuse_answer, run_row, unknown_run
 
@@ -247,11 +247,11 @@ class PostgresStore:
 
     def waiting(self) -> list[InboxLine]:
         """Returns what a list shows of every open request, oldest first."""
-        rows = self._rows(q.WAITING)
-        return inbox_lines(
-            (*start, restored_text(prompt), opened_at, deadline)
-            for *start, prompt, opened_at, deadline in rows
-        )
+        lines = inbox_lines(self._rows(q.WAITING))
+        return [
+            line._replace(prompt=restored_text(line.prompt)) if is_marked(line.prompt) else line
+            for line in lines
+        ]
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
@@ -266,17 +266,17 @@ class PostgresStore:
         self, number: int, values: tuple[str, str, float], digest: str, session: ServerSession
     ) -> InboxItem:
         answer, by, at = values
-        stored = (stored_text(answer), stored_text(by), at)
         item_id = number if 0 < number < _INTEGER_LIMIT else 0
-        _, changed = session.together(
-            (self._sql(q.LOCK_RUN_OF_ITEM), [item_id]),
-            (self._sql(q.ANSWER), [item_id, *stored, digest]),
-        )
-        item = self._item(number, session)
-        # When the connection was lost after the answer was stored, it is our own that is found.
-        if not changed and (item.answer, item.answered_by, item.answered_at) != values:
+        stored = [item_id, stored_text(answer), stored_text(by), at, digest]
+        while True:
+            for changed in session.rows(self._sql(q.ANSWER), stored):
+                return _item(changed)
+            item = self._item(number, session)
+            # When the connection was lost after the answer was stored, it is our own that is found.
+            if (item.answer, item.answered_by, item.answered_at) == values:
+                return item
+            # A request that was opened only now is not refused, and is found by the next try.
             refuse_answer(item, digest)
-        return item
 
     # Spend
 
