@@ -9,7 +9,7 @@ from time import process_time
 
 from benchmarks.engine import AGENT, AtOnce, review_workflow
 from benchmarks.sample import Figures
-from benchmarks.scale import FULL, Scale
+from benchmarks.sizes import FULL, Scale
 from signoff.app.metrics import metrics_text
 from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.sample import Figures, Work
-from benchmarks.scale import FULL, Scale
+from benchmarks.sizes import FULL, Scale
 
 STARTS = 20
 """Starts of each kind in one sample."""

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 from signoff import RunResult, Status
 from signoff.contracts import StepContext, define_workflow
 from signoff.core.workflow import Workflow

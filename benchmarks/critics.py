@@ -12,7 +12,7 @@ from time import perf_counter
 
 from benchmarks.payload import BIG_ARTIFACT, text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.flows.compile import compile_flow
 from signoff.flows.flow import Flow

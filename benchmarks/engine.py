@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks import cold, figures, sample, stores
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 from signoff import (
     AgentRequest,
     Choice,

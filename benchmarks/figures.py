@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 
 MB = 1_000_000
 

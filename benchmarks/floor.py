@@ -15,7 +15,7 @@ from time import perf_counter
 from benchmarks import cold, figures, sample
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, STEP_CHARS, step_name, text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 
 Row = tuple[str, str, str]
 """Run, step, text."""

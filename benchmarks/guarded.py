@@ -10,7 +10,7 @@ from time import perf_counter
 
 from benchmarks.payload import text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.guard import Guard
 from signoff.guarded_db.postconditions import Postcondition

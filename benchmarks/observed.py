@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 from benchmarks.engine import AGENT, review_workflow
 from benchmarks.payload import text
 from benchmarks.sample import Figures
-from benchmarks.scale import FULL, Scale
+from benchmarks.sizes import FULL, Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.app.run_records import stored_record
 from signoff.observers.log_output import LogOutput

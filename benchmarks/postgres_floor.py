@@ -16,7 +16,7 @@ import psycopg
 from benchmarks import sample, stores
 from benchmarks.payload import ARTIFACT, STEP_CHARS, step_name, text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 
 Row = tuple[str, str, str]
 INSERT_MANY = """

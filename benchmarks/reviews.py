@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sample import Figures
-from benchmarks.scale import FULL, Scale
+from benchmarks.sizes import FULL, Scale
 
 CONSTRAINTS = 4
 SIZE = 10_000

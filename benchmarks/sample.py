@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 
-from benchmarks.scale import FULL, QUICK, WARM, Scale
+from benchmarks.sizes import FULL, QUICK, WARM, Scale
 
 Figures = dict[str, float]
 """Measured values by name; the same name means the same thing for every contestant."""

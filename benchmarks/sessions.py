@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.sample import Figures
-from benchmarks.scale import FULL, Scale
+from benchmarks.sizes import FULL, Scale
 from signoff import AgentRequest, Reply, Status
 from signoff.app.home import init_home
 from signoff.app.project import open_project

@@ -23,7 +23,7 @@ from starlette.types import Message
 
 from benchmarks.reviews import cpu_of, long_loop
 from benchmarks.sample import Figures
-from benchmarks.scale import FULL, Scale
+from benchmarks.sizes import FULL, Scale
 from signoff.app.project import Project, open_project
 from signoff.core.outcome import Status
 from signoff.testing.store_suite.journal_writer import JournalWriter, start_run

@@ -27,7 +27,7 @@ from burr.integrations.persisters.b_aiosqlite import AsyncSQLitePersister
 from benchmarks import cold, figures, sample
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 
 AsyncWork = Callable[[AsyncSQLitePersister, Scale], Awaitable[Figures]]
 

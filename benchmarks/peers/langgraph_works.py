@@ -21,7 +21,7 @@ from langgraph.types import Command, Send, interrupt
 from benchmarks import cold, figures, sample
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
 from benchmarks.sample import Figures
-from benchmarks.scale import Scale
+from benchmarks.sizes import Scale
 
 
 class Chain(TypedDict):
