@@ -1,4 +1,4 @@
-"""The options --real and --update-snapshots, and a summary of skipped tests after every run.
+"""The options --real, --store and --update-snapshots, and a summary of skipped tests.
 
 Fixtures for one kind of test are in the conftest of its folder. The PostgreSQL server is for
 several kinds, so that a process of tests starts only one.
@@ -26,6 +26,9 @@ settings.register_profile("signoff", _PATIENT, derandomize=True)
 settings.register_profile("explore", _PATIENT, max_examples=2_000)
 settings.load_profile("signoff")
 
+FILE, SERVER = "file", "postgres"
+"""The stores of the option `--store`."""
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator["PostgresServer"]:
@@ -41,6 +44,45 @@ def postgres() -> Iterator["PostgresServer"]:
     server.__exit__(None, None, None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def run_stores(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stores the runs of all tests where `--store` says."""
+    yield from _stored_in(request.config.getoption("--store"), request)
+
+
+@pytest.fixture(autouse=True)
+def run_store(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stores the runs of a test that is marked `both_stores` in one of them."""
+    yield from _stored_in(getattr(request, "param", FILE), request)
+
+
+def _stored_in(kind: str, request: pytest.FixtureRequest) -> Iterator[None]:
+    if kind == FILE:
+        yield
+        return
+    from tests.run_stores import runs_on_server
+
+    with runs_on_server(request.getfixturevalue("postgres").new_schema):
+        yield
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marked = any(metafunc.definition.iter_markers("both_stores"))
+    if marked and metafunc.config.getoption("--store") == FILE:
+        metafunc.parametrize("run_store", [FILE, SERVER], indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--store") == FILE:
+        return
+    from tests.run_stores import FILE_ONLY
+
+    for item in items:
+        for start, reason in FILE_ONLY.items():
+            if item.nodeid.startswith(start):
+                item.add_marker(pytest.mark.skip(reason=f"on a server: {reason}"))
+
+
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 2 << 30
 """Several times what the tests that run at once write; many containers have less."""
@@ -49,6 +91,9 @@ ROOM_BYTES = 2 << 30
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--real", action="store_true", help="fail where a vendor's real program is not installed"
+    )
+    parser.addoption(
+        "--store", choices=[FILE, SERVER], default=FILE, help="where the tests store their runs"
     )
     parser.addoption(
         "--update-snapshots", action="store_true", help="accept changed prompts as the new ones"

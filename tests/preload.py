@@ -28,5 +28,11 @@ def _import_modules(package: ModuleType) -> None:
 
 
 _import_modules(signoff)
-for name in ("concurrent.futures.thread", "jsonschema", "rapidfuzz", "sqlglot.dialects.sqlite"):
+for name in (
+    "concurrent.futures.thread",
+    "jsonschema",
+    "psycopg",
+    "rapidfuzz",
+    "sqlglot.dialects.sqlite",
+):
     import_module(name)

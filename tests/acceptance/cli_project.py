@@ -16,6 +16,7 @@ import pytest
 from signoff.cli import main
 from tests.acceptance.command_server import CommandServer
 from tests.patience import PATIENCE_SECONDS, wait_until, written
+from tests.run_stores import store_variables
 
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
 
@@ -41,7 +42,7 @@ class CliProject:
 
     def __init__(self, folder: Path, server: CommandServer) -> None:
         self.folder = folder
-        self.environment = {**ENVIRONMENT, "HOME": str(folder / "home")}
+        self.environment = {**ENVIRONMENT, **store_variables(), "HOME": str(folder / "home")}
         self._server = server
         self._started: list[subprocess.Popen[str]] = []
 
@@ -72,8 +73,9 @@ class CliProject:
     def enter(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Moves the test's own process into this project, for `call`."""
         monkeypatch.chdir(self.folder)
-        for name in ("PATH", "HOME"):
-            monkeypatch.setenv(name, self.environment[name])
+        for name in ("PATH", "HOME", "SIGNOFF_DATABASE"):
+            if name in self.environment:
+                monkeypatch.setenv(name, self.environment[name])
         for name in ("SIGNOFF_HOME", "XDG_CONFIG_HOME"):
             monkeypatch.delenv(name, raising=False)
 

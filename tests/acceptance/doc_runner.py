@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tests.acceptance.doc_blocks import Block, missing, typed
 from tests.patience import PATIENCE_SECONDS
+from tests.run_stores import store_variables
 
 _SEPARATOR = "--8<--"
 _INHERITED = ("LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
@@ -27,6 +28,7 @@ class DocRunner:
         found = [str(program)] if program is not None else []
         self._environment = {
             **{name: value for name, value in os.environ.items() if name in _INHERITED},
+            **store_variables(),
             "HOME": str(home),
             "PATH": os.pathsep.join([*found, str(Path(sys.executable).parent), os.defpath]),
             "PYTHONUNBUFFERED": "1",  # both streams in the order a terminal shows them

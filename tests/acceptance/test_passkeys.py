@@ -16,6 +16,7 @@ from signoff.app.project import open_project
 from signoff.app.run_records import living_workers
 from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM
 from tests.browser import open_browser
+from tests.run_stores import store_variables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -59,8 +60,11 @@ FORGED = {
 class SignedProject:
     """A project whose page is served, with a run that waits for a signature."""
 
-    def __init__(self, folder: Path, browser: Browser, link: str) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], browser: Browser, link: str
+    ) -> None:
         self.folder = folder
+        self.environment = environment
         self.base = link.partition("/login")[0]
         self._browser = browser
         with browser.new_context() as context:
@@ -77,7 +81,7 @@ class SignedProject:
     def json(self, *arguments: str) -> Any:
         """Returns what a command prints as JSON."""
         command = [PROGRAM, *arguments, "--json"]
-        done = subprocess.run(command, cwd=self.folder, env=ENVIRONMENT, capture_output=True)
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True)
         return json.loads(done.stdout)
 
     @property
@@ -97,23 +101,24 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedProject]:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+    environment = ENVIRONMENT | store_variables()
     with open_browser() as browser:
         if browser is None:
             pytest.skip("no browser is installed: make browser")
         command = [PROGRAM, "web", "--port", "0", "--json"]
-        server = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE)
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE)
         try:
             assert server.stdout is not None
             link = json.loads(server.stdout.readline())["link"]
-            yield SignedProject(folder, browser, link)
+            yield SignedProject(folder, environment, browser, link)
         finally:
             server.kill()
             server.communicate()
-            _end_workers(folder)
+            _end_workers(folder, environment)
 
 
-def _end_workers(folder: Path) -> None:
-    with open_project(folder, ENVIRONMENT) as project:
+def _end_workers(folder: Path, environment: dict[str, str]) -> None:
+    with open_project(folder, environment) as project:
         for worker in living_workers(project.store):
             os.kill(worker.owner.pid, signal.SIGKILL)
 

@@ -14,24 +14,25 @@ import pytest
 
 from tests.acceptance.cli_project import CliProject
 from tests.patience import wait_until
+from tests.run_stores import store_variables
 from tests.unit.web.review_project import TARGET, write_project
 
 WEB = [sys.executable, "-m", "signoff", "web"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_project(tmp_path)
+    for name in [name for name in os.environ if name.startswith("SIGNOFF_")]:
+        monkeypatch.delenv(name)
+    for name, value in store_variables().items():
+        monkeypatch.setenv(name, value)
     return tmp_path
-
-
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("SIGNOFF_")}
 
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [*WEB, *options]
-    return subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def server(folder: Path, ending: signal.Signals = signal.SIGINT) -> Iterator[dic
     """Serves a project until the end of the block; gives its address and a login link."""
     command = [*WEB, "--port", "0", "--json"]
     with subprocess.Popen(
-        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -17,6 +17,7 @@ from signoff.app.project import open_project
 from signoff.app.run_records import living_workers
 from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM
 from tests.browser import open_browser
+from tests.run_stores import store_variables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
@@ -68,8 +69,11 @@ SCRIPT = {
 class WebProject:
     """A project whose page is served, and a browser that is logged in there."""
 
-    def __init__(self, folder: Path, browser: Browser, link: str) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], browser: Browser, link: str
+    ) -> None:
         self.folder = folder
+        self.environment = environment
         self.base = link.partition("/login")[0]
         self._browser = browser
         self._link = link
@@ -95,10 +99,6 @@ class WebProject:
         subprocess.run(command, cwd=self.folder, env=self.environment, check=True,
                        capture_output=True)  # fmt: skip
 
-    @property
-    def environment(self) -> dict[str, str]:
-        return {**ENVIRONMENT, "HOME": str(self.folder / "home")}
-
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
@@ -112,7 +112,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    environment = {**ENVIRONMENT, "HOME": str(folder / "home")}
+    environment = {**ENVIRONMENT, **store_variables(), "HOME": str(folder / "home")}
     from playwright.sync_api import expect
 
     expect.set_options(timeout=MILLISECONDS)
@@ -126,7 +126,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
             try:
                 assert server.stdout is not None
                 link = json.loads(server.stdout.readline())["link"]
-                yield WebProject(folder, browser, link)
+                yield WebProject(folder, environment, browser, link)
             finally:
                 server.kill()
                 _end_workers(folder, environment)

@@ -1,6 +1,6 @@
 """Many processes that drive short runs on one database at the same time.
 
-`python -m tests.crash.concurrent_runs DATABASE` forks them and waits for all of them.
+`python -m tests.crash.concurrent_runs FOLDER DATABASE` forks them and waits for all of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.store.sqlite import SqliteStore
 from signoff.testing import EffectLog, ScriptedAgent
+from tests.run_stores import open_address
 
 PROCESSES = 50
 RUNS_PER_PROCESS = 3
@@ -53,10 +53,10 @@ def expected(run: str) -> dict[str, Any]:
     return {"replies": [f"re {run} one", f"re {run} three"], "items": items}
 
 
-async def drive(path: Path, number: int) -> None:
+async def drive(folder: Path, address: str, number: int) -> None:
     """Drives a few runs concurrently."""
-    agent = EffectLog(path.parent).watch(ScriptedAgent().on("", _echo))
-    async with Engine(SqliteStore(path), agents={"claude": agent}) as engine:
+    agent = EffectLog(folder).watch(ScriptedAgent().on("", _echo))
+    async with Engine(open_address(address), agents={"claude": agent}) as engine:
         names = [f"run-{number}-{n}" for n in range(RUNS_PER_PROCESS)]
         results = await asyncio.gather(*(engine.start(WORKFLOW, name=n) for n in names))
     for result in results:
@@ -64,13 +64,13 @@ async def drive(path: Path, number: int) -> None:
         assert result.state == expected(result.run), result
 
 
-def main(path: Path) -> None:
+def main(folder: Path, address: str) -> None:
     """Forks the processes; exits with an error if one of them fails."""
     children = []
     for number in range(PROCESSES):
         child = os.fork()
         if not child:
-            asyncio.run(drive(path, number))
+            asyncio.run(drive(folder, address, number))
             return
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
@@ -83,4 +83,4 @@ def _echo(request: AgentRequest) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,6 +1,6 @@
 """Performs one operation of the engine, in a process of its own.
 
-`python -m tests.crash.engine_command start|resume|hang|join|cancel|ANSWER DATABASE`
+`python -m tests.crash.engine_command start|resume|hang|join|cancel|ANSWER FOLDER DATABASE`
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
 from signoff.runtime.engine import Engine
-from signoff.store.sqlite import SqliteStore
 from signoff.testing import EffectLog, ScriptedAgent
+from tests.run_stores import open_address
 
 StepResult = tuple[Outcome, dict[str, Any]]
 
@@ -43,11 +43,11 @@ WORKFLOW = Workflow("work", StepDef("work", handler=work, next={Outcome.OK: None
 HANGING = Workflow("hanging", StepDef("work", handler=hang, next={Outcome.OK: None}))
 
 
-async def main(command: str, path: Path) -> None:
+async def main(command: str, folder: Path, address: str) -> None:
     """Performs the operation, and prints the status and state of the run."""
-    store = SqliteStore(path)
+    store = open_address(address)
     agent = ScriptedAgent().on("Write.", "a draft").on("Polish", "a polished draft")
-    async with Engine(store, agents={"claude": EffectLog(path.parent).watch(agent)}) as engine:
+    async with Engine(store, agents={"claude": EffectLog(folder).watch(agent)}) as engine:
         match command:
             case "start":
                 result = await engine.start(WORKFLOW, name="run")
@@ -70,6 +70,6 @@ async def main(command: str, path: Path) -> None:
 
 if __name__ == "__main__":
     try:
-        asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+        asyncio.run(main(sys.argv[1], Path(sys.argv[2]), sys.argv[3]))
     except SignoffError as error:
         sys.exit(f"{type(error).__name__}: {error}")

@@ -1,7 +1,8 @@
 """A runner that is killed right after it started a program, before it could record that.
 
-`python -m tests.crash.orphaned_program command|agent FOLDER` runs it. The program hangs when it
-is started for the first time; the second time it prints whether the first one is still alive.
+`python -m tests.crash.orphaned_program command|agent FOLDER DATABASE` runs it. The program hangs
+when it is started for the first time; the second time it prints whether the first one is still
+alive.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Call
 from signoff.runtime.store_port import Commit, CommitResult
-from signoff.store.sqlite import SqliteStore
 from signoff.testing import WrappedStore
+from tests.run_stores import open_address
 
 PROGRAM = """
 import os, pathlib, sys, time
@@ -77,11 +78,11 @@ def _argv(folder: Path) -> list[str]:
     return [sys.executable, "-IS", "-c", PROGRAM, str(folder)]
 
 
-async def _start(kind: str, folder: Path) -> None:
-    store = KilledBeforeRecording(SqliteStore(folder / "signoff.db"))
+async def _start(kind: str, folder: Path, address: str) -> None:
+    store = KilledBeforeRecording(open_address(address))
     async with Engine(store, agents={"program": AGENT}) as engine:
         await engine.start(workflow(kind, folder), name="run")
 
 
 if __name__ == "__main__":
-    asyncio.run(_start(sys.argv[1], Path(sys.argv[2])))
+    asyncio.run(_start(sys.argv[1], Path(sys.argv[2]), sys.argv[3]))

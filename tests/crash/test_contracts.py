@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing import crash_everywhere
 from signoff.testing.crashing_store import When
 from tests.crash import contract_story
+from tests.crash.harness import crash_everywhere
 
 pytestmark = pytest.mark.slow
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing import crash_at
 from tests.crash import misbehaving_stories as stories
+from tests.crash.harness import crash_at
 
 pytestmark = pytest.mark.slow
 

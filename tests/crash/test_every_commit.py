@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing import Survival, crash_at, crash_everywhere
+from signoff.testing import Survival
 from signoff.testing.crashing_store import When
 from tests.crash import report_story
+from tests.crash.harness import crash_at, crash_everywhere
 
 pytestmark = pytest.mark.slow
 

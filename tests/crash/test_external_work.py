@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from signoff.core.requests import ItemState
-from signoff.store.sqlite import SqliteStore
-from signoff.testing import crash_everywhere
+from signoff.testing.crash_child import open_story_store
 from signoff.testing.crashing_store import When
 from tests.crash import external_work_story
+from tests.crash.harness import crash_everywhere
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def test_external_work_is_done_once_if_the_worker_is_killed_at_any_write(
     for survival in survivals:
         where = f"killed {when} write {survival.at}"
         folder = tmp_path / f"{when}-{survival.at}"
-        with closing(SqliteStore(folder / "signoff.db")) as store:
+        with closing(open_story_store(folder)) as store:
             items = store.items(external_work_story.RUN, state=tuple(ItemState))
         assert [item.state for item in items] == ["used"] * 4 + ["open"], where
         with closing(sqlite3.connect(folder / "book.db")) as db:

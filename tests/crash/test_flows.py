@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing import crash_everywhere
 from signoff.testing.crash import Story
 from signoff.testing.crashing_store import When
 from tests.crash import ending_story, flow_story, incremental_story, review_story
+from tests.crash.harness import crash_everywhere
 
 pytestmark = pytest.mark.slow
 

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from signoff.core.outcome import Status
-from signoff.testing import crash_everywhere
 from signoff.testing.crashing_store import When
 from tests.crash import instruction_story
+from tests.crash.harness import crash_everywhere
 
 pytestmark = pytest.mark.slow
 

@@ -4,26 +4,29 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.core.fold import fold
 from signoff.core.outcome import Status
-from signoff.store.sqlite import SqliteStore
+from signoff.store.postgres.address import read_address
 from signoff.testing import EffectLog
 from tests.crash.concurrent_runs import PROCESSES, RUNS_PER_PROCESS, expected
 from tests.patience import PATIENCE_SECONDS
+from tests.run_stores import new_address, open_address, server_stores
 
 pytestmark = pytest.mark.slow
 
 RUNS = PROCESSES * RUNS_PER_PROCESS
 
 
+@pytest.mark.both_stores
 def test_fifty_processes_that_write_to_one_database_lose_nothing(tmp_path: Path) -> None:
     """A team shares one machine, and everyone starts a few runs at the same time."""
-    path = tmp_path / "signoff.db"
-    program = [sys.executable, "-m", "tests.crash.concurrent_runs", str(path)]
+    address = new_address(tmp_path)
+    program = [sys.executable, "-m", "tests.crash.concurrent_runs", str(tmp_path), address]
 
     ended = subprocess.run(
         program,
@@ -34,7 +37,7 @@ def test_fifty_processes_that_write_to_one_database_lose_nothing(tmp_path: Path)
     )
 
     assert ended.returncode == 0, ended.stderr
-    with closing(SqliteStore(path)) as store:
+    with closing(open_address(address)) as store:
         rows = store.rows()
         assert len(rows) == RUNS
         assert {row.status for row in rows} == {Status.COMPLETED}
@@ -47,6 +50,15 @@ def test_fifty_processes_that_write_to_one_database_lose_nothing(tmp_path: Path)
             assert sum(entry.calls for entry in store.ledger(row.id)) == 7
     keys = EffectLog(tmp_path).keys()
     assert len(keys) == len(set(keys)) == RUNS * 7
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert db.execute("SELECT count(*) FROM owners").fetchone() == (0,)
+    assert _owners(address) == 0
+
+
+def _owners(address: str) -> int:
+    """Returns how many processes the store still knows; a file is checked, too."""
+    if server_stores() is not None:
+        server = read_address(address)
+        with psycopg.connect(server.url) as db:
+            return len(db.execute(f"SELECT id FROM {server.schema}.owners").fetchall())
+    with closing(sqlite3.connect(address)) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return len(file.execute("SELECT id FROM owners").fetchall())

@@ -6,25 +6,27 @@ from pathlib import Path
 from signoff.app.metrics import metrics_text
 from signoff.core.codec import encode
 from signoff.core.events import to_json
-from signoff.store.sqlite import SqliteStore
+from signoff.runtime.store_port import Store
 from signoff.testing.store_suite.journal_writer import JournalWriter
+from tests.run_stores import new_address, open_address
 from tests.unit.telemetry.events import answers, asks, at, journal
 
-READ = "import sys; from signoff.store.sqlite import SqliteStore; SqliteStore(sys.argv[1]).close()"
+READ = "import sys; from tests.run_stores import open_address; open_address(sys.argv[1]).close()"
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_process_that_only_reads_does_not_disturb_the_one_that_writes(tmp_path: Path) -> None:
     """Otherwise `signoff runs` would make a running workflow lose its later commits."""
-    path = tmp_path / "signoff.db"
-    writer = SqliteStore(path)
+    address = new_address(tmp_path)
+    writer = open_address(address)
     writer.reopen().close()
     run = JournalWriter(writer)
     run.begin()
 
-    subprocess.run([sys.executable, "-c", READ, path], check=True)
+    subprocess.run([sys.executable, "-c", READ, address], cwd=ROOT, check=True)
     run.append(step="publish")
 
-    reader = SqliteStore(path)
+    reader = open_address(address)
     assert reader.row("run").step == "publish"
     reader.close()
     writer.close()
@@ -32,7 +34,8 @@ def test_a_process_that_only_reads_does_not_disturb_the_one_that_writes(tmp_path
 
 def test_metrics_are_right_while_a_run_is_being_written(tmp_path: Path) -> None:
     """Every reading is a state that the run was in, and the last one is the last state."""
-    writer, reader = SqliteStore(tmp_path / "signoff.db"), SqliteStore(tmp_path / "signoff.db")
+    address = new_address(tmp_path)
+    writer, reader = open_address(address), open_address(address)
     run = JournalWriter(writer)
     run.begin(events=f"[{encode(to_json(journal()[0]), {})}]")
     calls = 60
@@ -55,7 +58,7 @@ def test_metrics_are_right_while_a_run_is_being_written(tmp_path: Path) -> None:
     writer.close()
 
 
-def _calls(store: SqliteStore) -> int:
+def _calls(store: Store) -> int:
     """Returns how many calls the metrics report."""
     name = 'signoff_effects_total{kind="ask",agent="claude",result="ok"} '
     lines = metrics_text(store, 0.0).splitlines()

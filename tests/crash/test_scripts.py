@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from signoff.testing import crash_everywhere
 from signoff.testing.crashing_store import When
 from tests.crash import script_story
+from tests.crash.harness import crash_everywhere
 
 pytestmark = pytest.mark.slow
 

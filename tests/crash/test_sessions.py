@@ -4,9 +4,9 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
-from signoff.testing import crash_everywhere
 from signoff.testing.crashing_store import When
 from tests.crash import session_story
+from tests.crash.harness import crash_everywhere
 from tests.crash.session_story import EDITS, NAME, files_of
 
 pytestmark = pytest.mark.slow

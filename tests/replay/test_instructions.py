@@ -7,10 +7,10 @@ import pytest
 
 from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine
-from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedAgent
 from tests.replay.instructions import NAME, RECORDED, STORY
 from tests.replay.record import restore
+from tests.run_stores import moved_here, open_address
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ async def test_a_run_goes_on_and_its_remaining_instructions_are_handed_out(
     agent.on("# Write it down", "All is well.")
     roles = {"worker": "claude"}
 
-    with closing(SqliteStore(tmp_path / "signoff.db")) as store:
+    with closing(open_address(moved_here(tmp_path / "signoff.db"))) as store:
         async with Engine(store, agents={"claude": agent}, default_roles=roles) as engine:
             result = await engine.resume(NAME, STORY)
 

@@ -17,10 +17,11 @@ from signoff.core.requests import Question
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
-from signoff.store.sqlite import SqliteStore
+from signoff.runtime.store_port import Store
 from signoff.testing import ScriptedAgent
 from tests.replay.notations import NOTATIONS, STORIES, Story, cast, tell
 from tests.replay.record import restore
+from tests.run_stores import moved_here, new_address, open_address
 
 
 @pytest.fixture(params=sorted(NOTATIONS.glob("*.sql")), ids=lambda path: path.stem)
@@ -34,16 +35,16 @@ def story(recorded: Path) -> Story:
 
 
 @pytest.fixture
-def store(recorded: Path, tmp_path: Path) -> Iterator[SqliteStore]:
+def store(recorded: Path, tmp_path: Path) -> Iterator[Store]:
     """A database as an earlier version left it."""
     path = tmp_path / "signoff.db"
     restore(recorded, path)
-    with closing(SqliteStore(path)) as store:
+    with closing(open_address(moved_here(path))) as store:
         yield store
 
 
 async def test_a_run_recorded_with_older_prompts_continues_and_asks_nothing_again(
-    store: SqliteStore, story: Story, tmp_path: Path
+    store: Store, story: Story, tmp_path: Path
 ) -> None:
     """An upgrade that only rewords prompts must not strand a week's work, or pay for it twice."""
     done = _finished(store)
@@ -58,16 +59,14 @@ async def test_a_run_recorded_with_older_prompts_continues_and_asks_nothing_agai
     assert {name: len(agent.prompts) for name, agent in agents.items()} == left
 
 
-def test_a_compiled_definition_is_the_same_to_every_version(
-    store: SqliteStore, story: Story
-) -> None:
+def test_a_compiled_definition_is_the_same_to_every_version(store: Store, story: Story) -> None:
     """Users should not have to adopt a change that they did not make."""
     recorded = store.row("run").definition
 
     assert story.workflow.as_started(recorded).digest == recorded
 
 
-def _finished(store: SqliteStore) -> Counter[str]:
+def _finished(store: Store) -> Counter[str]:
     """Returns how often each agent, or a human, has answered."""
     done: Counter[str] = Counter()
     asked: dict[str, str] = {}
@@ -127,7 +126,7 @@ async def test_a_recorded_reply_is_reused_when_only_the_product_changed_its_word
     tmp_path: Path, first: Any, second: Any, same: bool
 ) -> None:
     """A user's handler that asks for something else on replay is still refused."""
-    with closing(SqliteStore(tmp_path / "signoff.db")) as store:
+    with closing(open_address(new_address(tmp_path))) as store:
         result, agent = await _wait_and_resume(first, second, store)
 
     assert result.status is (Status.COMPLETED if same else Status.FAILED)

@@ -11,10 +11,11 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.core.spend import Spend
 from signoff.runtime.engine import Engine
-from signoff.store.sqlite import SqliteStore
+from signoff.runtime.store_port import Store
 from signoff.testing import FrozenClock, ScriptedAgent
 from tests.replay.record import FISH, PUBLISH, RECORDED, restore
 from tests.replay.story import STORY, agent, tell
+from tests.run_stores import moved_here, open_address
 
 PYTHON = (3, 11)
 """Under which the stories were recorded; another one may put the same code in other words."""
@@ -40,7 +41,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A database as an earlier version left it."""
     path = tmp_path / "signoff.db"
     restore(request.param, path)
-    with closing(SqliteStore(path)) as store:
+    with closing(open_address(moved_here(path))) as store:
         yield store
 
 
@@ -50,14 +51,14 @@ def now() -> ScriptedAgent:
 
 
 @pytest.fixture
-async def engine(store: SqliteStore, now: ScriptedAgent) -> AsyncIterator[Engine]:
+async def engine(store: Store, now: ScriptedAgent) -> AsyncIterator[Engine]:
     clock = FrozenClock(1_800_000_000.0)
     async with Engine(store, agents={"claude": now}, clock=clock) as engine:
         yield engine
 
 
 async def test_a_run_of_an_earlier_version_continues_to_the_same_end(
-    store: SqliteStore, engine: Engine
+    store: Store, engine: Engine
 ) -> None:
     """An upgrade must not break a run that is in progress."""
     result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
@@ -69,7 +70,7 @@ async def test_a_run_of_an_earlier_version_continues_to_the_same_end(
 
 
 async def test_calls_that_an_earlier_version_recorded_are_not_repeated(
-    store: SqliteStore, engine: Engine, now: ScriptedAgent
+    store: Store, engine: Engine, now: ScriptedAgent
 ) -> None:
     """The user has already paid for them."""
     recorded = "".join(row.events for row in store.journal(store.row("story").id))
@@ -85,7 +86,7 @@ async def test_calls_that_an_earlier_version_recorded_are_not_repeated(
 
 @pytest.mark.skipif(sys.version_info[:2] != PYTHON, reason="code reads otherwise in this Python")
 async def test_a_definition_that_has_not_changed_is_the_same_to_every_version(
-    store: SqliteStore,
+    store: Store,
 ) -> None:
     """Users should not have to adopt a change after an upgrade."""
     assert store.row("story").definition == STORY.digest

@@ -23,7 +23,8 @@ SETTINGS = {
     # What it does and when is not up to a test.
     "autovacuum": "off",
     "shared_buffers": "16MB",
-    "max_connections": "30",
+    # Fifty processes with up to four connections each.
+    "max_connections": "250",
     "listen_addresses": "",
 }
 

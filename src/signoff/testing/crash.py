@@ -71,9 +71,7 @@ def crash_everywhere(
     with _runner(story, timeout) as run:
         for at in range(1, MOST_PROCESSES):
             folder = directory / f"{when}-{at}"
-            folder.mkdir(parents=True)
-            if new_store is not None:
-                (folder / ADDRESS).write_text(new_store(), "utf-8")
+            _make_folder(folder, new_store)
             survival = _crash_at(run, folder, at, when, again)
             yield survival
             if not survival.deaths:
@@ -88,14 +86,21 @@ def crash_at(
     when: When,
     again: bool = False,
     timeout: float = 120.0,
+    new_store: Callable[[], str] | None = None,
 ) -> Survival:
     """Kills a process at one write, then lets fresh processes continue to the end.
 
     With `again`, each of those is also killed at its own write of that number.
     """
-    directory.mkdir(parents=True)
+    _make_folder(directory, new_store)
     with _runner(story, timeout) as run:
         return _crash_at(run, directory, at, when, again)
+
+
+def _make_folder(directory: Path, new_store: Callable[[], str] | None) -> None:
+    directory.mkdir(parents=True)
+    if new_store is not None:
+        (directory / ADDRESS).write_text(new_store(), "utf-8")
 
 
 def _crash_at(run: Run, directory: Path, at: int, when: When, again: bool) -> Survival:
