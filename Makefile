@@ -47,10 +47,10 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers agents browser model pins clean
+.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers agents browser model pins clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## run the main job, end to end, on a small model, without keys
 	@$(MAKE) --no-print-directory model
@@ -62,6 +62,10 @@ test: lint types imports ## everything: lint, types, import contracts and the wh
 	@$(MAKE) --no-print-directory --keep-going agents browser || \
 		echo "make test: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
 	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
+
+test-postgres: setup ## the acceptance, crash and replay tests, with their runs in a PostgreSQL server
+	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal --store postgres \
+		tests/acceptance tests/crash tests/replay
 
 check: lint types imports fast ## quick checks: lint, types, import contracts, fast tests
 

@@ -1,21 +1,48 @@
-"""The stories that are killed at every write, on a PostgreSQL server."""
+"""Runs of every notation, killed again and again on a PostgreSQL server.
+
+`make test-postgres` kills every story at every write there.
+"""
 
 from pathlib import Path
 
-from signoff.testing import crash_everywhere
-from tests.crash import question_story
+import pytest
+
+from signoff.core.outcome import Status
+from signoff.testing import crash_at
+from signoff.testing.crash import Story
+from tests.crash import (
+    contract_story,
+    flow_story,
+    pair_story,
+    question_story,
+    review_story,
+    session_story,
+    skill_story,
+)
 from tests.stubs.postgres import PostgresServer
 
+pytestmark = pytest.mark.slow
 
-def test_a_run_killed_at_any_write_ends_the_same_on_a_server(
-    tmp_path: Path, postgres: PostgresServer
+STORIES: dict[str, Story] = {
+    "contract": contract_story.story,
+    "flow": flow_story.story,
+    "pair": pair_story.simple,
+    "question": question_story.story,
+    "review": review_story.story,
+    "session": session_story.by_hand,
+    "skill": skill_story.story,
+}
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=STORIES)
+def test_a_run_ends_on_a_server_although_every_process_of_it_is_killed(
+    tmp_path: Path, postgres: PostgresServer, story: Story
 ) -> None:
-    """Nothing that was paid for is requested again, and no answer is lost or used twice."""
+    """Nothing that was paid for is requested again."""
     new = postgres.new_schema
 
-    survivals = list(crash_everywhere(question_story.story, tmp_path, when="after", new_store=new))
+    survival = crash_at(story, tmp_path / "again", at=7, when="after", again=True, new_store=new)
 
-    assert len(survivals) > 5
-    for survival in survivals:
-        assert survival.repeated == []
-        assert survival.runs[question_story.NAME].state == question_story.EXPECTED
+    assert survival.deaths > 1
+    assert [run.status for run in survival.runs.values()] == [Status.COMPLETED]
+    assert survival.repeated == []
