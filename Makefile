@@ -84,6 +84,7 @@ bench-loop: setup ## measure the review loop with simulated agents
 
 bench-peers: setup ## the same work side by side with other engines
 	@$(BIN)/python -m benchmarks.peers
+	@$(BIN)/python -m benchmarks.peers.on_postgres
 
 docs: setup ## update the generated parts of the documentation
 	@$(BIN)/python docs/generate.py

@@ -89,7 +89,7 @@ def main() -> int:
 
 
 def _cells(line: Line, samples: Samples) -> list[str]:
-    floor, file, server = (_best(line, samples, who) for who in ("floor", "SQLite", "PostgreSQL"))
+    floor, file, server = (best(line, samples, who) for who in ("floor", "SQLite", "PostgreSQL"))
     over_floor, over_file = _ratio(line, server, floor), _ratio(line, server, file)
     bounds = {
         f"<= {line.over_floor} x floor": _within(over_floor, line.over_floor),
@@ -112,7 +112,8 @@ def _within(value: float | None, most: float | None) -> bool:
     return most is None or (value is not None and value <= most)
 
 
-def _best(line: Line, samples: Samples, who: str) -> float | None:
+def best(line: Line, samples: Samples, who: str) -> float | None:
+    """Returns the best sample of a contestant; None if there is none."""
     found = [each[line.figure] for each in samples.get(who, {}).get(line.work, [])]
     return (max if line.at_least else min)(found, default=None)
 

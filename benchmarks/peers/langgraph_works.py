@@ -1,4 +1,4 @@
-"""LangGraph with its SQLite saver, durability sync.
+"""LangGraph with its SQLite saver, or its PostgreSQL saver if a server is given; durability sync.
 
 The chain and the long run use the plain saver, which is the faster one there; fan-outs
 and concurrent runs need the asynchronous one. Results are kept in the state, which is how
@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any, TypedDict
@@ -18,10 +21,54 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
-from benchmarks import cold, figures, sample
+from benchmarks import cold, figures, sample, stores
 from benchmarks.payload import ARTIFACT, BIG_ARTIFACT, step_name, text
 from benchmarks.sample import Figures
 from benchmarks.sizes import Scale
+
+CONNECTIONS = 8
+"""Of the pool that fan-outs and concurrent runs share; one connection would be slower."""
+
+
+@contextmanager
+def open_saver(folder: Path) -> Iterator[Any]:
+    """Opens the plain saver: a file in the folder, or a schema that stands for it."""
+    if stores.VARIABLE not in os.environ:
+        with SqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+            yield saver
+        return
+    from langgraph.checkpoint.postgres import PostgresSaver
+
+    with PostgresSaver.from_conn_string(_server(folder)) as saver:
+        yield saver
+
+
+@asynccontextmanager
+async def open_async_saver(folder: Path) -> AsyncIterator[Any]:
+    """Opens the asynchronous saver."""
+    if stores.VARIABLE not in os.environ:
+        async with AsyncSqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+            yield saver
+        return
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+    from psycopg.rows import dict_row
+    from psycopg_pool import AsyncConnectionPool
+
+    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    pool = AsyncConnectionPool(
+        _server(folder), kwargs=options, min_size=CONNECTIONS, max_size=CONNECTIONS, open=False
+    )
+    async with pool:
+        yield AsyncPostgresSaver(pool)
+
+
+def _server(folder: Path) -> str:
+    import psycopg
+
+    schema = stores.schema_of(folder)
+    with psycopg.connect(stores.server_url(), autocommit=True) as db:
+        db.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    return f"{stores.server_url()}&options=-csearch_path%3D{schema}"
 
 
 class Chain(TypedDict):
@@ -51,7 +98,7 @@ class FanOut(TypedDict):
 
 def chain(folder: Path, scale: Scale, *, call: bool = False) -> Figures:
     """W1: one node, visited repeatedly."""
-    with SqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    with open_saver(folder) as saver:
         saver.setup()
         graph = _chain_graph(saver, call=call)
         given = _chain_input(scale.steps, ARTIFACT)
@@ -84,7 +131,7 @@ def many_runs(folder: Path, scale: Scale) -> Figures:
 
 def prepare_gates(folder: Path, scale: Scale) -> Figures:
     """W5, before the restart: runs that interrupt themselves."""
-    with SqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    with open_saver(folder) as saver:
         saver.setup()
         graph = _gate_graph(saver)
         for number in range(scale.gates):
@@ -94,7 +141,7 @@ def prepare_gates(folder: Path, scale: Scale) -> Figures:
 
 def gates(folder: Path, scale: Scale) -> Figures:
     """W5, after the restart: walk the newest checkpoints for interrupts; resume one."""
-    with SqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    with open_saver(folder) as saver:
         graph = _gate_graph(saver)
         began = perf_counter()
         waiting = _interrupted(saver)
@@ -116,7 +163,7 @@ def gates(folder: Path, scale: Scale) -> Figures:
 def history(folder: Path, scale: Scale) -> Figures:
     """W7: the long run."""
     marks: list[float] = []
-    with SqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    with open_saver(folder) as saver:
         saver.setup()
         graph = _chain_graph(saver, marks=marks)
         given = _chain_input(scale.history, BIG_ARTIFACT)
@@ -173,7 +220,7 @@ def _interrupted(saver: SqliteSaver) -> list[str]:
 
 
 async def _review(folder: Path, scale: Scale) -> Figures:
-    async with AsyncSqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    async with open_async_saver(folder) as saver:
         await saver.setup()
         graph = _review_graph(saver)
         given = {
@@ -230,7 +277,7 @@ async def _fan_out(folder: Path, scale: Scale) -> Figures:
     def sends(state: FanOut) -> list[Send]:
         return [Send("item", {"number": n}) for n in range(state["items"])]
 
-    async with AsyncSqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    async with open_async_saver(folder) as saver:
         await saver.setup()
         graph = StateGraph(FanOut)
         graph.add_node("item", item)
@@ -253,7 +300,7 @@ async def _many_runs(folder: Path, scale: Scale) -> Figures:
     def onward(state: Chain) -> str:
         return END if len(state["steps"]) >= scale.run_steps else "work"
 
-    async with AsyncSqliteSaver.from_conn_string(str(folder / "peer.db")) as saver:
+    async with open_async_saver(folder) as saver:
         await saver.setup()
         graph = StateGraph(Chain)
         graph.add_node("work", work)

