@@ -7,9 +7,9 @@ under their own names, and the engine's own entries under names that begin with 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, overload
 
 from signoff.contracts.model import ParallelItemResult, PendingRetry, StepResult
 from signoff.contracts.results import COMPLETED, OWN_NAMES, RESULTS, ResultNames, result_names
@@ -21,16 +21,55 @@ MARKER = "_marker"
 _RESULTS_PREFIX = f"{RESULTS}."
 
 
-class CompletedSteps(tuple[StepResult, ...]):
-    """The results of steps in their order; `"plan" in steps` asks for a step by its name."""
+class CompletedSteps(Sequence[StepResult]):
+    """The results of steps in their order; `"plan" in steps` asks for a step by its name.
 
-    __slots__ = ()
+    Each is made when it is read: a run may have done thousands of steps, and every step gets this.
+    """
+
+    def __init__(self, stored: Sequence[Mapping[str, Any]] = ()) -> None:
+        """`stored` are the results as the run's state has them."""
+        self._stored = stored
+
+    @overload
+    def __getitem__(self, index: int) -> StepResult: ...
+    @overload
+    def __getitem__(self, index: slice) -> CompletedSteps: ...
+    def __getitem__(self, index: int | slice) -> StepResult | CompletedSteps:
+        """Returns the result of a step by its position, or those of several."""
+        if isinstance(index, slice):
+            return CompletedSteps(self._stored[index])
+        return StepResult(**self._stored[index])
+
+    def __len__(self) -> int:
+        """Returns how many steps were done; a step counts each time."""
+        return len(self._stored)
 
     def __contains__(self, step: object) -> bool:
         """Whether a step was done, at least once."""
-        if isinstance(step, str):
-            return any(done.step == step for done in self)
-        return super().__contains__(step)
+        return step in self.names if isinstance(step, str) else step in tuple(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Compares with any sequence of results."""
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        """Returns the hash of a tuple of the results."""
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        """Shows the results."""
+        return repr(tuple(self))
+
+    @property
+    def names(self) -> list[str]:
+        """The steps in their order."""
+        return [each["step"] for each in self._stored]
+
+    @property
+    def latest(self) -> dict[str, Any]:
+        """The latest result of every step, by step."""
+        return {each["step"]: each.get("result") for each in self._stored}
 
 
 class GateDecision(dict[str, Any]):
@@ -59,9 +98,7 @@ class Checkpoint:
     workflow_run_id: str
     workflow_type: str
     current_step: str
-    completed_steps: CompletedSteps = CompletedSteps()  # noqa: RUF009  # as immutable as a tuple
-    iteration_counts: Mapping[str, int] = field(default_factory=dict)
-    """How often each step was done."""
+    completed_steps: CompletedSteps = field(default_factory=CompletedSteps)
     data: Mapping[str, Any] = field(default_factory=lambda: ResultNames({}, {}))
     """The values that steps returned, by name; one that several steps returned cannot be read."""
     pending_retry: PendingRetry | None = None
@@ -72,17 +109,21 @@ class Checkpoint:
 
     def completed(self, step: str) -> bool:
         """Whether a step was done, at least once."""
-        return any(done.step == step for done in self.completed_steps)
+        return step in self.completed_steps.names
 
     def result_of(self, step: str) -> Any:
         """Returns the latest result of a step, or None."""
-        results = (each.result for each in reversed(self.completed_steps) if each.step == step)
-        return next(results, None)
+        return self.results.get(step)
+
+    @property
+    def iteration_counts(self) -> Mapping[str, int]:
+        """How often each step was done."""
+        return Counter(self.completed_steps.names)
 
     @property
     def results(self) -> dict[str, Any]:
         """The latest result of every step that was done, by step."""
-        return {done.step: done.result for done in self.completed_steps}
+        return self.completed_steps.latest
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as expressions and programs see it: its data and its own fields.
@@ -94,7 +135,7 @@ class Checkpoint:
             "run_id": self.workflow_run_id,
             "type": self.workflow_type,
             "step": self.current_step,
-            "completed": [done.step for done in self.completed_steps],
+            "completed": self.completed_steps.names,
             "results": self.results,
             "iterations": dict(self.iteration_counts),
             "gate": dict(self.gate_decision) if self.gate_decision else None,
@@ -130,14 +171,12 @@ def checkpoint_of(
     items: Mapping[str, ParallelItemResult] | None = None,
 ) -> Checkpoint:
     """Returns the checkpoint of a run with this state; `items` are those of the current step."""
-    completed = CompletedSteps(StepResult(**each) for each in state.get(COMPLETED, ()))
     decision = state.get("_gate")
     return Checkpoint(
         workflow_run_id=run,
         workflow_type=workflow,
         current_step=step,
-        completed_steps=completed,
-        iteration_counts=Counter(done.step for done in completed),
+        completed_steps=CompletedSteps(state.get(COMPLETED, ())),
         data=result_names(state),
         pending_retry=pending_retry,
         parallel_results=items

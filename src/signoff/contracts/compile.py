@@ -22,7 +22,7 @@ from signoff.contracts.model import (
     WorkflowStep,
 )
 from signoff.contracts.results import COMPLETED, RESULTS, known_names
-from signoff.contracts.runtime import ContractRuntime
+from signoff.contracts.runtime import ContractRuntime, Performed
 from signoff.contracts.steps import ForEach, Single, Together
 from signoff.core.code import describe_code
 from signoff.core.context import StepContext
@@ -374,4 +374,4 @@ class ConditionCheck:
             return await self.contract.holds(ctx, self.step, self.condition.check)
         output = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
         before = replace(ctx, step_state=ctx.state_before)
-        return await self.contract.holds(before, self.step, self.condition.check, output)
+        return await self.contract.holds(before, self.step, self.condition.check, Performed(output))

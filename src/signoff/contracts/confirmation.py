@@ -7,8 +7,7 @@ applied, the rows are counted again, and another number refuses it.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.contracts.database import StepDatabase
@@ -16,42 +15,36 @@ from signoff.core.context import Failure, StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Approval
 from signoff.errors import StepFailed
+from signoff.runtime.from_thread import on_thread
 
 Change = Mapping[str, Any]
 """A statement that has to be confirmed: statement, values, table, rows, others."""
-Commit = Callable[[Sequence[Change]], Awaitable[dict[str, Any] | None]]
-"""Applies a step's work with confirmed changes; None if another one has to be confirmed."""
 
 _KEY = "changes"
 
 
-async def commit_confirmed(
-    ctx: StepContext, database: StepDatabase, commit: Commit
-) -> dict[str, Any]:
-    """Returns the output of committed work, after a human has confirmed what needs it.
+def was_asked(ctx: StepContext) -> bool:
+    """Whether changes of this attempt have been measured before, in order to ask about them.
 
-    Raises `StepFailed` if it is rejected, or changes other rows than were confirmed.
+    Then the work is never applied without the answer, even if other rows match by now and it
+    would need no confirmation any more.
     """
-    # After a question, the work is never applied without the answer, even if other rows match by
-    # now and it would need no confirmation any more.
-    if ctx.port is None or not ctx.port.was_requested(ctx, _KEY):
-        output = await commit(())
-        if output is not None:
-            return output
+    return ctx.port is not None and ctx.port.was_requested(ctx, _KEY)
+
+
+async def confirm_changes(ctx: StepContext, database: StepDatabase) -> Sequence[Change]:
+    """Returns the changes that a human has confirmed; raises `StepFailed` if they are rejected."""
     changes = await _measure(ctx, database)
     if changes:
         await _ask(ctx, changes)
-    output = await commit(changes)
-    if output is None:
-        raise StepFailed("the statements are not those that were confirmed")
-    return output
+    return changes
 
 
 async def _measure(ctx: StepContext, database: StepDatabase) -> Sequence[Change]:
     """Returns the changes that need a confirmation; a replay gets the recorded numbers."""
 
     async def measure(_ctx: StepContext, _item: int) -> list[dict[str, Any]]:
-        return await asyncio.to_thread(database.measure)
+        return await on_thread(database.measure)
 
     (changes,) = await ctx.map([0], measure, key=_KEY, on_failure="keep")
     if isinstance(changes, Failure):

@@ -57,8 +57,8 @@ class StepDatabase(Tables, Protocol):
     def take(self, statements: Sequence[Sequence[Any]]) -> None:
         """Stages statements from a worker; raises `StepFailed` if one is refused."""
 
-    def committed(self, key: StepKey) -> str | None:
-        """Returns the note of work that was committed before, if it was."""
+    def committed(self, keys: Sequence[StepKey]) -> list[str | None]:
+        """Returns the note of each work that was committed before, else None."""
 
     def committed_items(self, key: StepKey) -> Sequence[str]:
         """Returns the items of a step that were committed before."""

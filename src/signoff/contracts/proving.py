@@ -12,6 +12,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -36,13 +37,15 @@ def prove(
     key: StepKey,
     confirmed: Sequence[Mapping[str, Any]] = (),
     is_wanted: Callable[[], bool] = lambda: True,
+    branch: Branch | None = None,
 ) -> Mapping[str, Any] | None:
     """Commits a step's statements if its conditions hold; raises `StepFailed` with all problems.
 
     Returns the output that belongs to the committed work. If an earlier attempt that seemed
     lost was committed after all, that is the output of that attempt. None means that nothing was
     committed, because a human has to confirm a change that is not in `confirmed`. `is_wanted` is
-    asked right before the commit.
+    asked right before the commit. Committed work cannot be tried again, so the branch after it must
+    be decidable, and is decided here.
     """
 
     def holds_in(check: Check | str, view: Tables) -> bool:
@@ -52,6 +55,9 @@ def prove(
         (each.name, partial(holds_in, each.check), each.message, is_quick(each.check))
         for each in conditions
     ]
+    if branch is not None:
+        decided = partial(_decide, branch, holds_in)
+        proofs.append(("next", decided, "next does not hold", is_quick(branch.condition)))
     proofs.append(("in time", lambda _view: is_wanted(), "it took too long", True))
     note = json.dumps(output)
     stored = database.commit(proofs, key, note, confirmed)
@@ -73,13 +79,26 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
     return problems
 
 
-def branch_conditions(step: WorkflowStep) -> tuple[Condition, ...]:
-    """Returns a condition that the branch after a step can be decided, if it has a branch."""
-    branch = step.next
-    # A branch after items looks at all of them, and after a gate a human decides.
-    if not isinstance(branch, ConditionalNext) or step.parallel_key or step.human_gate:
-        return ()
-    return (Condition("next", lambda ctx: holds(branch.condition, ctx) in (True, False)),)
+@dataclass
+class Branch:
+    """The branch after a step, which is decided where its work is proved."""
+
+    condition: Check | str
+    held: bool | None = None
+    """Whether its condition held; None if it has not been evaluated."""
+
+    @classmethod
+    def after(cls, step: WorkflowStep) -> Branch | None:
+        """Returns the branch after a step; None if there is none, or it depends on more."""
+        # A branch after items looks at all of them, and after a gate a human decides.
+        if not isinstance(step.next, ConditionalNext) or step.parallel_key or step.human_gate:
+            return None
+        return cls(step.next.condition)
+
+
+def _decide(branch: Branch, holds_in: Callable[[Check | str, Tables], bool], view: Tables) -> bool:
+    branch.held = holds_in(branch.condition, view)
+    return True
 
 
 def check_storable(output: dict[str, Any]) -> dict[str, Any]:

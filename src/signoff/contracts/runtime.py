@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from signoff.contracts.checkpoint import (
@@ -21,7 +19,6 @@ from signoff.contracts.checkpoint import (
     lookup,
     lookup_result,
 )
-from signoff.contracts.confirmation import Change, commit_confirmed
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase, StepKey, WorkflowDatabase, open_database
 from signoff.contracts.items import RETRIES
@@ -35,15 +32,9 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.proving import (
-    branch_conditions,
-    check_storable,
-    evaluate,
-    is_quick,
-    problems_of,
-    prove,
-)
+from signoff.contracts.proving import check_storable, evaluate, is_quick, problems_of
 from signoff.contracts.results import COMPLETED, named_update, result_names
+from signoff.contracts.step_transaction import StepTransaction
 from signoff.contracts.work import work
 from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
@@ -63,6 +54,17 @@ class StepItem:
     """The checkpoint of the step, which its items share."""
     is_new: bool = False
     """Whether the database had none of its work when the step began."""
+
+
+@dataclass(frozen=True)
+class Performed:
+    """A step that was performed, before the branch after it is chosen."""
+
+    output: dict[str, Any]
+    inner: StepContext | None = None
+    """The context in which it was performed, if that was now."""
+    held: bool | None = None
+    """Whether the condition of the branch held when the work was committed; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,33 @@ class ContractRuntime:
         with closing(self.shared_database.begin()) as database:
             yield database
 
-    async def begin(self, ctx: EngineContext) -> dict[str, Any]:
-        """Prepares the database for a step; returns an update of the run's state.
+    def notes(
+        self, ctx: EngineContext, database: StepDatabase | None, *keys: StepKey
+    ) -> list[str | None]:
+        """Returns the notes of work that a process may have committed before it died.
 
-        Before the first step it takes a backup. Before a later one it checks that the database
-        still has the work of the run.
+        Raises if the database has lost the run's last work: then none of its proofs hold.
         """
-        self._check_marker(ctx.step_state.get(MARKER))
+        if database is None:
+            return [None] * len(keys)
+        last: StepKey | None = ctx.step_state.get(MARKER)
+        if last is None:
+            return database.committed(keys) if keys else []
+        found, *notes = database.committed([last, *keys])
+        if found is None:
+            raise StoreError(
+                f"the work of step {last[1]!r} is no longer in the database: it was restored or "
+                "replaced; bring back the database that this run worked on, or start a new run"
+            )
+        return notes
+
+    def check_work(self, ctx: EngineContext) -> None:
+        """Raises if the database has lost the run's last work."""
+        with self.database() as database:
+            self.notes(ctx, database)
+
+    async def begin(self, ctx: EngineContext) -> dict[str, Any]:
+        """Takes a backup before the run first uses the database; returns an update of its state."""
         database = self.definition.database
         if database is None or not database.backup or BACKUP in ctx.step_state:
             return {}
@@ -137,18 +159,6 @@ class ContractRuntime:
         if isinstance(backup, Failure):
             raise StoreError(f"the database cannot be backed up: {backup.error}")
         return {BACKUP: backup}
-
-    def _check_marker(self, marker: Sequence[Any] | None) -> None:
-        """Raises if the database has lost the run's work: then none of its proofs hold."""
-        if marker is None:
-            return
-        with self.database() as database:
-            if database is None or database.committed(tuple(marker)) is not None:
-                return
-        raise StoreError(
-            f"the work of step {marker[1]!r} is no longer in the database: it was restored or "
-            "replaced; bring back the database that this run worked on, or start a new run"
-        )
 
     def completed(
         self, ctx: EngineContext, results: Mapping[str, Any], hint: str | None
@@ -196,42 +206,49 @@ class ContractRuntime:
     async def perform(
         self, ctx: EngineContext, step: WorkflowStep, item: StepItem | None = None
     ) -> dict[str, Any]:
-        """Performs a step, or one item of it, and checks its conditions; returns the output."""
+        """Performs one of several steps or items, and checks its conditions; returns the output."""
         item = item or StepItem()
         if item.checkpoint is not None and ctx.attempt > 1:
             checkpoint = _for_retry(item.checkpoint, ctx, step, item.name)
             item = replace(item, checkpoint=checkpoint)
         with self.database() as database:
-            if database is not None:
-                return await self._perform_in(database, ctx, step, item)
-        inner = self.context(ctx, step, None, item.value, item.checkpoint)
+            note = None
+            if database is not None and not (item.is_new and ctx.attempt == 1):
+                (note,) = database.committed([self.marker(ctx, step, item.name)])
+            performed = await self.perform_in(database, ctx, step, note, item)
+        return performed.output
+
+    async def perform_in(
+        self,
+        database: StepDatabase | None,
+        ctx: EngineContext,
+        step: WorkflowStep,
+        note: str | None,
+        item: StepItem | None = None,
+    ) -> Performed:
+        """Performs a step, and checks its conditions.
+
+        A process may have died after it committed its work and before the journal knew. Such
+        work is not done again: its output is the note that is stored next to it in the database.
+        """
+        if note is not None:
+            return Performed(dict(json.loads(note)))
+        item = item or StepItem()
+        inner = self.context(ctx, step, database, item.value, item.checkpoint)
+        store = partial(_output, ctx)
+        if database is not None:
+            key = self.marker(ctx, step, item.name)
+            work_unit = StepTransaction(step, ctx, inner, database, key, store)
+            output, held = await work_unit.perform()
+            return Performed(output, inner, held)
         returned = await work(step, inner)
         if returned.statements:
             raise StepFailed("the result has statements, but this workflow has no database")
-        output = _output(returned, ctx)
+        output = store(returned)
         # The engine checks the conditions of a whole step, but not those of its items.
         if ctx.scope:
             await self.check_postconditions(inner, step, output)
-        return output
-
-    async def _perform_in(
-        self, database: StepDatabase, ctx: EngineContext, step: WorkflowStep, item: StepItem
-    ) -> dict[str, Any]:
-        """Does the same for a workflow with a database.
-
-        A process may have died after it committed its work and before the journal knew. Such
-        work is not done again: its output is stored next to it in the database.
-        """
-        marker = self.marker(ctx, step, item.name)
-        if not (item.is_new and ctx.attempt == 1):
-            note = database.committed(marker)
-            if note is not None:
-                return dict(json.loads(note))
-        inner = self.context(ctx, step, database, item.value, item.checkpoint)
-        returned = await work(step, inner)
-        output = _output(returned, ctx)
-        database.take(returned.statements or ())
-        return await self._prove(ctx, inner, database, step, output, marker)
+        return Performed(output, inner)
 
     def committed_items(self, ctx: EngineContext, step: WorkflowStep) -> frozenset[str]:
         """Returns the items of a step whose work the database has, although the journal may not."""
@@ -239,37 +256,6 @@ class ContractRuntime:
             if database is None:
                 return frozenset()
             return frozenset(database.committed_items(self.marker(ctx, step)))
-
-    async def _prove(
-        self,
-        ctx: EngineContext,
-        inner: StepContext,
-        database: StepDatabase,
-        step: WorkflowStep,
-        output: dict[str, Any],
-        marker: StepKey,
-    ) -> dict[str, Any]:
-        canceled = threading.Event()
-
-        def is_wanted() -> bool:
-            return not canceled.is_set()
-
-        # Committed work cannot be tried again, so the branch after it must be decidable.
-        conditions = [*step.postconditions, *branch_conditions(step)]
-
-        async def commit(confirmed: Sequence[Change]) -> dict[str, Any] | None:
-            # In a thread: conditions may be slow, and other runs continue meanwhile.
-            proved = await asyncio.to_thread(
-                prove, inner, database, conditions, output, marker, confirmed, is_wanted
-            )
-            return None if proved is None else dict(proved)
-
-        try:
-            return await commit_confirmed(ctx, database, commit)
-        except asyncio.CancelledError:
-            # The thread cannot be stopped, but its last condition keeps it from committing.
-            canceled.set()
-            raise
 
     async def check_postconditions(
         self, inner: StepContext, step: WorkflowStep, output: Mapping[str, Any], *problems: str
@@ -284,11 +270,13 @@ class ContractRuntime:
         ctx: EngineContext,
         step: WorkflowStep,
         check: Check | str,
-        output: Mapping[str, Any] | None = None,
+        performed: Performed | None = None,
     ) -> bool:
         """Evaluates a condition before a step, or about its output; raises what it raises."""
-        inner = self.context(ctx, step)
-        result, hint = (output["result"], output["hint"]) if output else (inner.result, None)
+        inner = (performed and performed.inner) or self.context(ctx, step)
+        result, hint = inner.result, None
+        if performed is not None:
+            result, hint = performed.output["result"], performed.output["hint"]
         if is_quick(check):
             # Expressions cannot use the database, so they need no connection.
             return await evaluate(check, inner.seen_by(None, result, hint))
@@ -296,25 +284,26 @@ class ContractRuntime:
             view = database.view() if database is not None else None
             return await evaluate(check, inner.seen_by(view, result, hint))
 
-    async def branch(
-        self, ctx: EngineContext, step: WorkflowStep, output: Mapping[str, Any]
-    ) -> Outcome:
+    async def branch(self, ctx: EngineContext, step: WorkflowStep, performed: Performed) -> Outcome:
         """Returns the outcome whose edge is the branch that follows."""
         if step.human_gate is not None or not isinstance(step.next, ConditionalNext):
             return Outcome.OK
         try:
-            held = await self.holds(ctx, step, step.next.condition, output)
+            held = performed.held
+            if held is None:
+                held = await self.holds(ctx, step, step.next.condition, performed)
         except Exception as error:  # an author's expression or function may raise anything
             problem = f"the branch after {step.name!r} cannot be decided: {describe_error(error)}"
             if not ctx.scope and self.definition.database is None:
                 # The engine checks the postconditions only later, and the worker should get all
                 # problems at once.
-                await self.check_postconditions(self.context(ctx, step), step, output, problem)
+                inner = performed.inner or self.context(ctx, step)
+                await self.check_postconditions(inner, step, performed.output, problem)
             raise StepFailed(problem) from error
         return Outcome.OK if held else Outcome.ITERATE
 
 
-def _output(returned: StepOutput, ctx: EngineContext) -> dict[str, Any]:
+def _output(ctx: EngineContext, returned: StepOutput) -> dict[str, Any]:
     """Returns what is stored of a step, or of an item, which knows how often it was retried."""
     retries = {RETRIES: ctx.attempt - 1} if ctx.scope and ctx.attempt > 1 else {}
     return check_storable({"result": returned.result, "hint": returned.next_step_hint, **retries})

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from signoff.contracts.checkpoint import ITEMS
 from signoff.contracts.items import ITEM_KEY, RETRIES, item_names
 from signoff.contracts.model import MAX_RETRIES, Rules, WorkflowStep
-from signoff.contracts.runtime import ContractRuntime, StepItem
+from signoff.contracts.runtime import ContractRuntime, Performed, StepItem
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, ItemHandler
 from signoff.core.context import StepContext as EngineContext
@@ -70,11 +70,17 @@ class Single(_Handler):
 
     async def __call__(self, ctx: EngineContext) -> Work:
         """Performs the step and decides which branch follows."""
-        update = await self.contract.begin(ctx)
-        output = await self.contract.perform(ctx, self.step)
-        update |= self.contract.completed(ctx, {self.step.name: output["result"]}, output["hint"])
-        update |= self.contract.marked(ctx, self.step)
-        return await self.contract.branch(ctx, self.step, output), update
+        contract, step = self.contract, self.step
+        update = await contract.begin(ctx)
+        with contract.database() as database:
+            (note,) = contract.notes(ctx, database, contract.marker(ctx, step))
+            performed = await contract.perform_in(database, ctx, step, note)
+        # The branch first: the time of completion is recorded, and its commit would not wait for a
+        # condition that runs in a thread.
+        outcome = await contract.branch(ctx, step, performed)
+        output = performed.output
+        update |= contract.completed(ctx, {step.name: output["result"]}, output["hint"])
+        return outcome, update | contract.marked(ctx, step)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class Together(_Handler):
     async def __call__(self, ctx: EngineContext) -> Work:
         """Performs all steps; failed ones are retried alone, then a human is asked."""
         update = await self.contract.begin(ctx)
+        self.contract.check_work(ctx)
         last = self.steps[-1]
         by_name = {
             step.name: step if step is last else replace(step, next=None) for step in self.steps
@@ -98,10 +105,11 @@ class Together(_Handler):
         outputs, _ = await self._perform_all(ctx, list(by_name), one)
         results = {name: output["result"] for name, output in outputs.items()}
         output = outputs.get(last.name, {"result": None, "hint": None})
+        outcome = await self.contract.branch(ctx, last, Performed(output))
         update |= self.contract.completed(ctx, results, output["hint"])
         for name in results:
             update |= self.contract.marked(ctx, by_name[name])
-        return await self.contract.branch(ctx, last, output), update
+        return outcome, update
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,7 @@ class ForEach(_Handler):
     async def __call__(self, ctx: EngineContext) -> Work:
         """Performs all items; failed ones are retried alone, then a human is asked."""
         update = await self.contract.begin(ctx)
+        self.contract.check_work(ctx)
         items = item_names(self._items(ctx))
         checkpoint = self.contract.checkpoint(ctx, self.step, items)
         # Asking for all of them at once is a lot quicker than for each.
@@ -126,6 +135,8 @@ class ForEach(_Handler):
         outputs, failures = await self._perform_all(ctx, list(items), one)
         results = {name: output["result"] for name, output in outputs.items()}
         result = {"items": results, "failed": [name for name in items if name not in results]}
+        performed = Performed({"result": result, "hint": None})
+        outcome = await self.contract.branch(ctx, self.step, performed)
         update |= self.contract.completed(ctx, {self.step.name: result}, None)
         for name in list(results)[-1:]:
             update |= self.contract.marked(ctx, self.step, name)
@@ -133,8 +144,7 @@ class ForEach(_Handler):
             name: _failed(failures[name]) if name in failures else _completed(outputs[name])
             for name in items
         }
-        output = {"result": result, "hint": None}
-        return await self.contract.branch(ctx, self.step, output), update
+        return outcome, update
 
     def _items(self, ctx: EngineContext) -> Sequence[Any]:
         key = self.step.parallel_key or ""

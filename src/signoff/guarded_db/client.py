@@ -154,12 +154,12 @@ class SafeDatabaseClient:
 
     def done(self, marker: Marker) -> bool:
         """Whether a step's work was committed, by this process or an earlier one."""
-        return self.noted(marker) is not None
+        return self.noted(marker) != [None]
 
-    def noted(self, marker: Marker) -> str | None:
-        """Returns the note that was stored with a step's work; None if it was not committed."""
+    def noted(self, *markers: Marker) -> list[str | None]:
+        """Returns the note that was stored with the work of each step; None if there is none."""
         with self._transaction(write=False):
-            return staging.read_note(self._db, marker)
+            return [staging.read_note(self._db, marker) for marker in markers]
 
     def committed_items(self, marker: Marker) -> tuple[str, ...]:
         """Returns the items of a step that were committed, by this process or an earlier one."""

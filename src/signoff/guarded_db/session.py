@@ -84,9 +84,9 @@ class StepSession(Queries):
             except (NotAllowed, UsageError) as error:
                 raise StepFailed(str(error)) from error
 
-    def committed(self, key: tuple[str, str, int, str]) -> str | None:
-        """Returns the note of work that was committed before, if it was."""
-        return self._client.noted(Marker(*key))
+    def committed(self, keys: Sequence[tuple[str, str, int, str]]) -> list[str | None]:
+        """Returns the note of each work that was committed before, else None."""
+        return self._client.noted(*(Marker(*key) for key in keys))
 
     def committed_items(self, key: tuple[str, str, int, str]) -> Sequence[str]:
         """Returns the items of a step that were committed before."""
@@ -122,7 +122,7 @@ class StepSession(Queries):
             raise StepFailed(str(applied))
         if isinstance(applied, Unconfirmed):
             return None
-        return self.committed(key) or note if applied.already else note
+        return self.committed([key])[0] or note if applied.already else note
 
 
 def _statement(entry: Any) -> tuple[str, Params]:

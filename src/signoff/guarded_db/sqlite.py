@@ -2,7 +2,9 @@
 
 SQLite asks the authorizer when it compiles a statement, and the compiled statement is reused for
 the same text. So one authorizer stays installed, and it knows the verdict of the statement that
-is being compiled. What a transaction for reading may do is enforced when a statement runs.
+is being compiled. A transaction for reading is committed only if SQLite has counted no change in
+it. `PRAGMA query_only` would do the same, but SQLite compiles every statement again each time it is
+switched, which takes longer than a step's whole transaction.
 """
 
 from __future__ import annotations
@@ -65,8 +67,11 @@ class SqliteConnection:
         self._functions = functions_for(frozenset(name.lower() for name in functions))
         self._statement_seconds = statement_seconds
         self._deadline = 0.0
-        self._read_only = False
+        self._changes_when_sealed: int | None = None
+        """How many changes were counted when the transaction became read-only; None before that."""
         self._schema_version = -1
+        self._own_tables: set[str] = set()
+        """Those of signoff's own tables that are known to exist in this version of the schema."""
         self._answer: Authorizer = _allow
         """Answers the authorizer's questions about the statement that runs now."""
         self._authorizers: dict[tuple[StatementKind, str], Authorizer] = {}
@@ -96,17 +101,19 @@ class SqliteConnection:
         if self._borrowed is not None and self._give_back is None:
             raise given_back()
         with translate_errors(self.path):
-            self._set_read_only(not write)
             self._execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            self._changes_when_sealed = None if write else self._db.total_changes
             self._update_schema()
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
-        with translate_errors(self.path):
-            self._set_read_only(True)
+        self._changes_when_sealed = self._db.total_changes
 
     def commit(self) -> None:
-        """Commits the transaction."""
+        """Commits the transaction, unless something was changed while it was read-only."""
+        if self._changes_when_sealed not in (None, self._db.total_changes):
+            self.rollback()
+            raise NotAllowed("a statement that may only read has changed something; rolled back")
         with translate_errors(self.path):
             self._execute("COMMIT")
 
@@ -118,7 +125,8 @@ class SqliteConnection:
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
-        if self._read_only and allowed.kind is not StatementKind.READ:
+        is_sealed = self._changes_when_sealed is not None
+        if is_sealed and allowed.kind is not StatementKind.READ:
             raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
         self._check_tables(allowed)
         bound = dict(params) if isinstance(params, Mapping) else tuple(params)
@@ -127,8 +135,11 @@ class SqliteConnection:
             rows = tuple(_rows(cursor))
             if allowed.kind is StatementKind.READ:
                 return StatementResult(rows, 0)
-        # Not the cursor's count, which is missing for WITH ... UPDATE.
-        ((changed,),) = self.own("SELECT changes()")
+        changed = cursor.rowcount
+        if changed < 0 or cursor.description is not None:
+            # The cursor does not count the rows of WITH ... UPDATE, nor in all versions of Python
+            # those that are returned.
+            ((changed,),) = self.own("SELECT changes()")
         return StatementResult(rows, int(changed))
 
     def changes_so_far(self) -> int:
@@ -150,7 +161,9 @@ class SqliteConnection:
 
     def own_table(self, name: str) -> str | None:
         """Returns one of signoff's own tables; None if there is no such table."""
-        return name if self.has_table(name) else None
+        if name not in self._own_tables and self.has_table(name):
+            self._own_tables.add(name)
+        return name if name in self._own_tables else None
 
     def interrupt(self) -> None:
         """Aborts the statement that is running."""
@@ -169,7 +182,6 @@ class SqliteConnection:
         give_back, self._give_back = self._give_back, None
         with suppress(sqlite3.Error, StoreError):
             self.rollback()
-            self._set_read_only(False)
             self._borrowed.restore(self._db)
         give_back()
 
@@ -192,11 +204,6 @@ class SqliteConnection:
     def _authorize(self, *question: Any) -> int:
         return self._answer(*question)
 
-    def _set_read_only(self, read_only: bool) -> None:
-        if read_only is not self._read_only:
-            self._execute(f"PRAGMA query_only = {int(read_only)}")
-            self._read_only = read_only
-
     def _update_schema(self) -> None:
         """Reads the schema if it has changed; other programs may change it at any time."""
         (version,) = self._execute("PRAGMA schema_version").fetchone()
@@ -204,6 +211,7 @@ class SqliteConnection:
             return
         self._consequences = consequences(self._db)
         self._authorizers.clear()
+        self._own_tables.clear()
         # SQLite opens a search index, or a function that returns rows, with statements of its
         # own, which the authorizer would refuse. So they are opened here, without it.
         for name in (*self._consequences.virtual, "json_each", "json_tree"):
