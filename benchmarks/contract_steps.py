@@ -6,8 +6,9 @@ import asyncio
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.sample import Figures
@@ -31,15 +32,21 @@ async def contract_steps(folder: Path, scale: Scale) -> Figures:
         db.execute("INSERT INTO books VALUES (1, 0)")
         db.execute("PRAGMA journal_mode = WAL")
         db.commit()
+    cpu = [process_time()]
     empty = await _timed(folder, "empty", _chain(scale.steps, None))
+    cpu.append(process_time())
     proved = await _timed(folder, "proved", _chain(scale.steps, folder / "book.db"))
+    cpu.append(process_time())
     by_hand = _by_hand(folder / "hand.db", scale.steps)
+    cpu.append(process_time())
+    cpu_empty, cpu_proved, cpu_by_hand = (end - start for start, end in pairwise(cpu))
     stored = await _timed(folder, "stored", _items(scale.items, folder / "book.db"))
     return {
         "empty_ms": empty / scale.steps * 1000,
         "step_ms": proved / scale.steps * 1000,
         "added_ms": (proved - empty) / scale.steps * 1000,
         "over_hand_ms": (proved - empty - by_hand) / scale.steps * 1000,
+        "over_hand_cpu_ms": (cpu_proved - cpu_empty - cpu_by_hand) / scale.steps * 1000,
         "stored_s": stored,
         "stored_by_hand_s": _by_hand(folder / "items.db", scale.items),
     }

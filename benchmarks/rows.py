@@ -272,6 +272,7 @@ ROWS = (
         Target(at_most=1),
         median,
     ),
+    Row("W10", "the same in CPU time", "over_hand_cpu_ms", "ms", None, None, median),
     Row(
         "W10",
         "1,000 items of 10 ms, a transaction for each",

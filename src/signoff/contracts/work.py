@@ -48,7 +48,7 @@ async def work_then(step: WorkflowStep, ctx: StepContext, finish: Callable[[Step
     """
     command = step.command
     if not callable(command) or is_async(command) or step.timeout is not None:
-        return await on_thread(partial(finish, await work(step, ctx)))
+        return await _in_slot(partial(finish, await work(step, ctx)))
 
     def call(inner: StepContext) -> _Finished[T] | Awaitable[Any]:
         value = command(inner)
@@ -61,7 +61,13 @@ async def work_then(step: WorkflowStep, ctx: StepContext, finish: Callable[[Step
     if isinstance(value, _Finished):
         return value.value
     output = _succeeded(step, as_output(await value))
-    return await on_thread(partial(finish, output))
+    return await _in_slot(partial(finish, output))
+
+
+async def _in_slot(call: Callable[[], T]) -> T:
+    """Makes a call in a thread: a thousand items that end at once must not take one each."""
+    async with thread_slots():
+        return await on_thread(call)
 
 
 @dataclass(frozen=True)

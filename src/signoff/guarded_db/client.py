@@ -154,10 +154,14 @@ class SafeDatabaseClient:
 
     def done(self, marker: Marker) -> bool:
         """Whether a step's work was committed, by this process or an earlier one."""
-        return self.noted(marker) != [None]
+        return self.noted(marker) is not None
 
-    def noted(self, *markers: Marker) -> list[str | None]:
-        """Returns the note that was stored with the work of each step; None if there is none."""
+    def noted(self, marker: Marker) -> str | None:
+        """Returns the note that was stored with a step's work; None if it was not committed."""
+        return self.notes([marker])[0]
+
+    def notes(self, markers: Sequence[Marker]) -> list[str | None]:
+        """Returns the notes of the work of several steps, each None if it was not committed."""
         with self._transaction(write=False):
             return [staging.read_note(self._db, marker) for marker in markers]
 

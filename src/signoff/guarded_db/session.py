@@ -86,7 +86,7 @@ class StepSession(Queries):
 
     def committed(self, keys: Sequence[tuple[str, str, int, str]]) -> list[str | None]:
         """Returns the note of each work that was committed before, else None."""
-        return self._client.noted(*(Marker(*key) for key in keys))
+        return self._client.notes([Marker(*key) for key in keys])
 
     def committed_items(self, key: tuple[str, str, int, str]) -> Sequence[str]:
         """Returns the items of a step that were committed before."""

@@ -92,6 +92,23 @@ def test_a_sealed_transaction_can_be_read_and_committed_but_not_written(
     assert "INSERT INTO \"changes\" VALUES('x');" in content(path)
 
 
+@pytest.mark.parametrize("write", [True, False])
+def test_a_change_that_slips_through_a_read_only_transaction_is_rolled_back(
+    path: Path, connection: SqliteConnection, write: bool
+) -> None:
+    """A single mistake of the authorizer must not be enough either."""
+    before = content(path)
+    connection.begin(write=write)
+    connection.seal()
+    # A statement of signoff's own is not checked, like one that all checks have missed.
+    connection.own("INSERT INTO changes VALUES ('x')")
+
+    with pytest.raises(NotAllowed, match="rolled back"):
+        connection.commit()
+
+    assert content(path) == before
+
+
 def test_a_schema_that_another_program_changed_is_noticed(
     path: Path, connection: SqliteConnection
 ) -> None:
