@@ -33,14 +33,14 @@ async def contract_steps(folder: Path, scale: Scale) -> Figures:
         db.execute("PRAGMA journal_mode = WAL")
         db.commit()
     cpu = [process_time()]
-    empty = await _timed(folder, "empty", _chain(scale.steps, None))
+    empty = await timed(folder, "empty", chain(scale.steps, None))
     cpu.append(process_time())
-    proved = await _timed(folder, "proved", _chain(scale.steps, folder / "book.db"))
+    proved = await timed(folder, "proved", chain(scale.steps, folder / "book.db"))
     cpu.append(process_time())
     by_hand = _by_hand(folder / "hand.db", scale.steps)
     cpu.append(process_time())
     cpu_empty, cpu_proved, cpu_by_hand = (end - start for start, end in pairwise(cpu))
-    stored = await _timed(folder, "stored", _items(scale.items, folder / "book.db"))
+    stored = await timed(folder, "stored", _items(scale.items, folder / "book.db"))
     return {
         "empty_ms": empty / scale.steps * 1000,
         "step_ms": proved / scale.steps * 1000,
@@ -72,10 +72,11 @@ def _by_hand(path: Path, count: int) -> float:
 
 async def contract_items(folder: Path, scale: Scale) -> Figures:
     """W10-items: a fan-out with each item checked."""
-    return {"s": await _timed(folder, "items", _items(scale.items, None))}
+    return {"s": await timed(folder, "items", _items(scale.items, None))}
 
 
-async def _timed(folder: Path, name: str, workflow: Workflow) -> float:
+async def timed(folder: Path, name: str, workflow: Workflow) -> float:
+    """Returns how long a run takes, with its journal in a SQLite file."""
     store = SqliteStore(folder / f"{name}.db")
     try:
         async with Engine(store) as engine:
@@ -92,7 +93,7 @@ def _check(result: RunResult) -> None:
     assert result.status is Status.COMPLETED, result.reason
 
 
-def _chain(length: int, database: Path | None) -> Workflow:
+def chain(length: int, database: Path | str | None) -> Workflow:
     """Returns one step that is visited repeatedly, with or without a database."""
 
     def work(ctx: StepContext) -> Mapping[str, Any]:
@@ -102,8 +103,8 @@ def _chain(length: int, database: Path | None) -> Workflow:
         return {"number": number}
 
     def counted(ctx: StepContext) -> bool:
-        agrees = "SELECT 1 FROM books WHERE id = 1 AND chapters = ?"
-        return ctx.view is not None and ctx.view.exists(agrees, [ctx.result["number"]])
+        agrees = "SELECT 1 FROM books WHERE id = 1 AND chapters = :number"
+        return ctx.view is not None and ctx.view.exists(agrees, ctx.result)
 
     proofs = [{"name": "counted", "check": counted}] if database is not None else []
     return define_workflow(
@@ -159,5 +160,5 @@ def _items(count: int, database: Path | None) -> Workflow:
     )
 
 
-def _plain(database: Path | None) -> dict[str, Any] | None:
+def _plain(database: Path | str | None) -> dict[str, Any] | None:
     return {"url": str(database), "backup": False} if database is not None else None

@@ -305,3 +305,25 @@ def test_a_run_that_was_killed_during_a_retry_asks_how_to_proceed(project: CliPr
     assert killed.returncode != 0
     assert (stopped, continued) == (130, 0)
     assert (project.folder / "attempts").read_text() == "1 2 2 "
+
+
+def test_a_retry_that_no_one_decides_about_is_left_alone_or_continues_without_a_terminal(
+    project: CliProject,
+) -> None:
+    """Leaving the question must not start paid work, and a script must not hang at it."""
+    project.write("retried.py", RETRIED)
+    project.start("run", "retried.py", "--name", "one").wait(PATIENCE_SECONDS)
+    project.write("fixed", "")
+
+    with terminal(project, "resume", "one") as screen:
+        screen.read_until("How to proceed?")
+        screen.interrupt()
+        left = screen.exit_code()
+    attempts = (project.folder / "attempts").read_text()
+    continued = project.signoff("resume", "one")
+
+    assert (left, attempts) == (130, "1 2 ")
+    assert continued.returncode == 0, continued.stderr
+    assert "the last one failed: Not good yet" in continued.stderr
+    assert "How to proceed?" not in continued.stderr
+    assert (project.folder / "attempts").read_text() == "1 2 2 "

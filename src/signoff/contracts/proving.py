@@ -37,7 +37,7 @@ def prove(
     key: StepKey,
     confirmed: Sequence[Mapping[str, Any]] = (),
     is_wanted: Callable[[], bool] = lambda: True,
-    branch: Branch | None = None,
+    branch: StepBranch | None = None,
 ) -> Mapping[str, Any] | None:
     """Commits a step's statements if its conditions hold; raises `StepFailed` with all problems.
 
@@ -80,7 +80,7 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
 
 
 @dataclass
-class Branch:
+class StepBranch:
     """The branch after a step, which is decided where its work is proved."""
 
     condition: Check | str
@@ -88,7 +88,7 @@ class Branch:
     """Whether its condition held; None if it has not been evaluated."""
 
     @classmethod
-    def after(cls, step: WorkflowStep) -> Branch | None:
+    def after(cls, step: WorkflowStep) -> StepBranch | None:
         """Returns the branch after a step; None if there is none, or it depends on more."""
         # A branch after items looks at all of them, and after a gate a human decides.
         if not isinstance(step.next, ConditionalNext) or step.parallel_key or step.human_gate:
@@ -96,7 +96,9 @@ class Branch:
         return cls(step.next.condition)
 
 
-def _decide(branch: Branch, holds_in: Callable[[Check | str, Tables], bool], view: Tables) -> bool:
+def _decide(
+    branch: StepBranch, holds_in: Callable[[Check | str, Tables], bool], view: Tables
+) -> bool:
     branch.held = holds_in(branch.condition, view)
     return True
 

@@ -15,7 +15,7 @@ from signoff.contracts.confirmation import Change, confirm_changes, was_asked
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import StepDatabase, StepKey
 from signoff.contracts.model import StepOutput, WorkflowStep
-from signoff.contracts.proving import Branch, prove
+from signoff.contracts.proving import StepBranch, prove
 from signoff.contracts.work import work_then
 from signoff.core.context import StepContext as EngineContext
 from signoff.errors import StepFailed
@@ -39,7 +39,7 @@ class StepTransaction:
 
         The latter is None if it was not evaluated in this transaction.
         """
-        branch = Branch.after(self.step)
+        branch = StepBranch.after(self.step)
         canceled = threading.Event()
         asked = was_asked(self.ctx)
 

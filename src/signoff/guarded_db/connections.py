@@ -19,6 +19,8 @@ from signoff.guarded_db.address import Address
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.sources import Source, connect, read_source
 
+MOST_WRITERS = 8
+"""Connections to a server that write at the same time; a server or a pool has room for few."""
 IDLE_WRITERS = 4
 """Connections to a server that are kept for the next step."""
 CHECKED_SECONDS = 60.0
@@ -41,6 +43,7 @@ class Connections:
         self._idle: list[tuple[SafeDatabaseClient, float]] = []
         """Connections to a server that wrote before, with the time of their last use."""
         self._lock = threading.Lock()
+        self._turns = threading.BoundedSemaphore(MOST_WRITERS)
 
     def reader(self) -> SafeDatabaseClient:
         """Returns the shared connection for reading."""
@@ -68,7 +71,8 @@ class Connections:
         """Yields a connection for writing."""
         if self._path is None:
             # A server accepts several at a time.
-            yield from self._server_writer()
+            with self._turns:
+                yield from self._server_writer()
             return
         with self._lock:
             # The step may have run for hours, and a backup may have been restored meanwhile.
