@@ -18,6 +18,7 @@ from signoff.app.project import Project
 from signoff.app.resume import DUE, prepare
 from signoff.app.run_files import Warn
 from signoff.app.run_records import living_workers
+from signoff.app.work_signal import WorkSignal, work_signal
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import (
@@ -40,7 +41,6 @@ NEWS_SECONDS = 0.1
 
 LOOK_SECONDS = 2.0
 """How often it looks for runs anyway: a time comes, or an owner dies, without any change."""
-
 
 SWEEP_SECONDS = 10.0
 """How often a worker with a dispatcher looks for runs that the dispatcher has lost."""
@@ -100,7 +100,8 @@ class QueueWorker:
                 self._stopping = False
                 serving = asyncio.create_task(self._serve(engine))
                 try:
-                    await self._claim_and_drive(engine)
+                    with work_signal(self._project.store) as signal:
+                        await self._claim_and_drive(engine, signal)
                 finally:
                     self._stopping = True
                     await self._hand_back(engine)
@@ -122,7 +123,7 @@ class QueueWorker:
         able = self._capabilities.names
         return any(row.needs is not None and able.issuperset(row.needs) for row in queued)
 
-    async def _claim_and_drive(self, engine: Engine) -> None:
+    async def _claim_and_drive(self, engine: Engine, signal: WorkSignal) -> None:
         time = asyncio.get_running_loop().time
         busy_at = time()
         while True:
@@ -137,7 +138,7 @@ class QueueWorker:
                 is_over = time() - busy_at >= self._idle_seconds
                 if is_over and not self._awaits_time():
                     return
-            await self._next_event()
+            await self._next_event(signal)
 
     async def _claim(self, engine: Engine) -> list[RunRow]:
         free = self._slots - len(self._tasks)
@@ -181,14 +182,25 @@ class QueueWorker:
         due = self._project.store.rows(status=DUE, due_before=float("inf"))
         return any(row.needs is not None for row in due)
 
-    async def _next_event(self) -> None:
-        """Returns when a run has come to rest, the store has changed, or some time has passed."""
+    async def _next_event(self, signal: WorkSignal) -> None:
+        """Returns when a run has come to rest, there may be work, or some time has passed."""
+        time = asyncio.get_running_loop().time
+        claimed_at = time()
+        if len(self._tasks) >= self._slots:
+            await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        elif signal.is_live():
+            await signal.wait(self._tasks.values(), LOOK_SECONDS)
+            # Every worker hears of every run. When many arrive, one look for several is enough.
+            await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
+        else:
+            await self._look_for_changes(signal)
+        self._reap()
+
+    async def _look_for_changes(self, signal: WorkSignal) -> None:
         store, time = self._project.store, asyncio.get_running_loop().time
         before, until = store.changes(), time() + LOOK_SECONDS
-        while time() < until:
-            if len(self._tasks) >= self._slots:
-                await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
-            elif self._tasks:
+        while time() < until and not signal.is_live():
+            if self._tasks:
                 await asyncio.wait(
                     self._tasks.values(),
                     timeout=NEWS_SECONDS,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError
+from signoff.runtime.listener_port import Topic, subscribed
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 10.0
 LOOK_SECONDS = 0.25
 """How often a process looks whether one of its runs was asked to cancel."""
+LISTENING_SECONDS = 5.0
+"""How often it does so while the store tells it at once."""
 
 
 def this_process() -> Owner:
@@ -93,6 +96,8 @@ class Heartbeat:
         self._clock = clock
         self._on_cancel = on_cancel
         self._stop = threading.Event()
+        self._wake = threading.Event()
+        """Set when the thread has something to do before its time."""
         self._later: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last = 0.0
@@ -144,6 +149,7 @@ class Heartbeat:
         if self._later is not None:
             self._later.cancel()
         self._stop.set()
+        self._wake.set()
         if self._thread is not None:
             self._thread.join()
         self._later = self._loop = self._thread = None
@@ -152,9 +158,15 @@ class Heartbeat:
         # A signal that this thread received would not wake the event loop's own, and a Ctrl-C
         # would be noticed only when something else happens.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        with subscribed(self._store.listener(), [Topic.CANCEL], self._wake.set) as is_told:
+            self._beat_until_stopped(loop, wait, is_told)
+
+    def _beat_until_stopped(
+        self, loop: asyncio.AbstractEventLoop, wait: float, is_told: Callable[[], bool]
+    ) -> None:
         store: Store | None = None
-        while not self._stop.wait(wait):
-            wait = LOOK_SECONDS
+        while not self._is_stopped_after(wait):
+            wait = LISTENING_SECONDS if is_told() else LOOK_SECONDS
             try:
                 store = store or self._store.reopen()
                 if self._clock.monotonic() - self._last >= BEAT_SECONDS:
@@ -165,6 +177,12 @@ class Heartbeat:
             except (StoreError, RuntimeError):
                 # Busy or gone for a moment, or the loop has just closed: the next beat
                 # tries again, and losing the lease is caught by the fence.
-                continue
+                wait = LOOK_SECONDS
         if store is not None and store is not self._store:
             store.close()
+
+    def _is_stopped_after(self, wait: float) -> bool:
+        """Waits until there is something to do; tells whether that is to stop."""
+        self._wake.wait(wait)
+        self._wake.clear()
+        return self._stop.is_set()

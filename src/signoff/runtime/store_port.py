@@ -14,6 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
 from signoff.light_dataclass import light_dataclass
+from signoff.runtime.listener_port import StoreListener
 from signoff.runtime.stored_values import (
     Alive,
     DispatchToken,
@@ -51,6 +52,7 @@ __all__ = [
     "RunRow",
     "RunTransfer",
     "Store",
+    "StoreListener",
     "StoredRun",
     "WorkerRow",
 ]
@@ -194,6 +196,10 @@ class Store(Protocol):
 
         It is cheap: a process that waits for news asks several times a second.
         """
+        ...
+
+    def listener(self) -> StoreListener | None:
+        """Returns what hears of other processes' work at once; None if the store tells nothing."""
         ...
 
     def news(self, after: Position | None) -> News:

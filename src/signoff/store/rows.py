@@ -24,6 +24,9 @@ from signoff.runtime.store_port import (
 
 E = TypeVar("E", bound=StrEnum)
 
+_INTEGER_LIMIT = 1 << 63
+"""The integers of databases are smaller than this."""
+
 
 def is_held(owner: Owner, alive: Alive, *, leased: bool) -> bool:
     """Tells whether an owner has to be believed alive; `leased` is whether its lease holds."""
@@ -65,6 +68,11 @@ def refuse_answer(item: InboxItem, digest: str) -> None:
         raise StaleApproval(
             f"request #{item.id} has changed since it was shown", remedy=ShowInbox(item.id)
         )
+
+
+def request_id(number: int) -> int:
+    """Returns a request's number as databases take it; one that is too large becomes 0, as none."""
+    return number if 0 < number < _INTEGER_LIMIT else 0
 
 
 def run_row(values: Iterable[Any]) -> RunRow:

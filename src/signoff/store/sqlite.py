@@ -55,6 +55,7 @@ from signoff.store.rows import (
     inbox_item,
     inbox_lines,
     refuse_answer,
+    request_id,
     run_row,
     supersedes,
     unknown_run,
@@ -63,9 +64,6 @@ from signoff.store.transfer import SqliteTransfer
 from signoff.store.upkeep import back_up, check, damaged_journal, delete_run
 
 _Values = tuple[Any, ...]
-
-_INTEGER_LIMIT = 1 << 63
-"""SQLite's integers are smaller than this."""
 
 BUSY_TIMEOUT_SECONDS = 60.0
 """How long a write waits for other processes before it gives up."""
@@ -147,6 +145,9 @@ class SqliteStore:
         """Returns a number that differs once this or another connection has written."""
         with self._read as db:
             return int(db.execute(q.CHANGES).fetchone()[0]) + db.total_changes
+
+    def listener(self) -> None:
+        """Returns None: SQLite tells no one about a commit."""
 
     def news(self, after: Position | None) -> News:
         """Returns what was committed after a position."""
@@ -383,9 +384,7 @@ class SqliteStore:
         return rows
 
     def _item(self, db: sqlite3.Connection, number: int) -> InboxItem:
-        # A number that is too large for SQLite would raise OverflowError; no request has it.
-        item_id = number if 0 < number < _INTEGER_LIMIT else 0
-        values = db.execute(q.ITEMS.format(where="id = ?"), (item_id,)).fetchone()
+        values = db.execute(q.ITEMS.format(where="id = ?"), (request_id(number),)).fetchone()
         if values is None:
             open_items = db.execute(q.ITEMS.format(where="state = 'open'")).fetchmany(12)
             raise UnknownName("request", f"#{number}", [f"#{r[0]}" for r in open_items])

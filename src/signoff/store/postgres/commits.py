@@ -12,160 +12,31 @@ that was committed after it began.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
 from signoff.postgres_driver import driver
+from signoff.runtime.listener_port import Topic
 from signoff.runtime.store_port import Commit, CommitResult, RunId
 from signoff.store.commits import ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.binary_values import encoder_of
+from signoff.store.postgres.commit_sql import (
+    BLOBS,
+    LEDGER,
+    NEW_COLUMNS,
+    OPENED,
+    USED,
+    WITHDRAWN,
+    CommitForm,
+    commit_statement,
+)
 from signoff.store.postgres.connection import Row, ServerSession, TypedStatement
 from signoff.store.postgres.texts import stored_text
 
 REFUSED = CommitResult(accepted=False)
-
-_INPUT = (
-    "run bigint", "head bigint", "fence bigint", "status text", "step text", "iteration bigint",
-    "reason text", "due_at float8", "at float8", "events text", "leaves boolean",
-    "withdraw boolean", "checkpoint text",
-)  # fmt: skip
-"""What every commit has. `leaves` is whether the run is released at once."""
-_NEW = (
-    "name text", "workflow text", "target text", "definition text", "description bytea",
-    "created_at float8", "owner text", "needs text",
-)  # fmt: skip
-"""What a commit has that creates its run."""
-
-# A single commit needs no table of its values, and its events reach the journal uncopied.
-_ADVANCED_ONE = """
-advanced AS (
-    UPDATE {s}.runs SET head = $2::bigint + 1, status = $4::text, step = $5::text,
-        iteration = $6::bigint, reason = $7::text, due_at = $8::float8, updated_at = $9::float8,
-        owner = CASE WHEN NOT $11::boolean THEN owner END
-    WHERE id = $1::bigint AND head = $2::bigint AND fence = $3::bigint
-    RETURNING id, name
-)"""
-_ACCEPTED_ONE = """
-accepted AS NOT MATERIALIZED (
-    SELECT 1 AS n, id, name, $2::bigint AS head, $3::bigint AS fence, $10::text AS events,
-           $12::boolean AS withdraw, $13::text AS checkpoint
-    FROM advanced
-)"""
-_CREATED_ONE = """
-advanced AS (
-    INSERT INTO {s}.runs (name, workflow, target, definition, description, created_at, updated_at,
-                          owner, needs, status, step, iteration, reason, due_at, head, fence)
-    VALUES ($14::text, $15::text, $16::text, $17::text, $18::bytea, $19::float8, $9::float8,
-            CASE WHEN NOT $11::boolean THEN $20::text END, $21::text, $4::text, $5::text,
-            $6::bigint, $7::text, $8::float8, 1, 1)
-    ON CONFLICT (name) DO NOTHING
-    RETURNING id, name
-)"""
-_ADVANCED = """
-advanced AS (
-    UPDATE {s}.runs SET head = input.head + 1, status = input.status, step = input.step,
-        iteration = input.iteration, reason = input.reason, due_at = input.due_at,
-        updated_at = input.at, owner = CASE WHEN NOT input.leaves THEN runs.owner END
-    FROM input
-    WHERE runs.id = input.run AND runs.head = input.head AND runs.fence = input.fence
-    RETURNING input.n, runs.id, runs.name, input.head, input.fence, input.events,
-              input.checkpoint, input.withdraw
-)"""
-_CREATED = """
-created AS (
-    INSERT INTO {s}.runs (name, workflow, target, definition, description, created_at, updated_at,
-                          owner, needs, status, step, iteration, reason, due_at, head, fence)
-    SELECT name, workflow, target, definition, description, created_at, at,
-           CASE WHEN NOT leaves THEN owner END, needs, status, step, iteration, reason, due_at, 1, 1
-    FROM input WHERE name IS NOT NULL ORDER BY n
-    ON CONFLICT (name) DO NOTHING
-    RETURNING id, name
-)"""
-_ACCEPTED = "accepted AS (SELECT * FROM advanced)"
-_ACCEPTED_OR_CREATED = """
-accepted AS (
-    SELECT * FROM advanced
-    UNION ALL
-    SELECT n, created.id, name, head, fence, events, checkpoint, withdraw
-    FROM created JOIN input USING (name)
-)"""
-_JOURNAL = """
-INSERT INTO {s}.journal (run, seq, fence, events)
-SELECT id, head + 1, fence, events FROM accepted
-"""
-_BLOBS = """
-text AS (SELECT * FROM unnest({0}::int[], {1}::bytea[], {2}::text[]) AS t (n, digest, text)),
-blobs AS (
-    INSERT INTO {s}.blobs (digest, text)
-    SELECT digest, text FROM text JOIN accepted USING (n) ORDER BY digest
-    ON CONFLICT DO NOTHING
-), uses AS (
-    INSERT INTO {s}.blob_uses (digest, run)
-    SELECT digest, id FROM text JOIN accepted USING (n) ORDER BY digest
-    ON CONFLICT DO NOTHING
-)"""
-_CHECKPOINTS = """
-checkpoints AS (
-    INSERT INTO {s}.checkpoints (run, seq, state)
-    SELECT id, head + 1, checkpoint FROM accepted
-    WHERE checkpoint IS NOT NULL
-    ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
-)"""
-_LEDGER = """
-ledger AS (
-    INSERT INTO {s}.ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
-                            unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
-    SELECT id, step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd,
-           tokens_cached, unknown_cached
-    FROM unnest({0}::int[], {1}::text[], {2}::text[], {3}::text[], {4}::bigint[], {5}::bigint[],
-                {6}::bigint[], {7}::float8[], {8}::bigint[], {9}::bigint[], {10}::bigint[],
-                {11}::bigint[])
-         AS t (n, step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens,
-               unknown_usd, tokens_cached, unknown_cached)
-         JOIN accepted USING (n)
-    ON CONFLICT (run, step, agent, model) DO UPDATE SET
-        calls = excluded.calls, tokens_in = excluded.tokens_in,
-        tokens_out = excluded.tokens_out, usd = excluded.usd,
-        unknown_tokens = excluded.unknown_tokens, unknown_usd = excluded.unknown_usd,
-        tokens_cached = excluded.tokens_cached, unknown_cached = excluded.unknown_cached
-)"""
-_OPENED = """
-opened AS (
-    INSERT INTO {s}.inbox (run, name, effect, kind, prompt, form, digest, step, opened_at,
-                           deadline)
-    SELECT id, name, effect, kind, prompt, form, digest, step, opened_at, deadline
-    FROM unnest({0}::int[], {1}::text[], {2}::text[], {3}::text[], {4}::text[], {5}::text[],
-                {6}::text[], {7}::float8[], {8}::float8[]) WITH ORDINALITY
-         AS t (n, effect, kind, prompt, form, digest, step, opened_at, deadline, position)
-         JOIN accepted USING (n)
-    ORDER BY position
-)"""
-_USED = """
-answer AS (SELECT * FROM unnest({0}::int[], {1}::bigint[]) AS t (n, item) JOIN accepted USING (n)),
-used AS (
-    UPDATE {s}.inbox SET state = 'used' FROM answer
-    WHERE inbox.id = answer.item AND state = 'answered'
-    RETURNING inbox.id
-)"""
-# A row can be changed only once by a statement, and an answer that is used is not withdrawn.
-_WITHDRAWN = """
-withdrawn AS (
-    UPDATE {s}.inbox SET state = 'withdrawn' FROM accepted
-    WHERE inbox.run = accepted.id AND inbox.state IN ('open', 'answered')
-      AND (withdraw OR inbox.id = ANY ({0}::bigint[]) AND inbox.state = 'open')
-      AND inbox.id <> ALL ({1}::bigint[])
-)"""
-# Division by zero undoes the whole transaction: a commit must not use an answer that is not there.
-_CHECKED = """
-SELECT n, id, 1 / (SELECT CASE WHEN (SELECT count(*) FROM answer) = (SELECT count(*) FROM used)
-                               THEN 1 ELSE 0 END) FROM accepted"""
-_NO_ANSWER = "22012"
 
 COMMITTED = """
 SELECT runs.id, runs.owner, runs.fence, journal.fence, journal.events
@@ -263,50 +134,28 @@ def _statement(schema: str, commits: Sequence[Commit]) -> tuple[TypedStatement, 
     values: list[object] = list(rows[0]) if len(rows) == 1 else _columns(rows)
     parts = [part for part in _parts(commits) if part.rows]
     for part in parts:
-        values += part.rows[0] if part.sql is _WITHDRAWN else _columns(part.rows)
+        values += part.rows[0] if part.sql is WITHDRAWN else _columns(part.rows)
     texts = tuple(part.sql for part in parts)
     checkpoint = any(commit.checkpoint is not None for commit in commits)
-    return _built(schema, len(rows) == 1, creates, checkpoint, texts), values
+    form = CommitForm(len(rows) == 1, creates, checkpoint, _topic(commits))
+    return commit_statement(schema, form, texts), values
 
 
-@cache
-def _built(
-    schema: str, single: bool, creates: bool, checkpoint: bool, parts: tuple[str, ...]
-) -> TypedStatement:
-    """Returns the statement for commits that have these parts; there are few combinations."""
-    columns = [*_INPUT, *(_NEW if creates else ())]
-    kinds = [column.split()[1] + ("" if single else "[]") for column in columns]
-    ctes = _first_parts(columns, single, creates)
-    if checkpoint:
-        ctes.append(_CHECKPOINTS)
-    for part in parts:
-        part_kinds = re.findall(r"::(\w+\[\])", part)
-        places = [f"${len(kinds) + place}" for place in range(1, len(part_kinds) + 1)]
-        kinds += part_kinds
-        ctes.append(part.replace("{s}", "{{s}}").format(*places))
-    if single and _USED not in parts:
-        last = f"{_JOURNAL} RETURNING 1, run"
-    else:
-        ctes.append(f"journal AS ({_JOURNAL})")
-        last = _CHECKED if _USED in parts else "SELECT n, id FROM accepted"
-    sql = q.in_schema(f"WITH {', '.join(ctes)} {last}", schema)
-    return TypedStatement(sql, encoder_of(kinds))
+def _topic(commits: Sequence[Commit]) -> Topic | None:
+    """Returns what others have to be told; of a commit in the middle of a run, nothing.
+
+    Transactions that notify are committed one after the other by the server, so few may.
+    """
+    if any(_gives_work(commit) for commit in commits):
+        return Topic.WORK
+    if any(each.release or each.opened or each.new is not None for each in commits):
+        return Topic.RUNS
+    return None
 
 
-def _first_parts(columns: Sequence[str], single: bool, creates: bool) -> list[str]:
-    """Returns the parts that advance or create runs."""
-    if single:
-        return [_CREATED_ONE if creates else _ADVANCED_ONE, _ACCEPTED_ONE]
-    if creates:
-        return [_input(columns), _ADVANCED, _CREATED, _ACCEPTED_OR_CREATED]
-    return [_input(columns), _ADVANCED, _ACCEPTED]
-
-
-def _input(columns: Sequence[str]) -> str:
-    named = [column.split() for column in columns]
-    arrays = ", ".join(f"${n}::{kind}[]" for n, (_, kind) in enumerate(named, 1))
-    names = ", ".join(name for name, _ in named)
-    return f"input AS (SELECT * FROM unnest({arrays}) WITH ORDINALITY AS t ({names}, n))"
+def _gives_work(commit: Commit) -> bool:
+    handed_over = commit.new is not None and commit.new.needs is not None
+    return handed_over or (commit.release and commit.status is Status.QUEUED)
 
 
 def _input_row(commit: Commit, creates: bool) -> Row:
@@ -329,7 +178,7 @@ def _input_row(commit: Commit, creates: bool) -> Row:
     if not creates:
         return row
     if new is None:
-        return (*row, *(None,) * len(_NEW))
+        return (*row, *(None,) * len(NEW_COLUMNS))
     description = bytes.fromhex(text_digest(new.description))
     names = (new.name, new.workflow, new.target, new.definition)
     needs = None if new.needs is None else json.dumps(new.needs)
@@ -347,11 +196,11 @@ def _parts(commits: Sequence[Commit]) -> list[_Part]:
         for item in c.opened
     ]
     return [
-        _Part(_BLOBS, list(_blob_rows(numbered))),
-        _Part(_LEDGER, list(_ledger_rows(numbered))),
-        _Part(_OPENED, opened),
-        _Part(_USED, used),
-        _Part(_WITHDRAWN, [(withdrawn, [item for _, item in used])] if withdraws else []),
+        _Part(BLOBS, list(_blob_rows(numbered))),
+        _Part(LEDGER, list(_ledger_rows(numbered))),
+        _Part(OPENED, opened),
+        _Part(USED, used),
+        _Part(WITHDRAWN, [(withdrawn, [item for _, item in used])] if withdraws else []),
     ]
 
 

@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from signoff.errors import StoreError
@@ -191,7 +191,24 @@ class ServerConnection:
                 self._db.close()
         self._db = self._session = None
 
+    @contextmanager
+    def another(self) -> Iterator[psycopg.Connection[Any]]:
+        """Opens one more connection, for what cannot take turns."""
+        db, _is_pooled = self._opened()
+        with closing(db):
+            yield db
+
     def _connect(self) -> None:
+        psycopg = driver()
+        db, self.is_pooled = self._opened()
+        db.prepare_threshold = None if self.is_pooled else _PREPARED_FROM
+        # As text, every character of every element would be looked at for quotes.
+        db.adapters.register_dumper(list, psycopg.types.array.ListBinaryDumper)
+        self._check_encoding(db)
+        self._db, self._session = db, ServerSession(db)
+
+    def _opened(self) -> tuple[psycopg.Connection[Any], bool]:
+        """Returns a connection, and whether a pooler is in between."""
         psycopg = driver()
         token = secrets.token_hex(8)
         given = psycopg.conninfo.conninfo_to_dict(self.address.url)
@@ -206,13 +223,8 @@ class ServerConnection:
             # Other poolers refuse settings that they cannot keep apart for each client.
             if "startup parameter" not in str(error):
                 raise
-            db, kept = psycopg.connect(self.address.url, **common), None
-        self.is_pooled = kept != token
-        db.prepare_threshold = None if self.is_pooled else _PREPARED_FROM
-        # As text, every character of every element would be looked at for quotes.
-        db.adapters.register_dumper(list, psycopg.types.array.ListBinaryDumper)
-        self._check_encoding(db)
-        self._db, self._session = db, ServerSession(db)
+            return psycopg.connect(self.address.url, **common), True
+        return db, kept != token
 
     def _check_encoding(self, db: psycopg.Connection[Any]) -> None:
         encoding = db.info.parameter_status("server_encoding")

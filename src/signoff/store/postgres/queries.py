@@ -1,15 +1,17 @@
 """Every SQL statement the PostgreSQL store sends, by name, except those of a commit.
 
 `{s}` is the store's schema. Every name is qualified with it: a search path would be a setting of
-the session, which a pooler does not keep.
+the session, which a pooler does not keep. `{channel}` is where the store's messages go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
+from signoff.runtime.listener_port import Topic
 from signoff.store.commits import replace_surrogates
 from signoff.store.postgres.texts import stored_text
 
@@ -22,6 +24,12 @@ ITEM_COLUMNS = (
     "id, name, effect, kind, prompt, form, digest, step, opened_at, deadline, "
     "state, answer, answered_by, answered_at"
 )
+
+
+def tell(topic: Topic) -> str:
+    """Returns the expression that tells everyone who listens about a topic, with the commit."""
+    return f"pg_notify('{{channel}}', '{topic}')"
+
 
 RUN_BY_NAME = f"SELECT {RUN} FROM {{s}}.runs WHERE name = $1"
 RUN_BY_ID = f"SELECT {RUN} FROM {{s}}.runs WHERE id = $1"
@@ -72,7 +80,7 @@ WITH locked AS (
 )
 UPDATE {{s}}.inbox SET state = 'answered', answer = $2, answered_by = $3, answered_at = $4
 FROM locked WHERE id = $1 AND run = locked_run AND state = 'open' AND digest = $5
-RETURNING {ITEM_COLUMNS}
+RETURNING {ITEM_COLUMNS}, {tell(Topic.WORK)}
 """
 
 LEDGER = """
@@ -112,10 +120,10 @@ ON CONFLICT (run, effect, attempt) DO UPDATE SET outcome = excluded.outcome
 LATE = "SELECT effect, attempt, outcome FROM {s}.late WHERE run = $1"
 
 DROP_OWNER = "DELETE FROM {s}.owners WHERE id = $1"
-DROP_LEASES = "UPDATE {s}.runs SET owner = NULL WHERE owner = $1"
+DROP_LEASES = f"UPDATE {{s}}.runs SET owner = NULL WHERE owner = $1 RETURNING {tell(Topic.WORK)}"
 DROP_WORKER = "DELETE FROM {s}.workers WHERE owner = $1"
 CANCELS = "SELECT name, cancel FROM {s}.runs WHERE owner = $1 AND cancel IS NOT NULL"
-ASK_CANCEL = "UPDATE {s}.runs SET cancel = $2 WHERE id = $1"
+ASK_CANCEL = f"UPDATE {{s}}.runs SET cancel = $2 WHERE id = $1 RETURNING {tell(Topic.CANCEL)}"
 
 # While texts are deleted, no commit may rely on one of them.
 LOCK_BLOBS = "LOCK TABLE {s}.blobs, {s}.blob_uses IN SHARE ROW EXCLUSIVE MODE"
@@ -161,4 +169,10 @@ def run_conditions(
 @cache
 def in_schema(sql: str, schema: str) -> str:
     """Returns a statement for the tables of a schema."""
-    return sql.replace("{s}", f'"{schema}"')
+    return sql.replace("{s}", f'"{schema}"').replace("{channel}", channel_of(schema))
+
+
+@cache
+def channel_of(schema: str) -> str:
+    """Returns the channel of a store's messages; the server takes at most 63 characters."""
+    return f"signoff_{sha256(schema.encode()).hexdigest()[:16]}"

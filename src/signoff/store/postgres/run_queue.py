@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from signoff.core.outcome import FINAL
+from signoff.runtime.listener_port import Topic
 from signoff.runtime.store_port import LEASE_SECONDS, Alive, Owner, RunId, RunRow, WorkerRow
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.connection import ServerSession
@@ -45,6 +46,7 @@ _ENQUEUE = f"""
 UPDATE {{s}}.runs SET status = 'queued', reason = '', due_at = NULL, owner = NULL, needs = $2,
                       updated_at = {NOW}
 WHERE id = $1
+RETURNING {q.tell(Topic.WORK)}
 """
 _REGISTER = f"""
 INSERT INTO {{s}}.workers (owner, slots, capabilities, started_at) VALUES ($1, $2, $3, {NOW})

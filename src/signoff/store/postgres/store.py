@@ -16,17 +16,14 @@ from typing import NoReturn
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
-from signoff.errors import StoreBusy, StoreDamaged, StoreError, UnknownName, WriteFailed
+from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime.store_port import (
     LEASE_SECONDS,
     Alive,
     Commit,
     CommitResult,
     DispatchToken,
-    InboxItem,
-    InboxLine,
     JournalRow,
     LedgerTotal,
     News,
@@ -38,6 +35,7 @@ from signoff.runtime.store_port import (
     Store,
     StoredRun,
     StoreHealth,
+    StoreListener,
     WorkerRow,
 )
 from signoff.store.commits import replace_surrogates
@@ -45,28 +43,32 @@ from signoff.store.postgres import leases
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.address import ServerAddress, read_address
 from signoff.store.postgres.commits import apply, read_back
-from signoff.store.postgres.connection import PATIENCE_SECONDS, Row, ServerConnection, ServerSession
+from signoff.store.postgres.connection import ServerConnection, ServerSession
+from signoff.store.postgres.inbox import PostgresInbox
+from signoff.store.postgres.listener import ServerListener
 from signoff.store.postgres.news import CHANGES, read_news
 from signoff.store.postgres.run_queue import RunQueue
 from signoff.store.postgres.schema import check_schema
-from signoff.store.postgres.texts import is_marked, restored_text, stored_text
+from signoff.store.postgres.texts import restored_text, stored_text
 from signoff.store.postgres.transfer import PostgresTransfer
-from signoff.store.rows import inbox_item, inbox_lines, refuse_answer, run_row, unknown_run
+from signoff.store.rows import run_row, unknown_run
 
 COMMIT_PATIENCE_SECONDS = 60.0
 """How long a commit waits for a server that restarts or fails over, before its runs stop."""
 
-_INTEGER_LIMIT = 1 << 63
-"""The server's integers are smaller than this."""
 
-
-class PostgresStore:
+class PostgresStore(PostgresInbox):
     """Keeps runs in a schema of a PostgreSQL database."""
 
-    def __init__(self, address: str | ServerAddress) -> None:
+    def __init__(
+        self, address: str | ServerAddress, listener: ServerListener | None = None
+    ) -> None:
         """Connects, and creates the tables if there are none."""
-        self._address = read_address(address) if isinstance(address, str) else address
-        self._server = ServerConnection(self._address)
+        place = read_address(address) if isinstance(address, str) else address
+        super().__init__(place, ServerConnection(place))
+        self._listener = listener or ServerListener(self._server)
+        """One for all connections of a process."""
+        self._owns_listener = listener is None
         self._queue = RunQueue(self._address.schema)
         self._doubt = False
         """Whether the answer to the last commit was lost, so that it may have been applied."""
@@ -80,7 +82,7 @@ class PostgresStore:
 
     def reopen(self) -> Store:
         """Opens another connection, for another thread."""
-        return PostgresStore(self._address)
+        return PostgresStore(self._address, self._listener)
 
     def local_file(self) -> Path | None:
         """Returns None: the database is on a server."""
@@ -130,6 +132,10 @@ class PostgresStore:
     def changes(self) -> int:
         """Returns a number that differs once any transaction of the server has written."""
         return int(self._rows(CHANGES)[0][0])
+
+    def listener(self) -> StoreListener:
+        """Returns what hears of other processes' work; behind a pooler it stays silent."""
+        return self._listener
 
     def news(self, after: Position | None) -> News:
         """Returns what was committed after a position."""
@@ -236,48 +242,6 @@ class PostgresStore:
         """Asks the run's owner to cancel it."""
         self._run(q.ASK_CANCEL, run, stored_text(replace_surrogates(why)))
 
-    # The inbox
-
-    def items(
-        self, run: str | None = None, *, state: Sequence[ItemState] = (ItemState.OPEN,)
-    ) -> list[InboxItem]:
-        """Returns requests to humans, oldest first."""
-        states = [each.value for each in state]
-        return list(map(_item, self._rows(q.ITEMS, states, run)))
-
-    def waiting(self) -> list[InboxLine]:
-        """Returns what a list shows of every open request, oldest first."""
-        lines = inbox_lines(self._rows(q.WAITING))
-        return [
-            line._replace(prompt=restored_text(line.prompt)) if is_marked(line.prompt) else line
-            for line in lines
-        ]
-
-    def item(self, number: int) -> InboxItem:
-        """Returns one request; raises `UnknownName`."""
-        return self._server.perform(partial(self._item, number))
-
-    def answer(self, number: int, answer: str, by: str, at: float, digest: str) -> InboxItem:
-        """Stores the answer to an open request; raises `InvalidAnswer` or `StaleApproval`."""
-        values = (answer, replace_surrogates(by), at)
-        return self._server.perform(partial(self._answer, number, values, digest))
-
-    def _answer(
-        self, number: int, values: tuple[str, str, float], digest: str, session: ServerSession
-    ) -> InboxItem:
-        answer, by, at = values
-        item_id = number if 0 < number < _INTEGER_LIMIT else 0
-        stored = [item_id, stored_text(answer), stored_text(by), at, digest]
-        while True:
-            for changed in session.rows(self._sql(q.ANSWER), stored):
-                return _item(changed)
-            item = self._item(number, session)
-            # When the connection was lost after the answer was stored, it is our own that is found.
-            if (item.answer, item.answered_by, item.answered_at) == values:
-                return item
-            # A request that was opened only now is not refused, and is found by the next try.
-            refuse_answer(item, digest)
-
     # Spend
 
     def ledger(self, run: RunId) -> list[LedgerEntry]:
@@ -344,51 +308,15 @@ class PostgresStore:
         return StoreHealth(where, version, size or 0, ahead)
 
     def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connection, and that of the listener if this store opened it."""
+        if self._owns_listener:
+            self._listener.close()
         self._server.close()
-
-    # Statements
-
-    def _sql(self, statement: str) -> str:
-        return q.in_schema(statement, self._address.schema)
-
-    def _rows(self, statement: str, *values: object) -> list[Row]:
-        return self._server.perform(lambda session: session.rows(self._sql(statement), values))
-
-    def _run(self, statement: str, *values: object, patience: float = PATIENCE_SECONDS) -> None:
-        self._server.perform(lambda session: session.run(self._sql(statement), values), patience)
-
-    def _one(self, statement: str, *values: object) -> Row:
-        found = self._rows(statement, *values)
-        if not found:
-            raise self._damaged("it lacks data that a run refers to")
-        return found[0]
-
-    def _item(self, number: int, session: ServerSession) -> InboxItem:
-        # A number that is too large for the server would be an error; no request has it.
-        item_id = number if 0 < number < _INTEGER_LIMIT else 0
-        for values in session.rows(self._sql(q.ITEM), [item_id]):
-            return _item(values)
-        open_items = session.rows(self._sql(q.OPEN_NUMBERS))
-        raise UnknownName("request", f"#{number}", [f"#{each}" for (each,) in open_items])
 
     def _unknown_run(self, name: str) -> NoReturn:
         known = [each for (each,) in self._rows(q.RUN_NAMES)]
         raise unknown_run(name, self.transfer().moved(name), known)
 
-    def _damaged(self, problem: str) -> StoreDamaged:
-        return StoreDamaged(f"{self._address.label} is damaged: {problem}; restore a backup")
-
     def _run_row(self, values: Iterable[object]) -> RunRow:
         row = run_row(values)
         return row._replace(reason=restored_text(row.reason), cancel=restored_text(row.cancel))
-
-
-def _item(values: Row) -> InboxItem:
-    item = inbox_item(values)
-    return item._replace(
-        prompt=restored_text(item.prompt),
-        form=restored_text(item.form),
-        answer=restored_text(item.answer),
-        answered_by=restored_text(item.answered_by),
-    )

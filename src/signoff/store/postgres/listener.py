@@ -1,0 +1,175 @@
+"""Hears at once what other processes say through the server: LISTEN on a connection of its own.
+
+Runs that are handed over, answered, asked to cancel, created or at rest are told with NOTIFY, by
+the statement that does it. Ordinary commits are not: the server lets transactions that notify
+commit one after the other, and eight processes would make a fifth of the commits.
+
+A message means "look again" and carries no data. So one that is lost costs time, and nothing else:
+everyone who listens still looks now and then. Poolers in transaction mode lose all of them, which
+is found out by sending one to oneself.
+"""
+
+from __future__ import annotations
+
+import secrets
+import selectors
+import signal
+import socket
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from signoff.errors import StoreError
+from signoff.postgres_driver import driver
+from signoff.runtime.listener_port import Topic
+from signoff.store.postgres.connection import ServerConnection, ServerSession
+from signoff.store.postgres.queries import channel_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+PROBE_SECONDS = 5.0
+"""How long a message to oneself may take before nothing is expected to arrive at all."""
+PROBE_AGAIN_SECONDS = 60.0
+"""How long until the next try, where it did not arrive."""
+_RETRY_SECONDS = 1.0
+_JOIN_SECONDS = 2.0
+_ALL = frozenset(Topic)
+
+
+class ServerListener:
+    """Calls subscribers, in a thread, whenever a message arrives; starts with the first of them."""
+
+    def __init__(self, server: ServerConnection) -> None:
+        self._server = server
+        self._channel = channel_of(server.address.schema)
+        self._lock = threading.Lock()
+        self._subscriptions: list[_Subscription] = []
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._wake: socket.socket | None = None
+        """Closed to end the thread."""
+        self._live = threading.Event()
+
+    @property
+    def is_live(self) -> bool:
+        """Whether messages arrive now."""
+        return self._live.is_set()
+
+    def subscribe(
+        self, topics: Collection[Topic], hear: Callable[[], object]
+    ) -> Callable[[], None]:
+        """Calls `hear` for each message about a topic; returns what ends that."""
+        subscription = _Subscription(frozenset(topics), hear)
+        with self._lock:
+            self._subscriptions.append(subscription)
+            # A pooler is recognized when the store is opened, and there nothing would arrive.
+            if self._thread is None and not self._closed and not self._server.is_pooled:
+                self._start()
+            is_late = self._live.is_set()
+        if is_late:
+            hear()
+        return partial(self._subscriptions.remove, subscription)
+
+    def close(self) -> None:
+        """Ends the thread and its connection."""
+        with self._lock:
+            self._closed = True
+        if self._thread is not None and self._wake is not None:
+            self._wake.close()
+            # It may be connecting, which nothing interrupts.
+            self._thread.join(_JOIN_SECONDS)
+
+    def _start(self) -> None:
+        self._wake, woken = socket.socketpair()
+        self._thread = threading.Thread(
+            target=self._run, args=(woken,), name="signoff-listener", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, woken: socket.socket) -> None:
+        # A signal has to reach the main thread, which waits for it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        with woken:
+            while not self._closed:
+                pause = _RETRY_SECONDS
+                # While the server restarts or fails over, everyone looks.
+                with suppress(driver().Error, StoreError), self._server.another() as db:
+                    mailbox = _Mailbox(db, woken)
+                    if self._listens(mailbox):
+                        self._hear(mailbox)
+                    pause = PROBE_AGAIN_SECONDS
+                if self._live.is_set():
+                    self._become(live=False)
+                    pause = _RETRY_SECONDS
+                _wait([woken], pause)
+
+    def _listens(self, mailbox: _Mailbox) -> bool:
+        """Begins to listen; tells whether a message to oneself arrives."""
+        mailbox.db.execute(f'LISTEN "{self._channel}"')
+        token = secrets.token_hex(8)
+        self._server.perform(partial(_notify, self._channel, token), 0.0)
+        until = monotonic() + PROBE_SECONDS
+        while (left := until - monotonic()) > 0 and not self._closed:
+            if token in mailbox.messages(left):
+                return True
+        return False
+
+    def _hear(self, mailbox: _Mailbox) -> None:
+        self._become(live=True)
+        while not self._closed:
+            self._tell(mailbox.messages(None), list(self._subscriptions))
+
+    def _become(self, *, live: bool) -> None:
+        """Tells everyone that messages arrive from now on, or no longer; some may have been lost.
+
+        Who subscribes at the same moment is told once, here or by `subscribe`.
+        """
+        with self._lock:
+            (self._live.set if live else self._live.clear)()
+            subscriptions = list(self._subscriptions)
+        self._tell(_ALL, subscriptions)
+
+    def _tell(self, topics: Collection[str], subscriptions: Iterable[_Subscription]) -> None:
+        for topics_of, hear in subscriptions:
+            # A loop that has just been closed cannot be called any more.
+            if not topics_of.isdisjoint(topics):
+                with suppress(RuntimeError):
+                    hear()
+
+
+class _Mailbox(NamedTuple):
+    """Where the messages of a connection arrive."""
+
+    db: psycopg.Connection[Any]
+    woken: socket.socket
+    """Readable at the end of this process's interest."""
+
+    def messages(self, seconds: float | None) -> set[str]:
+        """Waits for messages, at most for some time, or until the end."""
+        _wait([self.db, self.woken], seconds)
+        self.db.pgconn.consume_input()
+        messages = set()
+        while (note := self.db.pgconn.notifies()) is not None:
+            messages.add(note.extra.decode())
+        return messages
+
+
+class _Subscription(NamedTuple):
+    topics: frozenset[Topic]
+    hear: Callable[[], object]
+
+
+def _notify(channel: str, message: str, session: ServerSession) -> None:
+    session.rows("SELECT pg_notify($1, $2)", [channel, message])
+
+
+def _wait(sources: Sequence[Any], seconds: float | None) -> None:
+    """Waits until one of these can be read; unlike `select`, with any number of open files."""
+    with selectors.DefaultSelector() as selector:
+        for source in sources:
+            selector.register(source, selectors.EVENT_READ)
+        selector.select(seconds)
