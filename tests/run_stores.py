@@ -13,7 +13,11 @@ from signoff.app.stores import open_database
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 
-FILE_ONLY: dict[str, str] = {}
+FILE_ONLY = {
+    "tests/acceptance/test_workers.py::test_a_changed_workflow_is_driven_by_a_worker": (
+        "about the worker that is started in the background, which only a file has"
+    ),
+}
 """Tests that are about SQLite files, by the start of their id, and why they need one."""
 
 _servers: list[Callable[[], str]] = []

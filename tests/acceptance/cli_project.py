@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from signoff.cli import main
 from tests.acceptance.command_server import CommandServer
 from tests.patience import PATIENCE_SECONDS, wait_until, written
-from tests.run_stores import store_variables
+from tests.run_stores import server_stores, store_variables
 
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
 
@@ -124,6 +125,22 @@ class CliProject:
             if process.poll() is None:
                 process.kill()
             process.communicate()
+
+
+@contextmanager
+def worker_for_server(folder: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """Runs the worker that runs in a server need; for those in a file, signoff starts one."""
+    if server_stores() is None:
+        yield
+        return
+    silent = subprocess.DEVNULL
+    with subprocess.Popen(
+        [PROGRAM, "worker"], cwd=folder, env=environment, stdout=silent, stderr=silent
+    ) as worker:
+        try:
+            yield
+        finally:
+            worker.kill()
 
 
 def is_alive(pid: int) -> bool:

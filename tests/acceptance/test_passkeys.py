@@ -14,7 +14,7 @@ import pytest
 
 from signoff.app.project import open_project
 from signoff.app.run_records import living_workers
-from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM
+from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM, worker_for_server
 from tests.browser import open_browser
 from tests.run_stores import store_variables
 
@@ -110,7 +110,8 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedProject]:
         try:
             assert server.stdout is not None
             link = json.loads(server.stdout.readline())["link"]
-            yield SignedProject(folder, environment, browser, link)
+            with worker_for_server(folder, environment):
+                yield SignedProject(folder, environment, browser, link)
         finally:
             server.kill()
             server.communicate()

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.acceptance.cli_project import CliProject
+from tests.acceptance.cli_project import CliProject, worker_for_server
 from tests.patience import wait_until
 from tests.run_stores import store_variables
 from tests.unit.web.review_project import TARGET, write_project
@@ -105,6 +105,7 @@ def test_what_would_be_unsafe_is_refused(folder: Path, options: list[str], words
     assert words in refused.stderr
 
 
+@pytest.mark.both_stores
 def test_a_run_outlives_the_server_that_started_it(project: CliProject) -> None:
     """A worker drives it; the server is only where it was asked for."""
     write_project(project.folder)
@@ -118,7 +119,9 @@ def test_a_run_outlives_the_server_that_started_it(project: CliProject) -> None:
     started = httpx.post(f"{api}/runs", json=body, headers=headers, trust_env=False, timeout=60)
     serving.kill()
     serving.wait()
-    wait_until(lambda: project.json("show", "first")["status"] == "waiting", "status waiting")
+    with worker_for_server(project.folder, project.environment):
+        wait_until(lambda: project.json("show", "first")["status"] == "waiting", "status waiting")
+        workers = project.json("workers")
 
     assert started.status_code == 201, started.text
-    assert len(project.json("workers")) == 1
+    assert len(workers) == 1

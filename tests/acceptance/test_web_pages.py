@@ -15,7 +15,7 @@ import pytest
 
 from signoff.app.project import open_project
 from signoff.app.run_records import living_workers
-from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM
+from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM, worker_for_server
 from tests.browser import open_browser
 from tests.run_stores import store_variables
 
@@ -126,7 +126,8 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
             try:
                 assert server.stdout is not None
                 link = json.loads(server.stdout.readline())["link"]
-                yield WebProject(folder, environment, browser, link)
+                with worker_for_server(folder, environment):
+                    yield WebProject(folder, environment, browser, link)
             finally:
                 server.kill()
                 _end_workers(folder, environment)

@@ -1,9 +1,10 @@
 import signal
 import subprocess
+from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.cli_project import CliProject, is_alive
+from tests.acceptance.cli_project import CliProject, is_alive, worker_for_server
 from tests.acceptance.workflows import HOLDS
 from tests.patience import wait_until
 
@@ -33,6 +34,14 @@ def holding(project: CliProject) -> CliProject:
     return project
 
 
+@pytest.fixture
+def followed(project: CliProject) -> Iterator[CliProject]:
+    """A project whose detached runs are driven by a worker that the test need not start."""
+    project.signoff("init")
+    with worker_for_server(project.folder, project.environment):
+        yield project
+
+
 def start_worker(project: CliProject) -> subprocess.Popen[str]:
     process = project.start("worker")
     wait_until(lambda: process.pid in [each["pid"] for each in project.json("workers")])
@@ -43,19 +52,19 @@ def wait_for_status(project: CliProject, run: str, status: str) -> None:
     wait_until(lambda: project.json("show", run)["status"] == status, f"status {status}")
 
 
-def test_a_detached_run_is_driven_and_continued_in_the_background(project: CliProject) -> None:
+def test_a_detached_run_is_driven_and_continued_in_the_background(followed: CliProject) -> None:
     """The terminal can be closed: a worker starts by itself, and answers reach it."""
-    project.write("asks.py", ASKS)
+    followed.write("asks.py", ASKS)
 
-    started = project.signoff("run", "asks.py", "--detach", "--name", "one")
-    wait_for_status(project, "one", "waiting")
-    answered = project.signoff("answer", "one", "Ann")
-    wait_for_status(project, "one", "completed")
+    started = followed.signoff("run", "asks.py", "--detach", "--name", "one")
+    wait_for_status(followed, "one", "waiting")
+    answered = followed.signoff("answer", "one", "Ann")
+    wait_for_status(followed, "one", "completed")
 
     assert (started.returncode, started.stdout) == (0, "one\n")
     assert "signoff logs -f one" in started.stderr
     assert "a worker continues it" in answered.stderr
-    assert len(project.json("workers")) == 1
+    assert len(followed.json("workers")) == 1
 
 
 def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
@@ -116,19 +125,19 @@ def test_a_queued_run_can_be_cancelled_or_resumed_by_hand(holding: CliProject) -
     assert resumed.returncode == 0, resumed.stderr
 
 
-def test_a_run_that_stopped_on_a_terminal_continues_in_the_background(project: CliProject) -> None:
+def test_a_run_that_stopped_on_a_terminal_continues_in_the_background(followed: CliProject) -> None:
     """`resume --detach` frees the terminal; options are recorded before."""
-    project.write("asks.py", ASKS)
-    project.signoff("run", "asks.py", "--name", "one")
-    project.signoff("answer", "one", "Ann")
-    assert project.json("show", "one")["status"] == "waiting"
+    followed.write("asks.py", ASKS)
+    followed.signoff("run", "asks.py", "--name", "one")
+    followed.signoff("answer", "one", "Ann")
+    assert followed.json("show", "one")["status"] == "waiting"
 
-    resumed = project.signoff("resume", "one", "--detach", "--limit", "calls=5")
-    wait_for_status(project, "one", "completed")
+    resumed = followed.signoff("resume", "one", "--detach", "--limit", "calls=5")
+    wait_for_status(followed, "one", "completed")
 
     assert resumed.stdout == "one\n", resumed.stderr
-    assert project.json("show", "one")["limits"] == {"calls": 5}
-    assert project.signoff("resume", "one", "--detach").returncode == 0
+    assert followed.json("show", "one")["limits"] == {"calls": 5}
+    assert followed.signoff("resume", "one", "--detach").returncode == 0
 
 
 @pytest.mark.parametrize("option", [("--pull",), ("--target", "asks.py"), ("--due",)])
