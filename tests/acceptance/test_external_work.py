@@ -76,6 +76,7 @@ def book_run(book: BookProject) -> BookProject:
     return book
 
 
+@pytest.mark.both_stores
 def test_a_program_drives_a_run_with_next_and_submit_up_to_the_gate(book_run: BookProject) -> None:
     """A coding agent can do the work of a run without knowing its workflow."""
     worker = book_run.write("worker.py", WORKER)

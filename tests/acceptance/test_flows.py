@@ -264,6 +264,7 @@ def test_a_critical_finding_is_escalated_to_a_human_at_once(flow_project: FlowPr
     assert len(flow_project.calls) == 2
 
 
+@pytest.mark.both_stores
 def test_an_answered_escalation_continues_with_the_next_step(flow_project: FlowProject) -> None:
     """The critique is not repeated, and the answer reaches the judge."""
     safety_first(flow_project)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from tests.acceptance.cli_project import PROGRAM, CliProject
+from tests.acceptance.cli_project import PROGRAM, CliProject, worker_for_server
 from tests.acceptance.mcp_client import McpClient
 from tests.unit.mcp.review_server import CONFIG, FLOW, SCRIPT
 
@@ -54,7 +54,8 @@ def test_a_killed_server_loses_nothing_and_the_handles_go_on(served: CliProject)
         started = client.call("start", workflow="notice", name="one")
         client.begin("wait", run="one", cursor=started["cursor"], seconds=50)
         client.kill()
-    with McpClient(served) as client:
+    worker = worker_for_server(served.folder, served.environment)
+    with worker, McpClient(served) as client:
         waiting = wait_for(client, "one", "waiting", started["cursor"])
         (asked,) = waiting["waits_for"]
         signed = served.signoff("approve", str(asked["request"]))
@@ -80,6 +81,7 @@ def test_nothing_but_the_protocol_reaches_the_client(served: CliProject) -> None
     assert code == 0
 
 
+@pytest.mark.both_stores
 def test_a_client_that_vanishes_in_a_call_leaves_no_server(served: CliProject) -> None:
     """The server ends with its client, whatever it was doing."""
     with McpClient(served) as client:

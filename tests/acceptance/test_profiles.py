@@ -75,6 +75,7 @@ def test_an_automatic_session_whose_review_never_passes_ends_at_its_limit(
     assert not profile_project.session_file("iteration-3").exists()
 
 
+@pytest.mark.both_stores
 def test_a_session_with_a_judge_at_one_gate_and_a_human_at_another(
     profile_project: ProfileProject,
 ) -> None:

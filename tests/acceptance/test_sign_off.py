@@ -52,6 +52,7 @@ def test_the_human_sees_the_diff_the_findings_and_the_cost(waiting: ReviewProjec
     assert waiting.read("docs/b.md") == "It always works.\n"
 
 
+@pytest.mark.both_stores
 def test_an_approval_writes_the_files_back(waiting: ReviewProject) -> None:
     result = waiting.call("approve", "one", "--resume", "--no-input")
 
