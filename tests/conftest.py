@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.huge_pages import use_huge_pages
+
 if TYPE_CHECKING:
     from tests.stubs.postgres import PostgresServer
 
@@ -144,6 +146,10 @@ def _reason(report: object) -> str:
 
 
 def pytest_collection_finish() -> None:
-    """Takes what was collected out of the garbage collector, which would visit it all the time."""
+    """Makes what was collected cheap for the tests.
+
+    The garbage collector would visit it all the time, and each fork would copy its page table.
+    """
     gc.collect()
     gc.freeze()
+    use_huge_pages()

@@ -9,9 +9,19 @@ from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 
-import signoff
+from pydantic import BaseModel
 
-LEFT_OUT = ("signoff.__main__", "signoff.mcp", "signoff.testing", "signoff.web")
+import signoff
+from tests.huge_pages import use_huge_pages
+
+LEFT_OUT = (
+    "signoff.__main__",
+    "signoff.dispatch.temporal",
+    "signoff.dispatch.temporal_workflow",
+    "signoff.mcp",
+    "signoff.testing",
+    "signoff.web",
+)
 """Few processes need them; a server and its libraries take longer to import than all the rest."""
 
 
@@ -27,7 +37,16 @@ def _import_modules(package: ModuleType) -> None:
                 _import_modules(imported)
 
 
+def _build_models(model: type[BaseModel]) -> None:
+    """Builds the validators of all models, which pydantic does when each is first used."""
+    for each in model.__subclasses__():
+        if each.__module__.startswith("signoff."):
+            each.model_rebuild()
+        _build_models(each)
+
+
 _import_modules(signoff)
+_build_models(BaseModel)
 for name in (
     "concurrent.futures.thread",
     "jsonschema",
@@ -36,3 +55,4 @@ for name in (
     "sqlglot.dialects.sqlite",
 ):
     import_module(name)
+use_huge_pages()

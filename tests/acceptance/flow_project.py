@@ -20,7 +20,9 @@ from tests.acceptance.command_server import CommandServer
 from tests.patience import whole_lines
 
 AGENTS = ("claude", "codex", "gemini")
-STUB_PROGRAM = Path(__file__).parents[1] / "stubs/headless/play.py"
+STUBS = Path(__file__).parents[1] / "stubs/headless"
+# Imported, because Python compiles the main file of a program at every start.
+STUB_CODE = "import sys; sys.path.append(sys.argv.pop(1)); import play; play.main()"
 FLOWS = Path(__file__).parents[1] / "fixtures/flows"
 DRAFT, FINAL = "The see is wide.\n", "The sea is wide.\n"
 
@@ -37,7 +39,7 @@ class FlowProject(CliProject):
         programs = folder / "bin"
         programs.mkdir()
         for name in AGENTS:
-            stub = [sys.executable, "-IS", str(STUB_PROGRAM), str(folder), name]
+            stub = [sys.executable, "-ISc", STUB_CODE, str(STUBS), str(folder), name]
             (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(stub)} "$@"\n')
             (programs / name).chmod(0o755)
         self.environment["PATH"] = f"{programs}:{os.defpath}"

@@ -154,7 +154,9 @@ def _variables(vendor: Vendor, url: str) -> dict[str, str]:
         case "codex":
             return {"CODEX_API_KEY": KEY}
         case _:
-            return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": KEY}
+            # As the product starts it: the program would otherwise start itself a second time.
+            single = {"GEMINI_CLI_NO_RELAUNCH": "true"}
+            return {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": KEY, **single}
 
 
 def _trust(home: Path, folder: Path) -> None:

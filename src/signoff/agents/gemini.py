@@ -96,6 +96,14 @@ class GeminiAgent(HeadlessAgent):
         """Returns the prompt with the schema, since the program has no option for it."""
         return with_schema(super().prompt(request), request.schema)
 
+    def variables(self) -> dict[str, str]:
+        """Keeps the program from starting itself a second time.
+
+        It does so to get more memory for long sessions, which one call does not need. That takes
+        half of its start, and its first process would ignore the request to end.
+        """
+        return {"GEMINI_CLI_NO_RELAUNCH": "true"}
+
     async def is_logged_in(
         self,
         program: str,  # noqa: ARG002  # it has no such command

@@ -7,6 +7,7 @@ kernel kills when it exceeds its limit of CPU time or memory.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import pickle
@@ -103,6 +104,9 @@ class _Child:
             process = self._process
             if process is None or process.poll() is not None:
                 process = self._process = _start()
+                # Not twice, although a child that was killed is started again.
+                atexit.unregister(self.close)
+                atexit.register(self.close)
             watchdog = threading.Timer(seconds + WALL_SECONDS, process.kill)
             watchdog.daemon = True
             watchdog.start()
@@ -122,6 +126,12 @@ class _Child:
         if error is not None:
             raise EvaluationFailed(*error)
         return value
+
+    def close(self) -> None:
+        """Ends the child process if this process has started it."""
+        process, self._process = self._process, None
+        if process is not None:
+            _kill(process)
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -90,6 +90,16 @@ async def test_a_model_is_always_named(tmp_path: Path) -> None:
     assert "--approval-mode" not in argv
 
 
+async def test_it_does_not_start_itself_a_second_time(tmp_path: Path) -> None:
+    """Each call would take twice as long to start, and its first process ignores SIGTERM."""
+    value = "os.environ.get('GEMINI_CLI_NO_RELAUNCH')"
+    show = f"{INIT}say(type='message', role='assistant', content={value})\n{END}"
+
+    reply = await gemini(tmp_path, show).ask(AgentRequest("Hi"), Watcher().call)
+
+    assert reply.text == "true"
+
+
 async def test_edits_are_approved_and_nothing_else(tmp_path: Path) -> None:
     """`yolo` would approve every command too."""
     show = INIT + "say(type='message', role='assistant', content=json.dumps(sys.argv[1:]))\n" + END

@@ -1,6 +1,8 @@
 """Tests of evaluating conditions, patterns and globs under a hard time limit."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,21 @@ def test_the_child_gets_no_secret_from_the_environment(monkeypatch: pytest.Monke
         Path(f"/proc/{pid}/environ").read_bytes() for pid in children.read_text().split()
     ]
     assert not any(b"SIGNOFF_TEST_KEY" in environment for environment in environments)
+
+
+LEAVES_A_CHILD = """
+import atexit, psutil
+# Called last, because it is registered first.
+atexit.register(lambda: print(psutil.Process().children()))
+from signoff.documents import bounded
+assert bounded.search("b+", "abba")
+"""
+
+
+def test_a_process_ends_its_child_when_it_exits() -> None:
+    """Python warns about one that is still running; with warnings as errors it looks broken."""
+    argv = [sys.executable, "-c", LEAVES_A_CHILD]
+
+    ended = subprocess.run(argv, capture_output=True, text=True)
+
+    assert (ended.stdout, ended.stderr) == ("[]\n", "")
