@@ -163,7 +163,7 @@ class SafeDatabaseClient:
     def notes(self, markers: Sequence[Marker]) -> list[str | None]:
         """Returns the notes of the work of several steps, each None if it was not committed."""
         with self._transaction(write=False):
-            return [staging.read_note(self._db, marker) for marker in markers]
+            return staging.read_notes(self._db, markers)
 
     def committed_items(self, marker: Marker) -> tuple[str, ...]:
         """Returns the items of a step that were committed, by this process or an earlier one."""

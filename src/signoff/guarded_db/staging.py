@@ -32,7 +32,8 @@ _MARK = """
 INSERT INTO {table} (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
-_READ_NOTE = "SELECT note FROM {table} WHERE run = ? AND step = ? AND visit = ? AND item = ?"
+_READ_NOTES = "SELECT run, step, visit, item, note FROM {table} WHERE {these}"
+_THIS = "(run = ? AND step = ? AND visit = ? AND item = ?)"
 _READ_ITEMS = "SELECT item FROM {table} WHERE run = ? AND step = ? AND visit = ?"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
@@ -161,11 +162,16 @@ def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ..
     return tuple(impacts)
 
 
-def read_note(db: Connection, marker: Marker) -> str | None:
-    """Returns the note of a step whose work was committed before; None if it was not."""
+def read_notes(db: Connection, markers: Sequence[Marker]) -> list[str | None]:
+    """Returns the note of each step whose work was committed before; None if it was not."""
     table = db.own_table(STEPS)
-    rows = db.own(_READ_NOTE.format(table=table), list(marker)) if table else []
-    return str(rows[0][0]) if rows else None
+    if table is None:
+        return [None] * len(markers)
+    these = " OR ".join([_THIS] * len(markers))
+    values = [value for marker in markers for value in marker]
+    rows = db.own(_READ_NOTES.format(table=table, these=these), values)
+    notes = {Marker(*row[:4]): str(row[4]) for row in rows}
+    return [notes.get(marker) for marker in markers]
 
 
 def committed_items(db: Connection, marker: Marker) -> tuple[str, ...]:
