@@ -80,12 +80,13 @@ class SoakReport:
         """Returns it as a few lines."""
         given, found = self.options, self.judgment
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(self.kills.items()))
+        what = f"seed {given.seed}, dispatch {given.dispatch}: {self.kills.total()} kills ({kinds})"
+        repeats = f"{found.repeats} calls under way were repeated"
+        living = f"{found.repeats_of_the_living} of them although their worker lived"
+        deadly = f"{self.deadly} runs were stopped after three lost workers and resumed"
         lines = [
-            f"seed {given.seed}, dispatch {given.dispatch}: {self.kills.total()} kills ({kinds}) "
-            f"in {self.seconds:.0f} s",
-            f"{found.runs} runs with {found.calls} calls; {found.repeats} calls under way were "
-            f"repeated, {found.repeats_of_the_living} of them although their worker lived; "
-            f"{self.deadly} runs were stopped after three lost workers and resumed",
+            f"{what} in {self.seconds:.0f} s",
+            f"{found.runs} runs with {found.calls} calls; {repeats}, {living}; {deadly}",
             *(f"ended by itself, {n} times: {line}" for line, n in self.ended.most_common()),
             *(f"BROKEN {each}" for each in found.broken),
             "promises kept" if not found.broken else f"{len(found.broken)} promises broken",
@@ -224,7 +225,7 @@ class Soak:
 
     def _wait_for_ends(self) -> None:
         last, until = -1, time.monotonic() + STALLED_SECONDS
-        while (active := self._active()) and time.monotonic() < until:
+        while self._active() and time.monotonic() < until:
             heads = sum(row.head for row in self._project.store.rows())
             if heads != last:
                 last, until = heads, time.monotonic() + STALLED_SECONDS

@@ -94,10 +94,11 @@ class PostgresServer:
             self._process.wait(10)
 
     def _starts(self, until: float) -> bool:
-        command = [_programs() / "postgres", "-D", self.folder / "data", "-k", self.folder]
+        data = self.folder / "data"
+        command = [_programs() / "postgres", "-D", data, "-k", self.folder, *self._options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *self._options], stdout=log, stderr=log, user=self._user, cwd=self.folder
+                command, stdout=log, stderr=log, user=self._user, cwd=self.folder
             )
         self._tell_guard(self._process.pid)
         return self._accepts(until)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from functools import partial
 
 from signoff.app.capabilities import WorkerCapabilities
@@ -26,9 +27,11 @@ from signoff.errors import (
     LeaseLost,
     RunBusy,
     SignoffError,
+    StoreBusy,
     StoreDamaged,
     StoreError,
     UnknownName,
+    WriteFailed,
 )
 from signoff.remedies import Resume
 from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable, Rest
@@ -126,19 +129,20 @@ class QueueWorker:
     async def _claim_and_drive(self, engine: Engine, signal: WorkSignal) -> None:
         time = asyncio.get_running_loop().time
         busy_at = time()
-        while True:
-            if self._outdated and not self._tasks:
-                return
-            for row in await self._claim(engine):
-                task = asyncio.create_task(self._drive(engine, row))
-                self._tasks[row.name] = task
-            if self._tasks:
-                busy_at = time()
-            elif self._idle_seconds is not None:
-                is_over = time() - busy_at >= self._idle_seconds
-                if is_over and not self._awaits_time():
-                    return
-            await self._next_event(signal)
+        while not self._outdated or self._tasks:
+            try:
+                for row in await self._claim(engine):
+                    task = asyncio.create_task(self._drive(engine, row))
+                    self._tasks[row.name] = task
+                if self._tasks:
+                    busy_at = time()
+                elif self._idle_seconds is not None:
+                    is_over = time() - busy_at >= self._idle_seconds
+                    if is_over and not self._awaits_time():
+                        return
+                await self._next_event(signal)
+            except (StoreBusy, WriteFailed) as error:
+                await self._outlast(error)
 
     async def _claim(self, engine: Engine) -> list[RunRow]:
         free = self._slots - len(self._tasks)
@@ -280,6 +284,34 @@ class QueueWorker:
                 return Rest(ended=True)
 
     async def _drive(self, engine: Engine, row: RunRow, token: DispatchToken | None = None) -> None:
+        while True:
+            try:
+                await self._drive_once(engine, row, token)
+                return
+            except (StoreBusy, WriteFailed) as error:
+                await self._outlast(error)
+            # It still belongs to this worker, so no other one would continue it.
+            row = self._project.store.row(row.name)
+            if not self._has_work(row):
+                return
+
+    async def _outlast(self, error: StoreError) -> None:
+        """Waits until a server that could not be reached can be; raises for any other store.
+
+        All workers lose it together. If each ended, someone would have to start them all again.
+        """
+        store = self._project.store
+        if store.local_file() is not None:
+            raise error
+        self._warn(f"{error}; trying again")
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            # On a thread: it waits for the server, and calls of runs are under way.
+            with suppress(StoreBusy, WriteFailed):
+                await asyncio.to_thread(store.changes)
+                return
+
+    async def _drive_once(self, engine: Engine, row: RunRow, token: DispatchToken | None) -> None:
         try:
             self._refuse_deadly(row)
             workflow = prepare(self._project, row, None, self._warn)
@@ -295,7 +327,7 @@ class QueueWorker:
             # Only this run is concerned, but nothing can be recorded about it.
             self._warn(f"{row.name}: {error}")
         except StoreError:
-            # Nothing can be recorded about any run, so this worker cannot do its work.
+            # Nothing can be recorded about any run.
             raise
         except SignoffError as error:
             self._warn(f"{row.name}: {error}")

@@ -66,6 +66,8 @@ class TemporalDispatcher:
                 id=f"{self._prefix}/{run}",
                 task_queue=self._prefix,
                 start_signal="look",
+                # A server that starts listens before it answers.
+                rpc_timeout=timedelta(seconds=CONNECT_SECONDS),
             )
         except RPCError as error:
             raise DispatcherUnavailable(f"Temporal refused run {run!r}: {error}") from error

@@ -19,7 +19,9 @@ from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 if TYPE_CHECKING:
     import asyncio
 
-BEAT_SECONDS = 10.0
+BEAT_SECONDS = 2.0
+"""How often leases are renewed: several beats may fail before one ends."""
+
 LOOK_SECONDS = 0.25
 """How often a process looks whether one of its runs was asked to cancel."""
 LISTENING_SECONDS = 5.0

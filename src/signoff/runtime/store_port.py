@@ -57,7 +57,7 @@ __all__ = [
     "WorkerRow",
 ]
 
-LEASE_SECONDS = 30.0
+LEASE_SECONDS = 10.0
 """How long an owner on another host is believed alive after its last heartbeat."""
 
 

@@ -70,6 +70,12 @@ class ServerSession:
         """Statements of `numbers` that were sent at least once."""
         self._names: dict[str, bytes] = {}
         """Names of those that the server has prepared."""
+        self._opened_at = time.monotonic()
+
+    @property
+    def age_seconds(self) -> float:
+        """For how long the server could be reached without an interruption."""
+        return time.monotonic() - self._opened_at
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Runs a statement and returns its rows."""

@@ -10,8 +10,11 @@ from signoff.postgres_driver import driver
 if TYPE_CHECKING:
     import psycopg
 
-RETRIED = frozenset({"40001", "40P01", "55P03"})
-"""Could not serialize, deadlock, lock not available: nothing was done, so it can be done again."""
+_OUT_OF_SPACE = frozenset({"53100", "53200"})
+"""Disk full, out of memory."""
+RETRIED = frozenset({"40001", "40P01", "55P03"}) | _OUT_OF_SPACE
+"""Could not serialize, deadlock, lock not available, no space: nothing was done, so it can be done
+again."""
 
 _UNREACHABLE = ("08", "57P")
 _OUT_OF_CONNECTIONS = "53300"
@@ -57,6 +60,8 @@ def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> StoreE
 def _kind(error: psycopg.Error) -> tuple[type[StoreError], str, str]:
     """Returns the class of an error, what it means for the database, and the fix."""
     code = error.sqlstate or ""
+    if code in _OUT_OF_SPACE:
+        return WriteFailed, "is out of space", "free some, then resume"
     if code in RETRIED:
         return StoreBusy, "is locked by another session", "try again"
     if code == _OUT_OF_CONNECTIONS:
@@ -66,7 +71,7 @@ def _kind(error: psycopg.Error) -> tuple[type[StoreError], str, str]:
     if is_lost(error):
         return WriteFailed, "cannot be reached", "check that the server runs"
     if code.startswith("53"):
-        return WriteFailed, "is out of space", "free some, then resume"
+        return WriteFailed, "has reached a limit", "raise it, then resume"
     if code.startswith("XX"):
         return StoreDamaged, "is damaged", "restore a backup"
     return StoreError, "", ""

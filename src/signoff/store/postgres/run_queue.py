@@ -18,6 +18,13 @@ from signoff.store.postgres.connection import ServerSession
 from signoff.store.postgres.leases import NOW, put_owner
 from signoff.store.rows import is_held, run_row, worker_row
 
+SETTLED_SECONDS = 5.0
+"""How long after a server came back leases that ended meanwhile are left alone.
+
+While the server was away no owner could renew its lease, so all of them may have ended. Those
+that live do so within this time; their calls under way would be made again otherwise.
+"""
+
 # Owners that are listed, and those of which only their runs are left.
 _OWNERS = f"""
 SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners
@@ -88,7 +95,8 @@ class RunQueue:
     ) -> list[RunRow]:
         """Gives runs to a worker that can continue, the longest waiting first."""
         # Only owners that are known to be dead lose a run: one that has claimed it since is none.
-        dead = [each for each in self._dead(alive, session) if each != owner.id]
+        settled = session.age_seconds >= SETTLED_SECONDS
+        dead = [each for each in self._dead(alive, session, settled) if each != owner.id]
         able = json.dumps(sorted(capabilities))
         _, claimed = session.together(
             put_owner(owner, LEASE_SECONDS, self._schema),
@@ -110,12 +118,13 @@ class RunQueue:
         """Returns the workers that have not left, the oldest first."""
         return list(map(worker_row, session.rows(self._sql(_WORKERS))))
 
-    def _dead(self, alive: Alive, session: ServerSession) -> list[str]:
-        """Returns the owners that need not be believed alive."""
+    def _dead(self, alive: Alive, session: ServerSession, settled: bool = True) -> list[str]:
+        """Returns the owners that need not be believed alive; until settled, no lease has ended."""
         return [
             identity
             for identity, host, *others, leased in session.rows(self._sql(_OWNERS))
-            if host is None or not is_held(Owner(identity, host, *others), alive, leased=leased)
+            if host is None
+            or not is_held(Owner(identity, host, *others), alive, leased=leased or not settled)
         ]
 
     def _sql(self, statement: str) -> str:
