@@ -47,7 +47,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers agents browser model pins clean
+.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,9 @@ bench-stores: setup ## both stores side by side, and the raw PostgreSQL floor
 bench-scale: setup ## simulate up to 1,000 workers, and compare with real ones
 	@$(BIN)/python -m benchmarks.scale
 	@$(BIN)/python -m benchmarks.scale --check
+
+soak: setup ## kill workers and their servers at random; nothing may be lost or repeated
+	@$(BIN)/python -m benchmarks.soak
 
 bench-loop: setup ## measure the review loop with simulated agents
 	@$(BIN)/python -m benchmarks.loop

@@ -20,7 +20,9 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.runtime.ports import Call
 
 LOG = Path(__file__).parent / "calls.log"
-LONGEST_SECONDS = float(os.environ.get("SOAK_CALL_SECONDS", "1.5"))
+VARIABLE = "SOAK_CALL_SECONDS"
+LONGEST_SECONDS = float(os.environ.get(VARIABLE, "1.5"))
+"""How long a call takes at most."""
 CRITICS = 3
 
 StepResult = tuple[Outcome, dict[str, Any]]

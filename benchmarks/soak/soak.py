@@ -24,7 +24,7 @@ from tests.stubs.postgres import running_server
 from tests.stubs.temporal import TemporalServer
 
 WORKERS = 4
-QUEUE = 16
+RUNS = 16
 """How many runs there are to drive at any time: more than the workers have slots for."""
 
 SETTINGS = {
@@ -61,6 +61,8 @@ class SoakOptions:
     seconds: float
     seed: int
     dispatch: str = "store"
+    runs: int = RUNS
+    longest_call_seconds: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,8 @@ class Soak:
 
     @property
     def _environment(self) -> dict[str, str]:
-        return {"XDG_CONFIG_HOME": str(self._folder / "none")}
+        longest = str(self._options.longest_call_seconds)
+        return {"XDG_CONFIG_HOME": str(self._folder / "none"), slow_calls.VARIABLE: longest}
 
     def _new_project(self) -> Project:
         self._root.mkdir()
@@ -181,7 +184,7 @@ class Soak:
     def _refill(self) -> None:
         """Replaces lost workers, and hands new runs over for those that have ended."""
         self._workers.fill()
-        for _ in range(QUEUE - self._active()):
+        for _ in range(self._options.runs - self._active()):
             name = f"run-{len(self._tally.names) + 1}"
             # Known before it is handed over: it must exist even if that is interrupted.
             self._tally.names.append(name)

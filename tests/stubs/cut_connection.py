@@ -17,7 +17,10 @@ class CutConnection:
         self.folder = folder
         self._cut_at: bytes | None = None
         self._refuses = False
+        self._links: list[_Link] = []
         self.cuts = 0
+        self.refused = 0
+        """How often a client found no network."""
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(folder / NAME))
         self._listener.listen()
@@ -34,16 +37,24 @@ class CutConnection:
         """Refuses new connections, as while a server restarts."""
         self._refuses = refuses
 
+    def cut(self) -> None:
+        """Cuts all connections, and refuses new ones until the test allows them again."""
+        self.refuse()
+        for link in self._links:
+            link.end()
+
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
                 if self._refuses:
+                    self.refused += 1
                     client.close()
                     continue
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(str(self._server / NAME))
                 link = _Link(self, client, server)
+                self._links.append(link)
                 threading.Thread(target=link.forward, daemon=True).start()
                 threading.Thread(target=link.back, daemon=True).start()
 
@@ -68,7 +79,7 @@ class _Link:
             while data := self._client.recv(1 << 16):
                 self._cutting = self._cutting or self._owner.take_cut(data)
                 self._server.sendall(data)
-        self._end()
+        self.end()
 
     def back(self) -> None:
         with suppress(OSError):
@@ -78,9 +89,9 @@ class _Link:
                     self._owner.cuts += 1
                     break
                 self._client.sendall(data)
-        self._end()
+        self.end()
 
-    def _end(self) -> None:
+    def end(self) -> None:
         for each in (self._client, self._server):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -3,14 +3,16 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
-def start_worker(root: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts a worker of the project in this folder."""
+def start_worker(
+    root: Path, environment: Mapping[str, str], before: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
+    """Starts a worker of the project in this folder; `before` is a program that runs it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "signoff", "worker"],
+        [*before, sys.executable, "-m", "signoff", "worker"],
         cwd=root,
         env={**os.environ, **environment},
         stdout=subprocess.DEVNULL,

@@ -18,6 +18,14 @@ again."""
 
 _UNREACHABLE = ("08", "57P")
 _OUT_OF_CONNECTIONS = "53300"
+_NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
+_NOT_LET_IN = (
+    "authentication failed",
+    "does not exist",
+    "not permitted to log in",
+    "no pg_hba.conf",
+)
+"""An error while connecting has a text and no code."""
 _READ_ONLY = "25006"
 """The server is a standby: after a failover, another one accepts writes."""
 _LOGIN = "28"
@@ -39,8 +47,14 @@ def is_refused_login(error: psycopg.Error) -> bool:
     text = str(error)
     if (error.sqlstate or "").startswith((_LOGIN, _NO_DATABASE)):
         return True
-    # An error while connecting has no code in older versions of the driver.
-    return not error.sqlstate and ("authentication failed" in text or "does not exist" in text)
+    return not error.sqlstate and any(each in text for each in _NOT_LET_IN)
+
+
+def is_out_of_connections(error: psycopg.Error) -> bool:
+    """Whether the server, or the role's or the database's limit, has no connection left."""
+    if error.sqlstate:
+        return error.sqlstate == _OUT_OF_CONNECTIONS
+    return any(each in str(error) for each in _NO_CONNECTION_LEFT)
 
 
 def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> StoreError:
@@ -64,7 +78,7 @@ def _kind(error: psycopg.Error) -> tuple[type[StoreError], str, str]:
         return WriteFailed, "is out of space", "free some, then resume"
     if code in RETRIED:
         return StoreBusy, "is locked by another session", "try again"
-    if code == _OUT_OF_CONNECTIONS:
+    if is_out_of_connections(error):
         return StoreBusy, "has no free connection", "use a pooler, or raise max_connections"
     if code == _READ_ONLY:
         return WriteFailed, "is read-only", "connect to the primary server"

@@ -14,8 +14,10 @@ from signoff.core.outcome import FINAL
 from signoff.runtime.listener_port import Topic
 from signoff.runtime.store_port import LEASE_SECONDS, Alive, Owner, RunId, RunRow, WorkerRow
 from signoff.store.postgres import queries as q
+from signoff.store.postgres.address import ServerAddress
 from signoff.store.postgres.connection import ServerSession
 from signoff.store.postgres.leases import NOW, put_owner
+from signoff.store.postgres.schema import refuse_newer
 from signoff.store.rows import is_held, run_row, worker_row
 
 SETTLED_SECONDS = 5.0
@@ -70,8 +72,9 @@ FROM {s}.workers JOIN {s}.owners ON owners.id = workers.owner ORDER BY number
 class RunQueue:
     """The queue of one store."""
 
-    def __init__(self, schema: str) -> None:
-        self._schema = schema
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        self._schema = address.schema
 
     def enqueue(
         self, run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession
@@ -94,6 +97,8 @@ class RunQueue:
         session: ServerSession,
     ) -> list[RunRow]:
         """Gives runs to a worker that can continue, the longest waiting first."""
+        # The tables may have been upgraded since this worker was started.
+        refuse_newer(session, self._address)
         # Only owners that are known to be dead lose a run: one that has claimed it since is none.
         settled = session.age_seconds >= SETTLED_SECONDS
         dead = [each for each in self._dead(alive, session, settled) if each != owner.id]

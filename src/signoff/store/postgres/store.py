@@ -69,7 +69,7 @@ class PostgresStore(PostgresInbox):
         self._listener = listener or ServerListener(self._server)
         """One for all connections of a process."""
         self._owns_listener = listener is None
-        self._queue = RunQueue(self._address.schema)
+        self._queue = RunQueue(self._address)
         self._doubt = False
         """Whether the answer to the last commit was lost, so that it may have been applied."""
         self._server.open()

@@ -1,0 +1,494 @@
+"""What workers and stores do when a PostgreSQL server, or the way to it, fails.
+
+The server is one of its own: these tests kill it, fill it and use up its connections.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psycopg
+import pytest
+
+from signoff.app.hand_over import hand_over
+from signoff.app.project import Project, open_project
+from signoff.app.queue_worker import QueueWorker
+from signoff.app.start import plan
+from signoff.core.outcome import Status
+from signoff.errors import StoreBusy, StoreError, StoreTooNew, WriteFailed
+from signoff.runtime import engine
+from signoff.runtime.ports import SystemClock
+from signoff.store.postgres import run_queue
+from signoff.store.postgres import store as postgres_store
+from signoff.store.postgres.address import read_address
+from signoff.store.postgres.schema import LATEST
+from signoff.store.postgres.store import PostgresStore
+from signoff.testing.store_suite.journal_writer import start_run
+from tests.patience import wait_until, whole_lines
+from tests.stubs.cut_connection import CutConnection, cut_connection
+from tests.stubs.postgres import NotHereError, PostgresServer, running_server
+from tests.stubs.worker_process import start_worker
+
+pytestmark = pytest.mark.slow
+
+CONNECTIONS = 20
+TEN_MINUTES = 600.0
+
+FLOW = """
+import asyncio, os
+from pathlib import Path
+from signoff import Outcome, StepDef, Workflow
+from signoff.core.effects import Reply
+
+FOLDER = Path(__file__).parent
+
+class Agent:
+    async def ask(self, request, call):
+        '''Answers once the test lets this process, or all of them.'''
+        with (FOLDER / "calls").open("a") as log:
+            log.write(f"{call.run} {call.effect} {os.getpid()}\\n")
+        while not ((FOLDER / "go").exists() or (FOLDER / f"go-{os.getpid()}").exists()):
+            await asyncio.sleep(0.01)
+        return Reply(f"answer of {os.getpid()}")
+
+async def draft(ctx):
+    return Outcome.OK, {"draft": (await ctx.ask("agent", "Write.", key="draft")).text}
+
+FLOW = Workflow(
+    "flow", StepDef("draft", handler=draft, next={Outcome.OK: None}), agents={"agent": Agent()}
+)
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    # What was committed has to survive the death of the server, though not that of the machine.
+    settings = {
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "max_connections": str(CONNECTIONS),
+    }
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(running_server(settings))
+        except NotHereError as error:
+            pytest.skip(f"no PostgreSQL server: {error}")
+        yield started
+
+
+@pytest.fixture
+def network(server: PostgresServer) -> Iterator[CutConnection]:
+    with TemporaryDirectory() as folder, cut_connection(server.folder, Path(folder)) as cut:
+        yield cut
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: PostgresServer) -> Iterator[Project]:
+    with _project(tmp_path, server.new_schema()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def other_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process cannot see whether the process of a worker is alive, as on another host."""
+    monkeypatch.setattr(engine, "is_alive", lambda _owner: None)
+    monkeypatch.setattr(run_queue, "SETTLED_SECONDS", 0.0)
+
+
+def _project(root: Path, url: str) -> Project:
+    (root / "flow.py").write_text(FLOW)
+    with open_project(root, _environment(root), create=True) as opened:
+        opened.home.config.write_text(f"database: {url}\n")
+    return open_project(root, _environment(root))
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {"XDG_CONFIG_HOME": str(folder / "none")}
+
+
+def queue(project: Project, *names: str) -> None:
+    root = project.home.root
+    planned = plan(root, _environment(root), "flow.py:FLOW", {})
+    for name in names:
+        hand_over(project, planned, name=name)
+
+
+def calls(project: Project) -> list[list[str]]:
+    return [line.split() for line in whole_lines(project.home.root / "calls")]
+
+
+def let_go(project: Project, who: str = "") -> None:
+    (project.home.root / f"go{who}").touch()
+
+
+def is_done(project: Project, name: str = "one") -> Callable[[], bool]:
+    return lambda: project.store.row(name).status is Status.COMPLETED
+
+
+@contextmanager
+def working(root: Path, warnings: list[str] | None = None, ahead: float = 0.0) -> Iterator[None]:
+    """Runs a worker in a thread, until the end of the block; its clock may be ahead."""
+    loop, seen = asyncio.new_event_loop(), [] if warnings is None else warnings
+    with open_project(root, _environment(root)) as opened:
+        project = replace(opened, clock=_Clock(ahead))
+        task = loop.create_task(QueueWorker(project, slots=2, warn=seen.append).work())
+
+        def work() -> None:
+            with suppress(asyncio.CancelledError, StoreError):
+                loop.run_until_complete(task)
+
+        thread = threading.Thread(target=work, name="worker")
+        thread.start()
+        try:
+            yield
+            assert not task.done(), f"the worker has ended by itself: {task}"
+        finally:
+            if not task.done():
+                loop.call_soon_threadsafe(task.cancel)
+            thread.join()
+            loop.close()
+
+
+class _Clock(SystemClock):
+    def __init__(self, ahead: float) -> None:
+        super().__init__()
+        self._ahead = ahead
+
+    def now(self) -> float:
+        return super().now() + self._ahead
+
+
+# The server
+
+
+def test_a_server_that_is_killed_and_started_during_a_call_costs_nothing(
+    project: Project, server: PostgresServer
+) -> None:
+    """The call ends while there is no server; its reply waits for the server to come back."""
+    root = project.home.root
+    with working(root):
+        queue(project, "one")
+        wait_until(lambda: calls(project), "the call")
+
+        server.stop(signal.SIGKILL)
+        let_go(project)
+        server.start()
+
+        wait_until(is_done(project), "the end of the run")
+
+    assert len(calls(project)) == 1
+
+
+def test_a_server_that_stays_away_longer_than_a_commit_waits_ends_no_worker(
+    tmp_path: Path, server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Someone would have to start every worker again. Only the call under way is in doubt."""
+    monkeypatch.setattr(postgres_store, "COMMIT_PATIENCE_SECONDS", 0.1)
+    url = server.new_schema()
+    warnings: list[str] = []
+    with _project(tmp_path, url) as project:
+        project.home.config.write_text(f"database: {_through(url, server, network)}\n")
+        with working(tmp_path, warnings):
+            queue(project, "one")
+            wait_until(lambda: calls(project), "the call")
+
+            network.cut()
+            let_go(project)
+            wait_until(lambda: warnings, "the warning")
+            network.refuse(False)
+
+            wait_until(is_done(project), "the end of the run")
+
+    assert "cannot be reached" in warnings[0]
+
+
+def test_a_network_that_is_cut_during_a_call_costs_nothing(
+    tmp_path: Path, server: PostgresServer, network: CutConnection
+) -> None:
+    """The call goes on; what it returns is recorded once the network is back."""
+    url = server.new_schema()
+    with _project(tmp_path, url) as project:
+        project.home.config.write_text(f"database: {_through(url, server, network)}\n")
+        with working(tmp_path):
+            queue(project, "one")
+            wait_until(lambda: calls(project), "the call")
+
+            network.cut()
+            let_go(project)
+            wait_until(lambda: network.refused, "a commit that finds no network")
+            network.refuse(False)
+
+            wait_until(is_done(project), "the end of the run")
+
+    assert len(calls(project)) == 1
+
+
+def test_without_a_free_connection_the_error_says_what_to_do_and_a_commit_waits_for_one(
+    server: PostgresServer,
+) -> None:
+    """Nothing is lost, and the administrator reads what to change."""
+    url = server.new_schema()
+    with closing(PostgresStore(url)) as store, ExitStack() as others:
+        run = start_run(store)
+        with psycopg.connect(server.url(), autocommit=True) as admin:
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name = 'signoff'"
+            )
+            _use_up_connections(server, others)
+        _use_up_connections(server, others)
+
+        with pytest.raises(StoreBusy, match=r"no free connection.*raise max_connections"):
+            PostgresStore(url)
+        with pytest.raises(StoreBusy):
+            store.commit([run.next()], wait=False)
+        others.close()
+
+        assert run.append().accepted
+        assert len(run.events()) == 2
+
+
+def test_a_full_disk_of_the_server_stops_the_run_and_it_continues_when_there_is_space(
+    server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real full disk: the tables are on a file system of two megabytes."""
+    monkeypatch.setattr(postgres_store, "COMMIT_PATIENCE_SECONDS", 0.1)
+    url = server.new_schema()
+    with _small_disk(server) as space, closing(PostgresStore(url)) as store:
+        run = start_run(store)
+        schema = read_address(url).schema
+        with psycopg.connect(server.url(), autocommit=True) as admin:
+            admin.execute(f"ALTER TABLE {schema}.journal SET TABLESPACE {space}")
+            admin.execute(f"CREATE TABLE {schema}.other (text text) TABLESPACE {space}")
+            with suppress(psycopg.errors.DiskFull):
+                for _ in range(100):
+                    admin.execute(
+                        f"INSERT INTO {schema}.other SELECT md5(n::text) "
+                        "FROM generate_series(1, 1000) AS n"
+                    )
+
+        commit = replace(run.next(), events=f'[{{"e":"{os.urandom(50_000).hex()}"}}]')
+        with pytest.raises(WriteFailed, match=r"out of space.*free some"):
+            store.commit([commit])
+        with psycopg.connect(server.url(), autocommit=True) as admin:
+            admin.execute(f"DROP TABLE {schema}.other")
+
+        assert store.row("run").head == 1
+        assert store.commit([commit])[0].accepted
+        assert store.row("run").head == 2
+        with psycopg.connect(server.url(), autocommit=True) as admin:
+            admin.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+# Workers
+
+
+def test_a_worker_that_is_paused_past_its_lease_loses_its_run_and_its_reply_is_kept(
+    project: Project, other_host: None
+) -> None:
+    """A suspended laptop wakes up while another host drives its run."""
+    root = project.home.root
+    paused = start_worker(root, _environment(root))
+    try:
+        queue(project, "one")
+        wait_until(lambda: calls(project), "the first call")
+        paused.send_signal(signal.SIGSTOP)
+        _end_leases(project)
+        with working(root):
+            wait_until(lambda: len(calls(project)) == 2, "the call of the other host")
+            let_go(project, f"-{paused.pid}")
+            paused.send_signal(signal.SIGCONT)
+            run = project.store.row("one").id
+            wait_until(lambda: project.store.late(run), "the late reply")
+            assert not is_done(project)()
+
+            let_go(project)
+            wait_until(is_done(project), "the end of the run")
+    finally:
+        paused.kill()
+        paused.wait()
+
+    (late,) = project.store.late(run).values()
+    assert f"answer of {paused.pid}" in late
+    assert [int(pid) for *_, pid in calls(project)] == [paused.pid, os.getpid()]
+
+
+def test_a_worker_whose_clock_is_ten_minutes_ahead_takes_no_run_from_a_living_one(
+    project: Project, other_host: None
+) -> None:
+    """Leases end by the server's clock; those of the hosts may be wrong."""
+    root = project.home.root
+    with working(root, ahead=-TEN_MINUTES):
+        queue(project, "one")
+        wait_until(lambda: calls(project), "the call")
+        owner = project.store.row("one").owner
+        with working(root, ahead=TEN_MINUTES):
+            wait_until(lambda: len(project.store.workers()) == 2, "the second worker")
+            queue(project, "two", "three", "four")
+            # Only both together have slots for four runs, so the second one has looked.
+            wait_until(lambda: len(calls(project)) == 4, "the other calls")
+            assert project.store.row("one").owner == owner
+            let_go(project)
+            for name in ("one", "two", "three", "four"):
+                wait_until(is_done(project, name), "the end of the runs")
+
+    assert len(calls(project)) == 4
+
+
+def test_a_run_of_a_newer_version_is_left_for_a_worker_of_that_version(project: Project) -> None:
+    """The older worker must not guess what an event means that it does not know."""
+    queue(project, "one")
+    root = project.home.root
+    with psycopg.connect(read_address(project.settings.database).url) as admin:
+        schema = read_address(project.settings.database).schema
+        admin.execute(
+            f"UPDATE {schema}.journal SET events = replace(events, 'run_stopped', 'run_teleported')"
+        )
+    before = project.store.journal(project.store.row("one").id)
+
+    with (
+        open_project(root, _environment(root)) as older,
+        pytest.raises(StoreTooNew, match="upgrade"),
+    ):
+        asyncio.run(QueueWorker(older, slots=1).work())
+
+    row = project.store.row("one")
+    assert (row.status, row.owner) == (Status.QUEUED, None)
+    assert project.store.journal(row.id) == before
+
+
+def test_a_worker_claims_nothing_once_the_tables_were_upgraded(project: Project) -> None:
+    """An administrator upgraded them and forgot this worker, which knows only the older ones."""
+    root = project.home.root
+    with psycopg.connect(read_address(project.settings.database).url) as admin:
+        schema = read_address(project.settings.database).schema
+        admin.execute(f"UPDATE {schema}.schema_migrations SET version = {LATEST + 1}")
+    queue(project, "one")
+
+    with pytest.raises(StoreTooNew, match="upgrade signoff"):
+        asyncio.run(QueueWorker(project, slots=1).work())
+
+    assert project.store.row("one").status is Status.QUEUED
+    assert not calls(project)
+    assert root.exists()
+
+
+def test_a_password_that_was_changed_is_reported_and_the_new_one_continues(
+    server: PostgresServer,
+) -> None:
+    """Waiting would not help, and neither password may be in a message."""
+    with psycopg.connect(server.url(), autocommit=True) as admin:
+        admin.execute("CREATE ROLE rotated SUPERUSER LOGIN PASSWORD 'first-one'")
+        _require_password(server, admin)
+        url = server.new_schema().replace("postgres@", "rotated:first-one@")
+        with closing(PostgresStore(url)) as store:
+            run = start_run(store)
+            admin.execute("ALTER ROLE rotated PASSWORD 'second-one'")
+            assert run.append().accepted
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'rotated'"
+            )
+
+            with pytest.raises(StoreError, match="refuses the connection") as caught:
+                store.commit([run.next()])
+        assert "first-one" not in str(caught.value)
+
+        with closing(PostgresStore(url.replace("first-one", "second-one"))) as store:
+            assert store.row("run").head == 2
+
+
+def test_the_run_of_a_dead_host_is_continued_on_another(project: Project) -> None:
+    """Each host is a pid namespace, so neither can see whether the other's process lives."""
+    if os.geteuid() != 0 or not _can_unshare():
+        pytest.skip("pid namespaces need root on Linux")
+    root = project.home.root
+    hosts = [start_worker(root, _environment(root), IN_A_HOST_OF_ITS_OWN)]
+    try:
+        queue(project, "one")
+        wait_until(lambda: calls(project), "the call on the first host")
+        hosts.append(start_worker(root, _environment(root), IN_A_HOST_OF_ITS_OWN))
+        wait_until(lambda: len(project.store.workers()) == 2, "the second host")
+
+        hosts[0].kill()
+        hosts[0].wait()
+        # Instead of waiting for it; the living host renews its own.
+        _end_leases(project)
+        let_go(project)
+        wait_until(is_done(project), "the end of the run")
+    finally:
+        for host in hosts:
+            host.kill()
+            host.wait()
+
+    assert len(calls(project)) == 2
+    assert len({worker.owner.host for worker in project.store.workers()}) == 2
+
+
+IN_A_HOST_OF_ITS_OWN = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def _can_unshare() -> bool:
+    command = [*IN_A_HOST_OF_ITS_OWN, "true"]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def _through(url: str, server: PostgresServer, network: CutConnection) -> str:
+    return url.replace(str(server.folder), str(network.folder))
+
+
+def _use_up_connections(server: PostgresServer, others: ExitStack) -> None:
+    with suppress(psycopg.OperationalError):
+        for _ in range(CONNECTIONS + 1):
+            others.enter_context(closing(psycopg.connect(server.url())))
+
+
+def _end_leases(project: Project) -> None:
+    address = read_address(project.settings.database)
+    with psycopg.connect(address.url) as admin:
+        admin.execute(f"UPDATE {address.schema}.owners SET until = 0")
+
+
+def _require_password(
+    server: PostgresServer, admin: "psycopg.Connection[tuple[object, ...]]"
+) -> None:
+    rules = server.folder / "data" / "pg_hba.conf"
+    rules.write_text(f"local all rotated scram-sha-256\n{rules.read_text()}")
+    admin.execute("SELECT pg_reload_conf()")
+
+    def refuses() -> bool:
+        try:
+            psycopg.connect(server.url().replace("postgres@", "rotated:wrong@")).close()
+        except psycopg.OperationalError:
+            return True
+        return False
+
+    wait_until(refuses, "the new rules")
+
+
+@contextmanager
+def _small_disk(server: PostgresServer) -> Iterator[str]:
+    """A tablespace on a file system of two megabytes."""
+    folder = server.folder / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("a small disk needs the right to mount one")
+    try:
+        os.chown(folder, server.folder.stat().st_uid, -1)
+        with psycopg.connect(server.url(), autocommit=True) as admin:
+            admin.execute(f"CREATE TABLESPACE small LOCATION '{folder}'")
+        yield "small"
+        with psycopg.connect(server.url(), autocommit=True) as admin:
+            admin.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
