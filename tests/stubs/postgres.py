@@ -95,7 +95,8 @@ class PostgresServer:
 
     def _starts(self, until: float) -> bool:
         data = self.folder / "data"
-        command = [_programs() / "postgres", "-D", data, "-k", self.folder, *self._options]
+        options: list[str | Path] = ["-D", data, "-k", self.folder, *self._options]
+        command = [_programs() / "postgres", *options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, user=self._user, cwd=self.folder

@@ -231,7 +231,8 @@ class QueueWorker:
                 await self._dispatcher.serve(
                     partial(self._dispatched, engine), self._kinds, self._slots
                 )
-            except DispatcherUnavailable as error:
+            except (DispatcherUnavailable, StoreBusy, WriteFailed) as error:
+                # It asks the store what it could drive, and that may be away too.
                 self._warn(str(error))
             await asyncio.sleep(self._sweep_seconds)
 

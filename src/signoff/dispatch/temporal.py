@@ -23,7 +23,7 @@ from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from signoff.dispatch.temporal_workflow import ENDED, DriveRun
-from signoff.errors import ConfigError
+from signoff.errors import ConfigError, SignoffError
 from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.store_port import DispatchToken
 
@@ -109,7 +109,7 @@ class TemporalDispatcher:
             try:
                 asyncio.run(self._work(drive_here, needs, slots, stop))
             except Exception as error:  # noqa: BLE001  # it is raised where this is awaited
-                problem = error
+                problem = error if isinstance(error, SignoffError) else self._failed(error)
                 with suppress(RuntimeError):
                     engine_loop.call_soon_threadsafe(_fail, failed, problem)
 
@@ -163,6 +163,12 @@ class TemporalDispatcher:
                 f"cannot reach Temporal at {self._address}: {error}; runs stay queued, and workers "
                 "find them more slowly"
             ) from error
+
+    def _failed(self, error: Exception) -> DispatcherUnavailable:
+        """Returns the error for a client that gave up: its namespace is gone, for example."""
+        failed = DispatcherUnavailable(f"Temporal at {self._address} failed: {error}")
+        failed.__cause__ = error
+        return failed
 
     @property
     def _prefix(self) -> str:

@@ -12,8 +12,8 @@ from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.start import plan
 from signoff.core.outcome import Status
-from signoff.errors import RunBusy
-from signoff.runtime.dispatcher import Drive, QueueNeeds, Rest
+from signoff.errors import RunBusy, StoreError, WriteFailed
+from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.store_port import DispatchToken
 from tests.patience import until
 
@@ -161,3 +161,35 @@ async def test_what_a_dispatcher_lost_is_found_and_its_due_time_is_announced(
         await asyncio.gather(task, return_exceptions=True)
         with pytest.raises(RunBusy, match="this worker stops"):
             await recorder.drive("lost", None)
+
+
+class Interrupted(Recorder):
+    """Ends with an error the first time."""
+
+    def __init__(self, error: DispatcherUnavailable | StoreError) -> None:
+        super().__init__()
+        self._error: DispatcherUnavailable | StoreError | None = error
+
+    async def serve(self, drive: Drive, needs: QueueNeeds, slots: int) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        await super().serve(drive, needs, slots)
+
+
+@pytest.mark.parametrize("error", [WriteFailed("away"), DispatcherUnavailable("away")])
+async def test_a_dispatcher_that_was_interrupted_is_served_again(
+    project: Project, error: DispatcherUnavailable | StoreError
+) -> None:
+    """Otherwise its worker would find runs by looking only, until it is started again."""
+    dispatcher, warnings = Interrupted(error), list[str]()
+    with project:
+        worker = QueueWorker(
+            project, slots=1, dispatcher=dispatcher, sweep_seconds=0.01, warn=warnings.append
+        )
+        task = asyncio.create_task(worker.work())
+        await until(lambda: dispatcher.drive, "the second time")
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert warnings == ["away"]
