@@ -2,7 +2,8 @@
 # Installs into .venv/ (and .uv/ if uv is missing) only; the system Python is not changed.
 
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than two cores: some tests wait for processes, and a core would be idle meanwhile.
+WORKERS ?= 3
 DEMO ?= signoff-demo
 
 # Extras that the tests need; the large ones (claude, codex, local) are left out.

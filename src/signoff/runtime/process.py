@@ -34,7 +34,9 @@ LINGER_SECONDS = 0.5
 """How long to wait for more output after a program has exited; a pipe holds little."""
 
 _CHUNK = 65_536
-_LOOK_SECONDS = 0.02
+_PAUSES = (*[0.02] * 25, *[0.1] * round((GRACE_SECONDS - 0.5) / 0.1))
+"""The grace period in the pauses between looks: most programs end at once, and each look takes
+time, because it visits every process of the machine."""
 _LEFT_SECONDS = 0.25
 
 Sink = Callable[[bytes], None]
@@ -316,12 +318,12 @@ async def end_group(pid: int) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         if not _signal(pid, number):
             return
-        for _ in range(int(GRACE_SECONDS / _LOOK_SECONDS)):
+        for seconds in _PAUSES:
             # In a thread: it looks at every process. It may also be the first to import psutil,
             # and a signal handler that runs during an import in its own thread gets half a module.
             if not await asyncio.to_thread(_alive, pid):
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(seconds)
 
 
 def _alive(group: int) -> bool:
