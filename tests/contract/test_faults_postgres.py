@@ -30,7 +30,7 @@ from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.address import read_address
 from signoff.store.postgres.schema import LATEST
 from signoff.store.postgres.store import PostgresStore
-from signoff.testing.store_suite.journal_writer import start_run
+from signoff.testing.store_suite.journal_writer import ANN, start_run
 from tests.patience import wait_until, whole_lines
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.postgres import NotHereError, PostgresServer, running_server
@@ -228,6 +228,25 @@ def test_a_network_that_is_cut_during_a_call_costs_nothing(
             wait_until(is_done(project), "the end of the run")
 
     assert len(calls(project)) == 1
+
+
+def test_a_claim_whose_answer_was_lost_is_found_by_the_next_one(
+    tmp_path: Path, server: PostgresServer, network: CutConnection
+) -> None:
+    """Its runs would belong to a worker that does not know of them, for as long as it lives."""
+    url = server.new_schema()
+    with _project(tmp_path, url) as project:
+        queue(project, "one")
+        needs = project.store.row("one").needs or ()
+    with closing(PostgresStore(_through(url, server, network))) as store:
+        network.cut_after("SKIP LOCKED")
+        claimed = store.claim(ANN, needs, lambda _owner: True, 5)
+        fence = store.take(claimed[0].id, ANN, lambda _owner: True)
+
+        assert network.cuts == 1
+        assert [row.name for row in claimed] == ["one"]
+        assert fence == 2
+        assert store.claim(ANN, needs, lambda _owner: True, 5) == []
 
 
 def test_without_a_free_connection_the_error_says_what_to_do_and_a_commit_waits_for_one(

@@ -132,8 +132,9 @@ class QueueWorker:
         while not self._outdated or self._tasks:
             try:
                 for row in await self._claim(engine):
-                    task = asyncio.create_task(self._drive(engine, row))
-                    self._tasks[row.name] = task
+                    if row.name not in self._tasks:
+                        task = asyncio.create_task(self._drive(engine, row))
+                        self._tasks[row.name] = task
                 if self._tasks:
                     busy_at = time()
                 elif self._idle_seconds is not None:

@@ -34,6 +34,8 @@ UNION ALL
 SELECT DISTINCT owner, NULL, 0, NULL, false FROM {{s}}.runs
 WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{s}}.owners WHERE id = runs.owner)
 """
+# If the answer to a claim is lost, its runs belong to a worker that does not know of them. They
+# are marked until the worker takes them, so that its next claim finds them again.
 _CLAIM = f"""
 WITH found AS (
     SELECT id FROM {{s}}.runs
@@ -42,11 +44,12 @@ WITH found AS (
         UNION SELECT id FROM {{s}}.runs WHERE due_at <= {NOW} AND status IN ('parked', 'waiting')
         UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
               WHERE state = 'answered' AND status = 'waiting'
-    ) AND needs::jsonb <@ $2::jsonb AND (owner IS NULL OR owner = ANY ($3::text[]))
+    ) AND needs::jsonb <@ $2::jsonb
+      AND (owner IS NULL OR owner = ANY ($3::text[]) OR owner = $1 AND dispatch = 'claimed')
     ORDER BY updated_at, id LIMIT $4
     FOR NO KEY UPDATE SKIP LOCKED
 ), claimed AS (
-    UPDATE {{s}}.runs SET owner = $1 WHERE id IN (SELECT id FROM found)
+    UPDATE {{s}}.runs SET owner = $1, dispatch = 'claimed' WHERE id IN (SELECT id FROM found)
     RETURNING {q.RUN}
 )
 SELECT * FROM claimed ORDER BY updated_at, id
