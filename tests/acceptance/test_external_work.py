@@ -136,6 +136,7 @@ def test_work_that_fails_its_conditions_is_returned_once_then_a_human_decides(
 
     claimed = book_run.submit("--item", str(first), "--result", '{"success": true, "result": "ok"}')
     again = next(item for item in claimed.json["work"] if item["item"] == 1)
+    shown, asked = book_run.call("show", "one").out, book_run.call("next", "one").out
     idle = book_run.submit("--item", str(again["number"]), "--result", '{"written": true}')
     (other,) = idle.json["work"]
     last = book_run.write_chapter(other["number"], 2)
@@ -143,6 +144,9 @@ def test_work_that_fails_its_conditions_is_returned_once_then_a_human_decides(
     assert (claimed.code, idle.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
     assert "the chapter is too short" in again["prompt"]
     assert again["attempt"] == 2
+    for text in (shown, asked):
+        assert "items: 0 of 2 completed" in text
+        assert "(pending, failed attempts: 1): the chapter is too short" in text
     assert last.code == WAITING, last.out
     assert "1 of 2 items" in last.json["for_people"][0]["prompt"]
     assert book_run.words == [0, 900, 0]

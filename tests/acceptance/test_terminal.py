@@ -314,6 +314,7 @@ def test_a_retry_that_no_one_decides_about_is_left_alone_or_continues_without_a_
     project.write("retried.py", RETRIED)
     project.start("run", "retried.py", "--name", "one").wait(PATIENCE_SECONDS)
     project.write("fixed", "")
+    shown = project.signoff("show", "one").stdout
 
     with terminal(project, "resume", "one") as screen:
         screen.read_until("How to proceed?")
@@ -322,6 +323,7 @@ def test_a_retry_that_no_one_decides_about_is_left_alone_or_continues_without_a_
     attempts = (project.folder / "attempts").read_text()
     continued = project.signoff("resume", "one")
 
+    assert "attempt 2; the last one failed: Not good yet" in shown
     assert (left, attempts) == (130, "1 2 ")
     assert continued.returncode == 0, continued.stderr
     assert "the last one failed: Not good yet" in continued.stderr
