@@ -112,7 +112,12 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
     [
         (budget, 12, "The run's limit of 4 calls is reached.", [RAISE]),
         (failure, 1, "Failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
-        (iteration_limit, 11, "2 iterations without approval.", [f"{RESUME} --adopt"]),
+        (
+            iteration_limit,
+            11,
+            "2 iterations without approval; the last fix changed nothing.",
+            [f"{RESUME} --adopt"],
+        ),
         (no_convergence, 13, "Not converging (plateau): ", [START]),
         (human_stop, 14, "Stopped by ", [START]),
         (cancellation, 15, "Cancelled: by the user.", [START]),

@@ -103,6 +103,7 @@ def _edge(choose: Choose, ids: list[str]) -> Edge:
         starts_iteration=choose(3) == 0,
         on_limit="ask" if choose(2) else "end",
         resets=choose(2) == 0,
+        grants_iteration=choose(4) == 0,
     )
 
 

@@ -24,7 +24,9 @@ class FileScript(ScriptedAgent):
     the calls of earlier processes, so a resumed run continues with the right rule.
     """
 
-    capabilities = Capabilities(edits_files=True, is_model=False, local_health=True)
+    capabilities = Capabilities(
+        edits_files=True, is_model=False, local_health=True, file_options=("file",)
+    )
 
     def __init__(self, *, file: str | Path) -> None:
         super().__init__()

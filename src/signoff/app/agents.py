@@ -309,6 +309,17 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
             yield Problem(_agent_origin(settings, name, "file"), health.detail)
 
 
+def named_files(settings: Settings, root: Path) -> list[Path]:
+    """Returns the files that options of agents name and that count as settings."""
+    found = []
+    for name, agent in settings.agents.items():
+        factory = known_factory(name, agent, root)
+        options = capabilities_of(factory).file_options if factory is not None else ()
+        values = [agent.options.get(option) for option in options]
+        found += [Path(each).absolute() for each in values if isinstance(each, str)]
+    return found
+
+
 def unknown_options(settings: Settings, root: Path) -> list[Problem]:
     """Returns a problem for each option that an agent's kind does not take, with its line."""
     problems: list[Problem] = []

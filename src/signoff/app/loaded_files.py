@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from signoff.app.agents import named_files
 from signoff.app.project import Project
 from signoff.app.settings import settings_files
 
@@ -18,11 +19,15 @@ _Stamp = tuple[int, int] | None
 
 
 class LoadedFiles:
-    """The settings files and the modules of a project, as they were when first seen."""
+    """The settings files, what they name, and the modules of a project, as first seen."""
 
     def __init__(self, project: Project) -> None:
-        self._root = str(project.code_root or project.home.root) + os.sep
-        self._settings = settings_files(project.home, os.environ)
+        root = project.code_root or project.home.root
+        self._root = str(root) + os.sep
+        self._settings = [
+            *settings_files(project.home, os.environ),
+            *named_files(project.settings, root),
+        ]
         self._seen = {path: _stamp(path) for path in self._paths()}
 
     def changed(self) -> bool:

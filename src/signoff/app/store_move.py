@@ -7,13 +7,14 @@ why nothing is lost or doubled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from signoff.app.project import Project
 from signoff.app.run_records import live_row
 from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
 from signoff.errors import NameTaken, RunBusy, StoreDamaged, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import CancelRun
@@ -37,6 +38,9 @@ class MovedRun:
     requests: int
     digest: str
     """Of its content, which both stores agreed on."""
+    pending: tuple[tuple[int | None, int], ...] = ()
+    """The old and the new number of each pending request: every store numbers its own. The old one
+    is None if an earlier mover, which was killed, has read it."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
@@ -45,15 +49,36 @@ class MovedRun:
             "commits": self.commits,
             "requests": self.requests,
             "digest": self.digest,
+            "pending": [{"old": old, "new": new} for old, new in self.pending],
         }
 
 
-def runs_to_move(project: Project, names: Iterable[str] | None) -> list[str]:
-    """Returns the runs to move: those named, or all that are at rest."""
-    if names is not None:
-        return list(dict.fromkeys(names))
-    rows = (live_row(project.store, row) for row in project.store.rows())
-    return [row.name for row in rows if row.status is not Status.RUNNING]
+def move_runs(
+    project: Project,
+    target: Store,
+    address: str,
+    names: Iterable[str] | None,
+    report: Callable[[MovedRun], None],
+) -> tuple[list[MovedRun], list[str]]:
+    """Moves the named runs, or all that are at rest, and reports each.
+
+    Returns them, and the names of those that were left out because they are running.
+    """
+    rows = [live_row(project.store, row) for row in project.store.rows()] if names is None else []
+    running = [row.name for row in rows if row.status is Status.RUNNING]
+    at_rest = [row.name for row in rows if row.status is not Status.RUNNING]
+    moved = []
+    for name in at_rest if names is None else dict.fromkeys(names):
+        try:
+            moved.append(move_run(project.store, target, name, address))
+        except RunBusy:
+            # Of all runs, one may have been started meanwhile.
+            if names is not None:
+                raise
+            running.append(name)
+        else:
+            report(moved[-1])
+    return moved, running
 
 
 def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
@@ -64,14 +89,14 @@ def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
         # An earlier mover was killed after the old store gave the run up: it only has to arrive.
         if target.transfer().staged(name) is None:
             raise
-        return _admit(target, name)
+        return _admit(target, name, [])
     if live_row(source, row).status is Status.RUNNING:
         problem = f"run {name!r} is running, so it is not moved; wait until it rests"
         raise RunBusy(problem, remedy=CancelRun(name))
     _refuse_taken(target, name)
     with _held(source, row) as fence:
-        _send(source, target, source.row(name), fence, address)
-    return _admit(target, name)
+        numbers = _send(source, target, source.row(name), fence, address)
+    return _admit(target, name, numbers)
 
 
 def public_address(address: str) -> str:
@@ -98,7 +123,8 @@ def _held(source: Store, row: RunRow) -> Iterator[int]:
         source.leave(owner)
 
 
-def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -> None:
+def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -> list[int]:
+    """Gives a run up to the other store; returns the numbers that its requests had here."""
     while True:
         copy = read_copy(source, row)
         document = copy.to_text()
@@ -107,12 +133,12 @@ def _send(source: Store, target: Store, row: RunRow, fence: int, address: str) -
             raise StoreDamaged(f"the other store did not keep run {row.name!r} as it was sent")
         # Someone may answer a request while it is copied; then it is copied again.
         if source.transfer().retire(row.id, fence, copy.requests, public_address(address)):
-            return
+            return [item.id for item in copy.items]
         if source.row(row.name).fence != fence:
             raise RunBusy(f"another process has taken run {row.name!r}; it was not moved")
 
 
-def _admit(target: Store, name: str) -> MovedRun:
+def _admit(target: Store, name: str, numbers: list[int]) -> MovedRun:
     document = target.transfer().staged(name)
     if document is None:
         raise UsageError(f"run {name!r} is being moved by another process")
@@ -123,4 +149,10 @@ def _admit(target: Store, name: str) -> MovedRun:
     same_journal = arrived.journal[: len(sent.journal)] == sent.journal
     if not same_journal or not sent.blobs.items() <= arrived.blobs.items():
         raise StoreDamaged(f"run {name!r} is not in the other store as it was sent; report this")
-    return MovedRun(name, len(sent.journal), len(sent.items), text_id(document))
+    old = [*numbers, *[None] * (len(sent.items) - len(numbers))]
+    pending = tuple(
+        (before, item.id)
+        for before, item in zip(old, arrived.items, strict=False)
+        if item.state is ItemState.OPEN
+    )
+    return MovedRun(name, len(sent.journal), len(sent.items), text_id(document), pending)

@@ -96,7 +96,11 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "actions": list(map(str, step.actions)),
         "handler": _describe_handler(step.handler),
         "next": {
-            name: [edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets]
+            name: [
+                *(edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets),
+                # Left out if it is not set: the digests of earlier versions must not change.
+                *(["grants_iteration"] if edge.grants_iteration else []),
+            ]
             for name, edge in declared_edges(step)
         },
         "phase": step.phase,

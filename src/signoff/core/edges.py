@@ -4,7 +4,8 @@ A back edge is one that closes a cycle (found by a depth-first walk from the ent
 Each is counted, and one that declares no bound gets `DEFAULT_BOUND`, unless it begins a
 round and rounds are limited. So every run ends: without its back edges a graph is
 acyclic, and the last step in that order that is visited again and again can be left only
-by back edges, whose counts never reset.
+by back edges, whose counts never reset. An edge that grants an iteration is bounded itself, so
+the limit of iterations grows only so far.
 """
 
 from __future__ import annotations
@@ -51,15 +52,18 @@ class ResolvedEdge:
 
     @cached_property
     def counted(self) -> bool:
-        """Whether its traversals are counted: it closes a loop or has a declared bound."""
-        return self.back or self.definition.bound is not None
+        """Whether its traversals are counted: it closes a loop, has a bound, or grants a round."""
+        edge = self.definition
+        return self.back or edge.bound is not None or edge.grants_iteration
 
     @cached_property
     def bound(self) -> int | None:
         """How often it may be taken; None if only `max_iterations` limits it, or nothing does."""
-        if self.definition.bound is None and self.back and not self.in_rounds:
-            return DEFAULT_BOUND
-        return self.definition.bound
+        if self.definition.bound is not None:
+            return self.definition.bound
+        # What grants an iteration cannot be limited by the number of iterations.
+        unlimited = self.definition.grants_iteration or (self.back and not self.in_rounds)
+        return DEFAULT_BOUND if unlimited else None
 
 
 class EdgeTable:
@@ -70,6 +74,9 @@ class EdgeTable:
         self._by_step: dict[str, list[ResolvedEdge]] = {}
         for edge in edges:
             self._by_step.setdefault(edge.step, []).append(edge)
+
+        self.granting = tuple(edge.key for edge in edges if edge.definition.grants_iteration)
+        """The counters of edges that each allow one more iteration."""
 
     def __iter__(self) -> Iterator[ResolvedEdge]:
         """Yields every edge, in definition order."""

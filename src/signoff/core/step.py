@@ -78,6 +78,9 @@ class Edge:
     """At the bound: end the run with `iteration_limit`, or ask a human."""
     resets: bool = False
     """Whether its count starts again at 0 when the step is left by an edge that is no loop."""
+    grants_iteration: bool = False
+    """Whether taking it allows one more iteration than `max_iterations`: for edges that only a
+    human's request leads to. It is bounded like a loop, so every run still ends."""
 
 
 @frozen_dataclass()

@@ -32,6 +32,7 @@ from signoff.core.edges import ERROR, ResolvedEdge, gate_name
 from signoff.core.error_info import ErrorInfo
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import End, Outcome, Status
+from signoff.core.questions import Option
 from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
 from signoff.core.stop_reason import (
@@ -293,6 +294,26 @@ def answers(position: Position) -> tuple[str, ...]:
     return (RETRY, ACCEPT, STOP) if position.outcome is not None else (RETRY, STOP)
 
 
+def escalation_options(position: Position) -> tuple[Option, ...]:
+    """Returns what a human can choose at an escalation, and what each option leads to."""
+    return tuple(
+        Option(label, description=_granted(position) if label == CONTINUE else _MEANINGS[label])
+        for label in answers(position)
+    )
+
+
+def _granted(position: Position) -> str:
+    most = position.workflow.max_iterations
+    if position.edge_key == ROUNDS and most is not None:
+        return "allow 1 more iteration" if most == 1 else f"allow {most} more iterations"
+    return "let the loop be taken as often again"
+
+
+_MEANINGS = {
+    RETRY: "run the step again; it gets the problem, and what you write, as feedback",
+    ACCEPT: "continue with the result as it is",
+    STOP: "end the run now; what it has made so far is kept",
+}
 _MET = ConditionsMet()
 
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
@@ -319,7 +340,7 @@ def leave(
     if edge.bound is not None and count >= edge.bound:
         return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
     iteration = position.iteration + edge.definition.starts_iteration
-    most = _max_iterations(position)
+    most = _max_iterations(position, edge)
     if edge.definition.starts_iteration and most is not None and iteration > most:
         return _at_limit(edge, ROUNDS, IterationLimit(most))
     if edge.to is None or isinstance(edge.to, End):
@@ -335,10 +356,19 @@ def _reason_from_gate(status: Status, text: str | None, by: str) -> StopReason |
     return StepDecided(text) if text else None
 
 
-def _max_iterations(position: Position) -> int | None:
-    """Returns how many iterations are allowed; each time a human lifts the limit adds as many."""
-    declared = position.workflow.max_iterations
-    return None if declared is None else declared * (1 + position.counters.get(ROUNDS, 0))
+def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
+    """Returns how many iterations are allowed once a step is left by this edge.
+
+    Each time a human lifts the limit adds as many as were declared. A human's request that leads
+    through an edge that grants an iteration adds one: what was asked for must not be cut off.
+    """
+    declared, counters = position.workflow.max_iterations, position.counters
+    if declared is None:
+        return None
+    granted = sum(counters.get(key, 0) for key in position.workflow.edges.granting)
+    # The fold counts this traversal only after it was decided.
+    granted += leaving.definition.grants_iteration
+    return declared * (1 + counters.get(ROUNDS, 0)) + granted
 
 
 def _at_limit(edge: ResolvedEdge, key: str, reason: IterationLimit | EdgeLimit) -> Decision:

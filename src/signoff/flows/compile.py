@@ -8,6 +8,7 @@ follows it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -68,20 +69,24 @@ class StepHandler:
     def _question_at_limit(
         self, ctx: StepContext, outcome: Outcome, update: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Returns the reason that the engine shows when it asks for more rounds."""
+        """Returns the reason for the end, or for the question, if there may be no more rounds.
+
+        The engine uses it only then; how many rounds there may be is not known here.
+        """
         from signoff.flows.state import FlowState, after
         from signoff.flows.steps.updates import at_limit_reason
+        from signoff.flows.steps.work_order import unchanged_before
 
-        config, kind = self.flow.config, self.step.step
-        unapproved = Outcome.ITERATE if kind is StepKind.ADJUDICATE else Outcome.OK
-        asks = "max_iterations" in config.adjudication.triggers and outcome is unapproved
-        # Each grant is as many rounds as the limit, so every multiple is a limit again.
-        last = ctx.iteration % config.max_iterations == 0 and self.flow.starts_round(self.step)
-        if not (asks and last):
+        unapproved = Outcome.ITERATE if self.step.step is StepKind.ADJUDICATE else Outcome.OK
+        if outcome is not unapproved or not self.flow.starts_round(self.step):
             return {}
+        state = FlowState(after(ctx.step_state, update))
         why = update.get("_reason") or f"{count(ctx.iteration, 'iteration')} without approval"
-        ledger = FlowState(after(ctx.step_state, update)).ledger
-        return {"_reason": at_limit_reason(str(why), ledger)}
+        if unchanged_before(state):
+            why = f"{why}; the last fix changed nothing"
+        if "max_iterations" in self.flow.config.adjudication.triggers:
+            why = at_limit_reason(str(why), state.ledger)
+        return {"_reason": why}
 
 
 @light_dataclass(frozen=True)
@@ -105,8 +110,13 @@ class FilesHandler:
         return Outcome.OK, {**update, "sources": await gather(ctx, self.flow), "step": record}
 
 
-def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflow:
-    """Returns the workflow of a flow; its source is everything that it depends on."""
+def compile_flow(
+    flow: Flow, name: str, warnings: Sequence[str] = (), *, grants: bool = True
+) -> Workflow:
+    """Returns the workflow of a flow; its source is everything that it depends on.
+
+    `grants` is false for runs that were started before a change request allowed a round more.
+    """
     config = flow.config
     first = []
     if config.artifact is not None:
@@ -115,7 +125,7 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
     return Workflow(
         name,
         *first,
-        *(_node(flow, index, step) for index, step in enumerate(config.workflow)),
+        *(_node(flow, index, step, grants) for index, step in enumerate(config.workflow)),
         description=config.description,
         limits=config.limits,
         max_iterations=config.max_iterations,
@@ -124,6 +134,7 @@ def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflo
         warnings=tuple(warnings),
         inputs=(),
         prepare=partial(_read_files, flow) if config.artifact is not None else None,
+        earlier=lambda: [compile_flow(flow, name, warnings, grants=False)] if grants else [],
     )
 
 
@@ -146,12 +157,12 @@ def frozen_source(flow: Flow) -> dict[str, Any]:
     }
 
 
-def _node(flow: Flow, index: int, step: WorkflowStep) -> StepDef:
+def _node(flow: Flow, index: int, step: WorkflowStep, grants: bool) -> StepDef:
     return StepDef(
         step.id,
         title=_title(flow, step),
         handler=StepHandler(flow, step),
-        next=_edges(flow, index, step),
+        next=_edges(flow, index, step, grants),
         phase=step.step.value,
     )
 
@@ -167,9 +178,11 @@ def _title(flow: Flow, step: WorkflowStep) -> str:
     return " ".join(parts)
 
 
-def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | End | Edge | None]:
+def _edges(
+    flow: Flow, index: int, step: WorkflowStep, grants: bool
+) -> dict[Outcome, str | End | Edge | None]:
     if step.step is StepKind.SIGN_OFF:
-        return _sign_off_edges(flow, index, step)
+        return _sign_off_edges(flow, index, step, grants)
     onward = _round(flow, step.loop_to) if step.loop_to is not None else _next(flow, index)
     if step.step is StepKind.ADJUDICATE:
         passed = flow.index(flow.passed_on_approval(step))
@@ -195,7 +208,7 @@ def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | En
 
 
 def _sign_off_edges(
-    flow: Flow, index: int, step: WorkflowStep
+    flow: Flow, index: int, step: WorkflowStep, grants: bool
 ) -> dict[Outcome, str | End | Edge | None]:
     last = index + 1 == len(flow.config.workflow)
     fixer = flow.fixes_requests_of(step)
@@ -206,6 +219,10 @@ def _sign_off_edges(
     if fixer is not None:
         # A refine step that loops starts the next iteration itself.
         again = _round(flow, fixer.id) if fixer.loop_to is None else Edge(fixer.id)
+        if grants:
+            # The round that a human asks for must not be the one that the limit cuts off. The
+            # human decides each time, so this bound is only there to have one.
+            again = replace(again, grants_iteration=True, bound=MOST_ITERATIONS, on_limit="ask")
         edges[Outcome.ITERATE] = again
     return edges
 

@@ -81,7 +81,7 @@ class Attempt:
             # Produced before the run stopped, and held back until a human decides.
             self.outcome, self.delta = pending.outcome, pending.delta
 
-    async def observe(self, stage: Stage, options: tuple[str, ...]) -> transitions.Fact:
+    async def observe(self, stage: Stage, options: tuple[Option, ...]) -> transitions.Fact:
         """Returns the fact of a stage; `options` are what a human can choose when escalated."""
         match stage:
             case Stage.ENTER:
@@ -194,7 +194,7 @@ class Attempt:
         )
         return self._ask("gate", request)
 
-    def _escalation(self, options: tuple[str, ...]) -> transitions.Fact:
+    def _escalation(self, options: tuple[Option, ...]) -> transitions.Fact:
         pending = self._state.pending
         problem, edge_key = (pending.problem, pending.way) if pending else ("", "")
         # One attempt can meet all three, and none may use the answer to another.

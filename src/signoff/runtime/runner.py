@@ -103,7 +103,8 @@ class Runner:
             # Most steps have no preconditions, and an event less per step is worth a shortcut.
             if stage is Stage.ENTER and not self._attempt.step.preconditions:
                 stage = Stage.WORK
-            options = transitions.answers(self._position(stage)) if stage is Stage.ESCALATED else ()
+            escalated = self._position(stage) if stage is Stage.ESCALATED else None
+            options = transitions.escalation_options(escalated) if escalated else ()
             try:
                 fact = await self._attempt.observe(stage, options)
             except Outdated:

@@ -36,6 +36,7 @@ from signoff.core.transitions import (
     Wait,
     answers,
     decide,
+    escalation_options,
     leave,
 )
 from signoff.core.workflow import Workflow
@@ -468,3 +469,32 @@ class TestLeaving:
         assert leave(at(PLAIN, Stage.GATE), ok, feedback="mind the tone") == Move(
             ok, "b", 1, (), "mind the tone"
         )
+
+
+def test_every_option_of_an_escalation_says_what_it_leads_to() -> None:
+    """A human who is asked to continue or stop should not have to guess what follows."""
+    workflow = flow(StepDef("a", next={OK: None}), max_iterations=3)
+    at = Position(workflow, "a", Stage.ESCALATED, 1, 3, {}, OK)
+
+    failed = escalation_options(at)
+    rounds = escalation_options(at._replace(edge_key=ROUNDS))
+    loop = escalation_options(at._replace(edge_key="a/ok"))
+
+    assert all(option.description for option in (*failed, *rounds, *loop))
+    assert [option.label for option in failed] == ["retry", "accept", "stop"]
+    assert rounds[0].description == "allow 3 more iterations"
+    assert "loop" in loop[0].description
+
+
+def test_an_edge_that_grants_an_iteration_is_bounded_itself() -> None:
+    """Otherwise a request that is repeated would never end."""
+    again = Edge("a", starts_iteration=True, grants_iteration=True)
+    workflow = flow(StepDef("a", next={OK: None, ITERATE: again}), max_iterations=2)
+    edge = workflow.edges.need("a", ITERATE)
+    taken = [
+        leave(Position(workflow, "a", Stage.WORK, 1, 1 + n, {edge.key: n}), edge)
+        for n in range(DEFAULT_BOUND + 1)
+    ]
+
+    assert all(isinstance(each, Move) for each in taken[:-1])
+    assert isinstance(taken[-1], Limit)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +14,9 @@ from signoff.cli.options import CliCommand, Group, open_here, output_options
 from signoff.cli.output import Output
 from signoff.core.digest import SHORT
 from signoff.runtime.amounts import count
+
+if TYPE_CHECKING:
+    from signoff.app.store_move import MovedRun
 
 
 @click.group(cls=Group)
@@ -33,33 +38,50 @@ def command() -> None:
 def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> None:
     """Move runs to another store, with everything that belongs to them.
 
-    Only runs that no process drives are moved. Each is verified by its digest in the other store
-    before this one gives it up. If the move is interrupted, start it again: it continues where it
-    stopped. This store remembers where a run went.
+    Only runs that no process drives are moved; --all lists those that it leaves out. Each is
+    verified by its digest in the other store before this one gives it up. If the move is
+    interrupted, start it again: it continues where it stopped. This store remembers where a run
+    went.
+
+    Pending requests get new numbers in the other store, which are printed. The settings are not
+    changed: to work with the other store, set `database:` or SIGNOFF_DATABASE to it.
 
     Examples:
       signoff store move release-notes --to postgresql://worker@host/runs
       signoff store move --all --to .signoff/signoff.db
     """
-    from signoff.app.store_move import move_run, runs_to_move
+    from signoff.app.store_move import move_runs, public_address
     from signoff.app.stores import absolute_address, open_database
 
     if bool(runs) == everything:
         raise click.UsageError("name the runs to move, or pass --all")
     address = absolute_address(address, Path.cwd())
     with open_here() as project, closing(open_database(address, Path.cwd())) as target:
-        names = runs_to_move(project, None if everything else runs)
-        moved = []
-        for name in names:
-            done = move_run(project.store, target, name, address)
-            moved.append(done)
-            if not out.as_json:
-                size = f"{count(done.commits, 'commit')}, {count(done.requests, 'request')}"
-                out.line(f"moved {name}: {size}, digest {done.digest[:SHORT]}")
+        names = None if everything else runs
+        report = partial(_report_moved, out)
+        moved, running = move_runs(project, target, address, names, report)
+        here, new = public_address(project.settings.database), public_address(address)
     if out.as_json:
-        out.json({"moved": [each.to_json() for each in moved]})
-    elif not moved:
+        data = {"moved": [each.to_json() for each in moved], "running": running}
+        out.json({**data, "database": here, "moved_to": new})
+        return
+    if not moved:
         out.line("there are no runs at rest, so nothing was moved")
+    if running:
+        out.line(f"not moved, because they are running: {', '.join(running)}")
+    if moved:
+        out.line(f"the settings still name {here}; to work with the moved runs,")
+        out.line(f"set database: {new} in .signoff/config.yaml, or SIGNOFF_DATABASE")
+
+
+def _report_moved(out: Output, run: MovedRun) -> None:
+    if out.as_json:
+        return
+    size = f"{count(run.commits, 'commit')}, {count(run.requests, 'request')}"
+    out.line(f"moved {run.name}: {size}, digest {run.digest[:SHORT]}")
+    for old, new in run.pending:
+        before = f"request #{old}" if old is not None else "a pending request"
+        out.line(f"  {before} is #{new} there")
 
 
 @command.command(cls=CliCommand)

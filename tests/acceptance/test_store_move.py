@@ -1,0 +1,48 @@
+"""`signoff store move` prints what is different afterwards."""
+
+import json
+
+import pytest
+
+from tests.acceptance.cli_project import CliProject
+from tests.acceptance.workflows import SIGNS
+
+
+@pytest.fixture
+def waiting(project: CliProject, monkeypatch: pytest.MonkeyPatch) -> CliProject:
+    """Two runs that wait, with the requests #1 and #2."""
+    project.enter(monkeypatch)
+    project.write("flow.py", SIGNS)
+    for name in ("first", "second"):
+        assert project.call("run", "flow.py", "--name", name, "--no-input").code == 10
+    return project
+
+
+def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliProject) -> None:
+    """Whoever types the old number, or looks into the old store, finds nothing."""
+    one = waiting.call("store", "move", "second", "--to", "other.db")
+    rest = json.loads(waiting.call("store", "move", "--all", "--to", "other.db", "--json").out)
+
+    assert "  request #2 is #1 there\n" in one.out
+    assert "the settings still name signoff.db" in one.out
+    assert "set database: " in one.out
+    (moved,) = rest["moved"]
+    assert (moved["run"], moved["pending"]) == ("first", [{"old": 1, "new": 2}])
+    assert rest["running"] == []
+    assert rest["moved_to"].endswith("/other.db")
+    assert rest["database"] == "signoff.db"
+
+
+def test_runs_that_are_running_are_listed_as_left_out(waiting: CliProject) -> None:
+    """`--all` would otherwise look as if it had moved everything."""
+    from signoff.app.project import open_project
+    from signoff.runtime.owner import this_process
+
+    with open_project(waiting.folder, waiting.environment) as project:
+        row, owner = project.store.row("first"), this_process()
+        project.store.take(row.id, owner, lambda _owner: True, lease_seconds=600)
+        moved = waiting.call("store", "move", "--all", "--to", "other.db")
+        project.store.leave(owner)
+
+    assert "moved second: " in moved.out
+    assert "not moved, because they are running: first\n" in moved.out
