@@ -43,6 +43,14 @@ def _payload(effect: Effect) -> dict[str, Any]:
     return {name: value for name, value in effect.payload.items() if name != "schema"}
 
 
+def _without_descriptions(effect: Effect) -> Effect:
+    options = [
+        {name: value for name, value in option.items() if name != "description"}
+        for option in effect.payload.get("options") or ()
+    ]
+    return effect._replace(payload={**effect.payload, "options": options}) if options else effect
+
+
 def without_wording(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a request without its texts and without the agent; its digest is the shape."""
     return {name: value for name, value in payload.items() if name not in _NOT_SHAPE}
@@ -63,8 +71,12 @@ def replay_digest(
     if effect.material is None:
         return expected
     record = state.effect(identity)
-    if record is None or record.digest.startswith(MATERIAL):
+    if record is None or record.digest == expected:
         return expected
+    if record.digest.startswith(MATERIAL):
+        # Versions before this one asked some questions without describing their options.
+        plain = request_digest(_without_descriptions(effect))
+        return plain if record.digest == plain else expected
     if record.digest == digest(effect.payload):
         return record.digest
     # From here on the wording differs from a record of an older version. After a changed

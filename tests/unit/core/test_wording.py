@@ -73,3 +73,18 @@ def test_the_length_of_the_shared_part_does_not_identify_a_request() -> None:
 
     assert request_digest(request) == request_digest(_request())
     assert replay_digest(_state(), _ID, request, {}) == digest(_RECORDED)
+
+
+def test_an_option_that_is_described_now_is_the_recorded_one() -> None:
+    """A run that waits for its human is not stopped by an upgrade that explains the options."""
+    plain = {"kind": "choice", "prompt": "Go on?", "options": [{"label": "stop"}]}
+    recorded = Effect(EffectKind.WAIT, "ask", plain, material=["it"])
+    started = ev.EffectStarted(_ID, EffectKind.WAIT, request_digest(recorded), plain)
+    state = fold([ev.RunStarted("w", "d", "step", {}), started])
+
+    def asked(label: str) -> Effect:
+        options = [{"label": label, "description": "end it"}]
+        return recorded._replace(payload={**plain, "prompt": "Continue?", "options": options})
+
+    assert replay_digest(state, _ID, asked("stop"), {}) == request_digest(recorded)
+    assert replay_digest(state, _ID, asked("end"), {}) == request_digest(asked("end"))

@@ -17,6 +17,7 @@ from signoff.core.delta import Append
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
+from signoff.core.questions import Option
 from signoff.core.requests import RETRY, Choice, Request
 from signoff.core.stop_reason import NotConverging
 from signoff.flows.flow import Flow
@@ -302,7 +303,10 @@ class AdjudicateHandler(FlowHandler):
             return True
         request = Choice(
             ProductPrompt(f"The loop is {why}\nContinue anyway?\n{_format_findings(findings)}"),
-            [CONTINUE, STOP],
+            [
+                Option(CONTINUE, description="do another round anyway"),
+                Option(STOP, description="end the run now; the best version is kept"),
+            ],
             question_id=NOT_CONVERGING,
         )
         answer = await ctx.wait(request, key=NOT_CONVERGING)
