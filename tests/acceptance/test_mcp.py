@@ -70,7 +70,8 @@ def test_a_killed_server_loses_nothing_and_the_handles_go_on(served: CliProject)
 def test_nothing_but_the_protocol_reaches_the_client(served: CliProject) -> None:
     """A workflow that prints must not break the connection."""
     served.write(".signoff/flows/noisy.py", NOISY)
-    with McpClient(served) as client:
+    worker = worker_for_server(served.folder, served.environment)
+    with worker, McpClient(served) as client:
         client.call("start", workflow="noisy", name="one", pull=True)
         news = wait_for(client, "one", "waiting")
         (asked,) = news["waits_for"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from signoff.app.answering import form_of, title_of
-from signoff.app.news import MOVING, RunNews
+from signoff.app.news import RunNews
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.outcome import FINAL, Status
@@ -25,8 +25,8 @@ MOST_DECISIONS = 3
 LONGEST_TEXT = 160
 """Characters of a request, a reason or a decision."""
 LONGEST_LABEL = 40
-STOPPED = frozenset(Status) - MOVING - {Status.WAITING, Status.COMPLETED}
-"""Statuses whose reason an agent needs to know."""
+EXPLAINED = frozenset(Status) - {Status.RUNNING, Status.WAITING, Status.COMPLETED}
+"""Statuses whose reason an agent needs to know; a queued run has one if no worker can take it."""
 MOST_OPTIONS = 6
 
 
@@ -94,7 +94,7 @@ def news_reply(project: Project, news: RunNews, *, after: int) -> NewsReply:
             "cursor": row.head,
             "step": now.step if now.step != before.step else "",
             "round": now.round if now.round != before.round else None,
-            "reason": line(row.reason, LONGEST_TEXT) if row.status in STOPPED else "",
+            "reason": line(row.reason, LONGEST_TEXT) if row.status in EXPLAINED else "",
             "findings": without_empty(found) if changed else {},
             "spend": spend_reply(now.spend) if now.spend != before.spend else {},
             "decisions": [
@@ -156,6 +156,8 @@ def next_step(project: Project, news: RunNews) -> str:
         if is_open_to_agents(form_of(project, first)):
             return f"answer(request={first.id}) or ask the user"
         return f"request_signoff(request={first.id}), then wait"
-    if status in (Status.RUNNING, Status.WAITING, Status.PARKED):
+    if status is Status.QUEUED and news.row.reason:
+        return "wait again; if it stays queued, tell the user to start a worker"
+    if status in (Status.RUNNING, Status.QUEUED, Status.WAITING, Status.PARKED):
         return ""
     return "stopped; tell the user, who can resume it"

@@ -128,3 +128,13 @@ async def test_an_answer_is_short_whatever_happened(server: ReviewServer) -> Non
     assert news_of_all["status"] == "budget"
     assert news_of_all["findings"]["open"]["CRITICAL"] > 1
     assert tokens(text) <= 600
+
+
+async def test_a_run_that_no_worker_can_take_is_reported(server: ReviewServer) -> None:
+    """Runs in a database server have no worker until someone starts one; an agent cannot see it."""
+    async with server.client() as client:
+        await client.call("start", workflow="notice", name="one")
+        queued = await client.call("wait", run="one", seconds=0.01)
+
+    assert (queued["status"], queued["reason"]) == ("queued", "no worker is running")
+    assert "start a worker" in queued["next"]
