@@ -14,6 +14,9 @@ from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
 
 FILE_ONLY = {
+    "tests/acceptance/test_honest_messages.py::test_a_project_is_backed_up": (
+        "a server is backed up with its own tools, and `backup` says so"
+    ),
     "tests/acceptance/test_workers.py::test_a_changed_workflow_is_driven_by_a_worker": (
         "about the worker that is started in the background, which only a file has"
     ),
