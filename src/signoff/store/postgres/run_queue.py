@@ -45,7 +45,7 @@ WITH found AS (
         UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
               WHERE state = 'answered' AND status = 'waiting'
     ) AND needs::jsonb <@ $2::jsonb
-      AND (owner IS NULL OR owner = ANY ($3::text[]) OR owner = $1 AND dispatch = 'claimed')
+      AND (owner IS NULL OR owner = ANY ($3::text[]) OR $5 AND owner = $1 AND dispatch = 'claimed')
     ORDER BY updated_at, id LIMIT $4
     FOR NO KEY UPDATE SKIP LOCKED
 ), claimed AS (
@@ -78,6 +78,8 @@ class RunQueue:
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
         self._schema = address.schema
+        self._doubt = False
+        """Whether the answer to the last claim was lost, so that it may have found runs."""
 
     def enqueue(
         self, run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession
@@ -106,10 +108,12 @@ class RunQueue:
         settled = session.age_seconds >= SETTLED_SECONDS
         dead = [each for each in self._dead(alive, session, settled) if each != owner.id]
         able = json.dumps(sorted(capabilities))
+        was_lost, self._doubt = self._doubt, True
         _, claimed = session.together(
             put_owner(owner, LEASE_SECONDS, self._schema),
-            (self._sql(_CLAIM), [owner.id, able, dead, limit]),
+            (self._sql(_CLAIM), [owner.id, able, dead, limit, was_lost]),
         )
+        self._doubt = False
         return list(map(run_row, claimed))
 
     def register(
