@@ -19,12 +19,12 @@ from signoff.light_dataclass import light_dataclass
 from signoff.runtime.listener_port import Topic, subscribed
 from signoff.runtime.store_port import News, Position, RunRow, Store
 
-LOOK_SECONDS = 0.05
-"""How often the store is looked at while someone watches."""
+LOOK_SECONDS = 0.025
+"""How often the store is looked at while someone watches; a look takes some microseconds."""
 LISTENING_SECONDS = 0.1
 """The same for a store that tells when a run is created, comes to rest or asks a human."""
 REST_FACTOR = 20
-"""A change that took a millisecond to pass on is followed by a pause of so many of them."""
+"""A change that took a millisecond of CPU time is followed by a pause of so many of them."""
 TROUBLE_SECONDS = 1.0
 """How long to wait after an error of the store, before it is opened again."""
 
@@ -49,7 +49,7 @@ class ChangeWatcher:
     def __init__(
         self, open_store: Callable[[], Store], report: Callable[[StoreChange], float]
     ) -> None:
-        """`report` is called in the thread; it returns the seconds of work that it caused."""
+        """`report` is called in the thread; it returns the CPU seconds that it caused."""
         self._open_store = open_store
         self._report = report
         self._wanted = threading.Event()
@@ -104,9 +104,11 @@ class ChangeWatcher:
             self._told.clear()
             version, spent = store.changes(), 0.0
             if version != seen:
-                seen, begun = version, time.monotonic()
+                # CPU time: on a busy machine a clock also counts the waiting, and a reader would
+                # get news late because others keep the processor busy.
+                seen, begun = version, time.thread_time()
                 work = self._pass_on(store.news(self._last))
-                spent = time.monotonic() - begun + work
+                spent = time.thread_time() - begun + work
             rest, look = REST_FACTOR * spent, LISTENING_SECONDS if is_told() else LOOK_SECONDS
             self._closed.wait(rest)
             self._told.wait(max(0.0, look - rest))

@@ -1,16 +1,16 @@
 """Passes what changes in the database on to the open connections.
 
 Each connection has a small box in which news pile up until it can be written, so a slow reader
-costs no more than a fast one: of several changes of a run it gets the last.
+costs no more than a fast one: of several changes of a run it gets the last. What a change takes
+is done once for all connections where it can be: its event is the same for every page of a run.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from anyio.to_thread import run_sync
 
@@ -18,26 +18,42 @@ from signoff.app.changes import ChangeWatcher, StoreChange
 from signoff.app.project import Project
 from signoff.errors import StoreBusy, UnknownName
 from signoff.runtime.store_port import Position, RunRow
+from signoff.web.guard import CallerCheck
 from signoff.web.projects import ProjectPool
 
 MOST_STREAMS = 1000
 """Connections at the same time; more are refused."""
 LINGER_SECONDS = 10.0
 """How long the database is still looked at after the last connection ended."""
-WRITE_SECONDS = 0.0001
-"""About what it costs to write an event to one connection."""
+WRITE_SECONDS = 0.00004
+"""About the CPU time of writing an event to one connection."""
+HEARTBEAT_SECONDS = 15.0
+"""How often each connection gets a comment: proxies close those on which nothing happens."""
 FIRST_LOOK_SECONDS = 5.0
 """How long to wait for the first look; a database that is locked may keep it from happening."""
 MOST_KNOWN = 1000
 """Runs whose last row is remembered, for clients that connect again and again."""
 
 
-class Batch(NamedTuple):
-    """News for one connection."""
+class Batch:
+    """News for one or several connections."""
 
-    rows: list[RunRow]
-    last: Position | None
-    everything: bool = False
+    __slots__ = ("event", "everything", "last", "rows")
+
+    def __init__(
+        self, rows: Sequence[RunRow], last: Position | None, *, everything: bool = False
+    ) -> None:
+        self.rows = tuple(rows)
+        self.last = last
+        self.everything = everything
+        self.event: bytes | None = None
+        """The news as they are sent, once a connection has written them."""
+
+    def merged(self, later: Batch) -> Batch:
+        """Returns these news and later ones; of a run that has both, the later one."""
+        rows = {row.name: row for row in (*self.rows, *later.rows)}
+        everything = self.everything or later.everything
+        return Batch(tuple(rows.values()), later.last, everything=everything)
 
 
 class NewsBox:
@@ -47,35 +63,28 @@ class NewsBox:
         """`run` is the only run of interest; None for all."""
         self.run = run
         self.closed = False
-        self._rows: dict[str, RunRow] = {}
-        self._everything = False
-        self._last: Position | None = None
-        self._news = asyncio.Event()
+        self._batch: Batch | None = None
+        self._ready = asyncio.Event()
 
-    def offer(self, change: StoreChange) -> None:
-        """Adds what is of interest here."""
-        found = [row for row in change.rows if self.run in (None, row.name)]
-        if found or change.everything:
-            self._rows.update((row.name, row) for row in found)
-            self._everything = self._everything or change.everything
-            self._last = change.last
-            self._news.set()
+    def offer(self, batch: Batch) -> None:
+        """Adds news."""
+        self._batch = batch if self._batch is None else self._batch.merged(batch)
+        self._ready.set()
+
+    def wake(self) -> None:
+        """Lets `take` return, even without news."""
+        self._ready.set()
 
     def close(self) -> None:
         """Ends the connection."""
         self.closed = True
-        self._news.set()
+        self.wake()
 
-    async def take(self, seconds: float) -> Batch | None:
-        """Returns the news as soon as there are some; None if there were none for so long."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return None
-        batch = Batch(list(self._rows.values()), self._last, self._everything)
-        self._news.clear()
-        self._rows, self._everything = {}, False
+    async def take(self) -> Batch | None:
+        """Returns the news as soon as there are some; None if it was only woken up."""
+        await self._ready.wait()
+        self._ready.clear()
+        batch, self._batch = self._batch, None
         return batch
 
 
@@ -88,6 +97,11 @@ class LiveFeed:
         self._known: OrderedDict[str, RunRow] = OrderedDict()
         self._last: Position | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._heartbeat: asyncio.TimerHandle | None = None
+        self._callers: dict[CallerCheck, bool] = {}
+        """Who may still listen, as of the last change."""
+        self.version = 0
+        """Counts the changes that were passed on."""
         self._watcher = ChangeWatcher(project.store.reopen, self._pass_on)
 
     @contextmanager
@@ -99,6 +113,8 @@ class LiveFeed:
         self._subscriptions.add(subscription)
         self._loop = asyncio.get_running_loop()
         self._watcher.start()
+        if self._heartbeat is None:
+            self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._beat)
         try:
             yield subscription
         finally:
@@ -118,12 +134,15 @@ class LiveFeed:
         if run is not None:
             row = await self._row(run)
             here = (row.id, row.head)
-            return None if after in (None, here) else Batch([row], here, after[0] != row.id)
+            known = after in (None, here)
+            return None if known else Batch([row], here, everything=after[0] != row.id)
         if after is not None and after == self._last:
             return None
         news = await self._projects.call(lambda it: it.store.news(after))
         self._last = news.last
-        return Batch(news.rows, news.last, not news.complete) if after is not None else None
+        if after is None:
+            return None
+        return Batch(news.rows, news.last, everything=not news.complete)
 
     def position(self, run: str | None) -> Position | None:
         """Returns how far a run, or everything, is known to be."""
@@ -137,6 +156,13 @@ class LiveFeed:
         except UnknownName:
             return False
         return True
+
+    def may_listen(self, check: CallerCheck) -> bool:
+        """Tells whether a caller is still logged in; asked once for each change and caller."""
+        # Two hundred pages of one user have the same session, and are written to one by one.
+        if check not in self._callers:
+            self._callers[check] = check() is not None
+        return self._callers[check]
 
     async def _row(self, run: str) -> RunRow:
         row = self._known.get(run)
@@ -160,6 +186,8 @@ class LiveFeed:
     def close(self) -> None:
         """Ends all connections and stops looking."""
         self._end_streams()
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
         self._watcher.close()
 
     def _pass_on(self, change: StoreChange) -> float:
@@ -179,8 +207,28 @@ class LiveFeed:
         for row in change.rows:
             self._remember(row)
         self._last = change.last
+        self.version += 1
+        self._callers.clear()
+        everyone = Batch(change.rows, change.last, everything=change.everything)
+        batches: dict[str | None, Batch] = {
+            row.name: Batch([row], change.last, everything=change.everything)
+            for row in change.rows
+        }
+        batches[None] = everyone
+        others = Batch([], change.last, everything=True) if change.everything else None
         for subscription in list(self._subscriptions):
-            subscription.offer(change)
+            batch = batches.get(subscription.run, others)
+            if batch is not None:
+                subscription.offer(batch)
+
+    def _beat(self) -> None:
+        """Wakes every connection; those without news write a comment."""
+        self._heartbeat = None
+        self._callers.clear()
+        for subscription in list(self._subscriptions):
+            subscription.wake()
+        if self._subscriptions and self._loop is not None:
+            self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._beat)
 
     def _rest(self) -> None:
         if not self._subscriptions:

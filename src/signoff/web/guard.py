@@ -10,8 +10,7 @@ it, and it knows nothing about routes, so that no route can forget it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -41,7 +40,7 @@ OWN_SITE = frozenset({"same-origin", "none"})
 CALLER = "signoff.caller"
 """The key of a request's scope that has its `Caller`."""
 CHECK = "signoff.check"
-"""The key of a function that returns the caller again, for requests that last."""
+"""The key of the `CallerCheck` of a request, for those that last."""
 
 SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = tuple(
     (name.encode(), value.encode())
@@ -60,6 +59,17 @@ SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = tuple(
 
 _UNUSUAL_PATH = re.compile(r"//|\\|[\x00-\x1f\x7f]|/\.{1,2}(?:/|$)")
 _ENCODED_SEPARATOR = re.compile(rb"%(?:2f|5c|00)", re.IGNORECASE)
+
+
+class CallerCheck(NamedTuple):
+    """Finds out who sent a request; equal for requests with the same secret."""
+
+    find: Callable[[str], Caller | None]
+    secret: str
+
+    def __call__(self) -> Caller | None:
+        """Returns the caller; None if the secret is missing, wrong, expired or revoked."""
+        return self.find(self.secret) if self.secret else None
 
 
 class RefusedRequest(NamedTuple):
@@ -122,8 +132,8 @@ class RequestGuard:
         )
         if found is not None:
             return found
-        scope[CHECK] = partial(self._caller, headers)
-        caller = scope[CALLER] = self._caller(headers)
+        check = scope[CHECK] = self._check(headers)
+        caller = scope[CALLER] = check()
         # What a browser needs before it is logged in; nothing there is about the project.
         path: str = scope["path"]
         is_open = path == LOGIN_PATH or path.startswith(STATIC_PATH)
@@ -134,14 +144,13 @@ class RequestGuard:
             return missing_scope(caller, AccessScope.OPERATE)
         return None
 
-    def _caller(self, headers: _Headers) -> Caller | None:
+    def _check(self, headers: _Headers) -> CallerCheck:
         scheme, _, token = headers.one("authorization").partition(" ")
         if scheme:
             # A wrong token is an error even next to a valid session.
-            valid = scheme.lower() == "bearer" and token
-            return self._access.token(token.strip()) if valid else None
-        secret = _cookie_value(headers.all("cookie"), self._cookie)
-        return self._access.session(secret) if secret else None
+            secret = token.strip() if scheme.lower() == "bearer" else ""
+            return CallerCheck(self._access.token, secret)
+        return CallerCheck(self._access.session, _cookie_value(headers.all("cookie"), self._cookie))
 
 
 def _unknown_caller(headers: _Headers, cookie: str) -> RefusedRequest:

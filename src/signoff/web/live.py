@@ -8,7 +8,7 @@ again with its last id gets everything since.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any
 
@@ -18,12 +18,9 @@ from fastapi.responses import Response, StreamingResponse
 from signoff.documents.control_characters import json_text
 from signoff.errors import UnknownName
 from signoff.runtime.store_port import Position, RunId, RunRow
-from signoff.web.access import Caller
 from signoff.web.feed import Batch, LiveFeed, NewsBox
-from signoff.web.guard import CHECK
+from signoff.web.guard import CHECK, CallerCheck
 
-HEARTBEAT_SECONDS = 15.0
-"""How often a silent connection gets a comment: proxies close those that say nothing."""
 RETRY_MILLISECONDS = 1000
 EVENT_STREAM = "text/event-stream"
 
@@ -51,7 +48,7 @@ async def event_stream(request: Request, run: str | None) -> Response:
         # Browsers stop connecting again only after this answer.
         return Response(status_code=HTTPStatus.NO_CONTENT)
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    check: Callable[[], Caller | None] = request.scope[CHECK]
+    check: CallerCheck = request.scope[CHECK]
     parts = _parts(feed, run, position_of(request), check)
     return StreamingResponse(parts, media_type=EVENT_STREAM, headers=headers)
 
@@ -69,10 +66,7 @@ def position_text(position: Position | None) -> str:
 
 
 async def _parts(
-    feed: LiveFeed,
-    run: str | None,
-    after: Position | None,
-    check: Callable[[], Caller | None],
+    feed: LiveFeed, run: str | None, after: Position | None, check: CallerCheck
 ) -> AsyncIterator[bytes]:
     with feed.subscribe(run) as box:
         try:
@@ -87,13 +81,11 @@ async def _parts(
             yield b"event: gone\ndata: {}\n\n"
 
 
-async def _follow(
-    feed: LiveFeed, box: NewsBox, check: Callable[[], Caller | None]
-) -> AsyncIterator[bytes]:
+async def _follow(feed: LiveFeed, box: NewsBox, check: CallerCheck) -> AsyncIterator[bytes]:
     while True:
-        batch = await box.take(HEARTBEAT_SECONDS)
+        batch = await box.take()
         # A session may have been closed, or a token revoked, since the connection was opened.
-        if box.closed or check() is None:
+        if box.closed or not feed.may_listen(check):
             return
         if batch is None:
             yield b": still here\n\n"
@@ -104,6 +96,12 @@ async def _follow(
 
 
 def _event(batch: Batch, run: str | None) -> bytes:
+    if batch.event is None:
+        batch.event = _event_text(batch, run)
+    return batch.event
+
+
+def _event_text(batch: Batch, run: str | None) -> bytes:
     own = [row for row in batch.rows if row.name == run]
     position = (own[0].id, own[0].head) if own else batch.last if run is None else None
     lines = [f"id: {position_text(position)}"] if position is not None else []

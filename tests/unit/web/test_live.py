@@ -10,7 +10,7 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import start_run
-from signoff.web import live
+from signoff.web import feed
 from signoff.web.access import Access
 from signoff.web.server import PageApp, create_app
 from tests.unit.web.event_reader import EventReader, reading
@@ -157,7 +157,7 @@ async def test_a_silent_stream_has_a_heartbeat(
     app: ASGIApp, other: SqliteStore, session: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Proxies close connections on which nothing happens."""
-    monkeypatch.setattr(live, "HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr(feed, "HEARTBEAT_SECONDS", 0.01)
     start_run(other, "first")
     async with reading(app, "/runs/first/events", {"cookie": session}) as reader:
         await opened(reader)
@@ -214,4 +214,4 @@ async def test_an_old_row_does_not_replace_what_was_passed_on_meanwhile(
         missed = await app.feed.missed("first", (old.id, old.head))
 
     assert missed is not None
-    assert missed.rows == [new]
+    assert missed.rows == (new,)
