@@ -1,7 +1,8 @@
 """W16: the web server with 10,000 runs, a long review and 200 open pages.
 
 Requests are sent in process. Seconds are CPU time of this process, in which both ends of each
-request run, except for the time from a commit to its event, which is what a clock shows.
+request run, except for the times from a commit to its event and to a refreshed page, which are what
+a clock shows.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import chain
 from pathlib import Path
+from statistics import median
 
 import httpx
-from starlette.types import Message
+from starlette.types import Message, Scope
 
 from benchmarks.reviews import cpu_of, long_loop
 from benchmarks.sample import Figures
@@ -33,9 +36,14 @@ from signoff.web.server import PageApp, create_app
 BASE = "http://127.0.0.1:8717"
 PAGES = 200
 QUIET_SECONDS = 3.0
-COMMITS = 40
-PAUSE_SECONDS = 0.5
-"""Between commits whose way to an open page is timed."""
+COMMITS = 10
+BUSY_COMMITS = 60
+PAUSE_SECONDS = 3.2
+"""Between commits whose way to an open page is timed; pages are ready to refresh again."""
+WATCHED_PAIRS = 9
+"""How often an engine is measured alone and with open pages, in turn."""
+LEAST_PAUSE, MOST_PAUSE = 0.4, 3.0
+"""Seconds between two refreshes of a page: at least, and at most after slow ones."""
 
 
 async def web_page(folder: Path, scale: Scale) -> Figures:
@@ -52,10 +60,50 @@ async def web_page(folder: Path, scale: Scale) -> Figures:
         app = create_app(project, access)
         headers = {"authorization": f"Bearer {access.new_token('bench', AccessScope.READ)}"}
         figures = await _requests(app, headers, 50 if full else 3)
-        figures |= await _streams(app, headers, project, PAGES if full else 5)
+        figures |= await _open_pages(app, headers, project, PAGES if full else 5)
         app.feed.close()
         access.close()
     return {**figures, "start_s": _start(program, folder)}
+
+
+async def watched_engine(folder: Path, scale: Scale) -> Figures:
+    """W16-engine: what 200 open pages cost an engine that does W4 in a process of its own."""
+    pairs = WATCHED_PAIRS if scale == FULL else 1
+    ratios = [await _watched_ratio(folder / str(number), scale) for number in range(pairs)]
+    return {"slower_pct": 100 * (median(ratios) - 1)}
+
+
+async def _watched_ratio(folder: Path, scale: Scale) -> float:
+    """Returns the engine's CPU time with open pages, divided by that without, taken in turns."""
+    spent = []
+    for name in ("alone", "watched"):
+        home = folder / name / ".signoff"
+        home.mkdir(parents=True)
+        with open_project(home.parent, os.environ) as project:
+            if name == "alone":
+                spent.append(await _engine_seconds(home, scale))
+                continue
+            access = Access.of(project.home)
+            app = create_app(project, access)
+            token = access.new_token("bench", AccessScope.READ)
+            scope = _scope({"authorization": f"Bearer {token}"})
+            pages = [_OpenPage(app, scope, "/events", "/") for _ in range(PAGES)]
+            async with _listening(pages):
+                spent.append(await _engine_seconds(home, scale))
+            app.feed.close()
+            access.close()
+    return spent[1] / spent[0]
+
+
+async def _engine_seconds(folder: Path, scale: Scale) -> float:
+    """Returns the CPU seconds of a process that does W4 on the database in a folder."""
+    size = [] if scale == FULL else ["--quick"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.engine", "W4-cpu", str(folder), *size,
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    return float(json.loads(output.splitlines()[-1])["cpu_s"])
 
 
 async def _requests(app: PageApp, headers: dict[str, str], times: int) -> Figures:
@@ -88,63 +136,127 @@ async def _percentile(send: Callable[[], Awaitable[httpx.Response]], times: int)
 
 
 class _OpenPage:
-    """A page that listens."""
+    """A page that listens, and refreshes itself after each change as the page's script does."""
 
-    def __init__(self) -> None:
-        self.arrived: asyncio.Queue[float] = asyncio.Queue()
+    def __init__(
+        self, app: PageApp, scope: Scope, events: str = "/runs/live/events", page: str = "/runs/one"
+    ) -> None:
+        self.events: asyncio.Queue[float] = asyncio.Queue()
+        """When each event arrived."""
+        self.refreshes: asyncio.Queue[float] = asyncio.Queue()
+        """When each refresh was there."""
+        self._app = app
+        self._scope = scope
+        self._paths = events, page
+        self._changed = asyncio.Event()
         self._left = asyncio.Event()
 
-    async def receive(self) -> Message:
+    async def listen(self) -> None:
+        """Listens until it leaves."""
+        path = self._paths[0]
+        scope = {**self._scope, "path": path, "raw_path": path.encode()}
+        refreshing = asyncio.create_task(self._refresh())
+        await self._app(scope, self._receive, self._send)
+        refreshing.cancel()
+
+    def leave(self) -> None:
+        """Closes the page."""
+        self._left.set()
+
+    def forget(self) -> None:
+        """Forgets what has arrived so far."""
+        for queue in (self.events, self.refreshes):
+            while not queue.empty():
+                queue.get_nowait()
+
+    async def _receive(self) -> Message:
         await self._left.wait()
         return {"type": "http.disconnect"}
 
-    async def send(self, message: Message) -> None:
+    async def _send(self, message: Message) -> None:
         if message.get("body"):
-            self.arrived.put_nowait(time.monotonic())
+            self.events.put_nowait(time.monotonic())
+            self._changed.set()
 
-    def leave(self) -> None:
-        self._left.set()
+    async def _refresh(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            begun = time.monotonic()
+            await self._app(self._page_scope(), self._receive, self._took)
+            ended = time.monotonic()
+            self.refreshes.put_nowait(ended)
+            # What static/page.js does.
+            await asyncio.sleep(max(LEAST_PAUSE, min(MOST_PAUSE, 20 * (ended - begun))))
+
+    def _page_scope(self) -> Scope:
+        path = self._paths[1]
+        headers = [*self._scope["headers"], (b"hx-request", b"true"), (b"accept-encoding", b"gzip")]
+        return {**self._scope, "path": path, "raw_path": path.encode(), "headers": headers}
+
+    async def _took(self, message: Message) -> None:
+        assert message.get("status", 200) == 200, message
 
 
-async def _streams(app: PageApp, headers: dict[str, str], project: Project, count: int) -> Figures:
+async def _open_pages(
+    app: PageApp, headers: dict[str, str], project: Project, count: int
+) -> Figures:
     other = project.store.reopen()
     run = start_run(other, "live")
+    scope = _scope(headers)
+    pages = [_OpenPage(app, scope) for _ in range(count)]
+    async with _listening(pages):
+        quiet = await _load(asyncio.sleep(QUIET_SECONDS))
+        times = [await _delays(run, pages) for _ in range(COMMITS)]
+        busy = await _load(_commits(run))
+    other.close()
+    events, refreshes = (sorted(chain(*each)) for each in zip(*times, strict=True))
+    return {
+        "quiet_pct": quiet,
+        "busy_pct": busy,
+        "event_ms": events[int(0.95 * len(events))] * 1000,
+        "refresh_ms": refreshes[int(0.95 * len(refreshes))] * 1000,
+    }
+
+
+def _scope(headers: dict[str, str]) -> Scope:
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    path = "/runs/live/events"
-    scope = {
+    return {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "scheme": "http",
-        "http_version": "1.1", "method": "GET", "path": path, "raw_path": path.encode(),
-        "query_string": b"", "headers": [(b"host", b"127.0.0.1:8717"), *pairs],
-        "server": ("127.0.0.1", 8717),
+        "http_version": "1.1", "method": "GET", "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8717"), *pairs], "server": ("127.0.0.1", 8717),
     }  # fmt: skip
+
+
+@asynccontextmanager
+async def _listening(pages: Sequence[_OpenPage]) -> AsyncIterator[None]:
+    """Opens pages, waits until all of them listen, and closes them at the end."""
     async with AsyncExitStack() as stack:
-        pages = [_OpenPage() for _ in range(count)]
-        tasks = [asyncio.create_task(app(dict(scope), p.receive, p.send)) for p in pages]
+        tasks = [asyncio.create_task(page.listen()) for page in pages]
         stack.push_async_callback(asyncio.wait, tasks)
         for page in pages:
             stack.callback(page.leave)
-            await page.arrived.get()
-        quiet = await _load(asyncio.sleep(QUIET_SECONDS))
-        late = [await _late(run, pages[0]) for _ in range(COMMITS)]
-        busy = await _load(_commits(run))
-    other.close()
-    late.sort()
-    return {"quiet_pct": quiet, "busy_pct": busy, "event_ms": late[int(0.95 * len(late))] * 1000}
+            await page.events.get()
+            await page.refreshes.get()
+        yield
 
 
-async def _late(run: JournalWriter, page: _OpenPage) -> float:
-    """Returns the seconds from a commit to its event, after a pause."""
+async def _delays(
+    run: JournalWriter, pages: Sequence[_OpenPage]
+) -> tuple[list[float], list[float]]:
+    """Returns the seconds from a commit to its event and to the refresh, for each page."""
     await asyncio.sleep(PAUSE_SECONDS)
-    while not page.arrived.empty():
-        page.arrived.get_nowait()
+    for page in pages:
+        page.forget()
     begun = time.monotonic()
     await asyncio.to_thread(run.append)
-    return await page.arrived.get() - begun
+    refreshes = [await page.refreshes.get() - begun for page in pages]
+    return [await page.events.get() - begun for page in pages], refreshes
 
 
 async def _commits(run: JournalWriter) -> None:
     """Commits ten times a second, as an active review does at most."""
-    for _ in range(COMMITS):
+    for _ in range(BUSY_COMMITS):
         await asyncio.to_thread(run.append)
         await asyncio.sleep(0.1)
 

@@ -195,6 +195,10 @@ class RunMoved(UnknownName):
         self.args = (f"run {name!r} was moved to {target}; use that database",)
 
 
+class InvalidRunName(UsageError):
+    """This cannot be the name of a run."""
+
+
 class NameTaken(UsageError):
     """A run of that name exists; choose another name, or resume that run."""
 

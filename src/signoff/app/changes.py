@@ -23,7 +23,7 @@ LOOK_SECONDS = 0.025
 """How often the store is looked at while someone watches; a look takes some microseconds."""
 LISTENING_SECONDS = 0.1
 """The same for a store that tells when a run is created, comes to rest or asks a human."""
-REST_FACTOR = 20
+REST_FACTOR = 40
 """A change that took a millisecond of CPU time is followed by a pause of so many of them."""
 TROUBLE_SECONDS = 1.0
 """How long to wait after an error of the store, before it is opened again."""

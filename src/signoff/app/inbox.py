@@ -8,6 +8,7 @@ from typing import Any
 
 from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.next_commands import answer_commands
+from signoff.app.option_descriptions import described
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.presence import PRESENCE
@@ -31,7 +32,8 @@ def open_requests(project: Project, run: str | None = None) -> list[InboxLine]:
 def request_line(project: Project, line: InboxLine) -> dict[str, Any]:
     """Returns a request as a list shows it, with its title; what it shows is not read."""
     form = decode(project.store.item(line.id).form, lambda digest: digest)
-    return {**line._asdict(), "number": line.id, "title": title_of(form)}
+    return {**line._asdict(), "number": line.id, "title": title_of(form),
+            "question_id": form.get("question_id")}  # fmt: skip
 
 
 def refuse_reference_as_answer(project: Project, word: str) -> None:
@@ -58,7 +60,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "title": title_of(form),
         "prompt": item.prompt,
         "prompt_file": _prompt_file(project, item),
-        "options": options_of(form),
+        "options": described(options_of(form), item.effect, form.get("question_id")),
         "questions": form.get("questions") or [],
         "shown": form.get("shown") or {},
         "path": form.get("path"),

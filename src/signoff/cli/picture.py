@@ -11,7 +11,7 @@ from rich.text import Text
 from signoff.cli.text import one_line
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import End, Outcome
-from signoff.runtime.amounts import count, duration, money
+from signoff.runtime.amounts import UNKNOWN, count, duration, money, partial
 from signoff.runtime.narration import LogLine, Weight
 from signoff.runtime.timeline import FanOutProgress, Running, StepVisit, Timeline, readable
 
@@ -124,18 +124,16 @@ def goal(to: str | End | None) -> str:
 
 
 def spent(line: Timeline) -> Iterator[str]:
-    """Yields the amounts spent and their limits; `+` marks amounts that are incomplete."""
+    """Yields the amounts spent and their limits."""
     spend, limits = line.spend, line.state.limits
     if not spend.calls:
         return
     yield count(spend.calls, "call") + (f" of {limits.calls}" if limits.calls is not None else "")
     if spend.known_tokens:
-        more = "+" if spend.unknown_tokens else ""
+        tokens = partial(f"{spend.known_tokens:,}", spend.known_tokens, spend.unknown_tokens)
         of = f" of {limits.tokens:,}" if limits.tokens is not None else ""
         cached = f" ({spend.known_cached:,} cached)" if spend.known_cached else ""
-        yield f"{spend.known_tokens:,}{more} tokens{of}{cached}"
+        yield f"{tokens} tokens{of}{cached}"
     of = f" of {money(limits.usd)}" if limits.usd is not None else ""
-    if spend.unknown_usd and not spend.known_usd:
-        yield f"cost unknown{of}"
-    else:
-        yield f"{money(spend.known_usd)}{'+' if spend.unknown_usd else ''}{of}"
+    cost = partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
+    yield f"cost {UNKNOWN}{of}" if cost == UNKNOWN else f"{cost}{of}"

@@ -82,15 +82,14 @@ def document(
     width = "wide" if wide else None
     body = [
         tag("a", "Skip to content", href="#main", class_="skip"),
-        _header(frame),
+        _header(frame, live),
         tag("main", _followed(main, live), id="main", tabindex=-1, class_=width),
-        _listener(live),
         tag("footer", tag("p", f"signoff · project {frame.project} · times are UTC")),
     ]
     return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
 
 
-def _header(frame: Frame) -> Markup:
+def _header(frame: Frame, live: Live | None) -> Markup:
     links = [
         tag(
             "a",
@@ -106,7 +105,13 @@ def _header(frame: Frame) -> Markup:
     brand = tag("a", "signoff", href="/", class_="brand")
     who = tag("span", frame.user, class_="soft small", title="Your name in answers")
     leave = tag("form", tag("button", "Log out", class_="small"), method="post", action="/logout")
-    inside = [brand, tag("nav", links, aria_label="Main", id="top-links"), who, leave]
+    inside = [
+        brand,
+        tag("nav", links, aria_label="Main", id="top-links"),
+        _listener(live),
+        who,
+        leave,
+    ]
     return tag("header", tag("div", inside, class_="bar"), class_="top")
 
 

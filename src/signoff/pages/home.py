@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from signoff.core.outcome import FINAL, Status
 from signoff.light_dataclass import light_dataclass
 from signoff.pages.html import Content, Markup, tag
-from signoff.pages.parts import ago, one_line, run_path, section, status_mark, until
+from signoff.pages.parts import ago, one_line, request_word, run_path, section, status_mark, until
 from signoff.runtime.store_port import RunRow
 
 MOST_REQUESTS = 50
@@ -45,7 +45,7 @@ class HomePage:
     pending: int
     """How many there are, listed or not."""
     active: Sequence[RunRow]
-    """Runs that have not ended."""
+    """Runs that have not ended, without those that a listed request belongs to."""
     others: Sequence[RunRow]
     """A part of the runs that match the filter, newest first."""
     filter: HomeFilter
@@ -88,7 +88,7 @@ def _request(request: Mapping[str, Any], now: float) -> Markup:
     title = request.get("title") or request["prompt"]
     link = tag("a", one_line(str(title), LONGEST_LINE), href=f"/requests/{request['number']}")
     facts: list[Content] = [
-        f"#{request['number']} {request['kind']} · ",
+        f"{request_word(request)} #{request['number']} · ",
         tag("a", request["run"], href=run_path(request["run"])),
         f" · {request['step']} · ",
         ago(request["opened_at"], now),
@@ -109,7 +109,7 @@ def _request(request: Mapping[str, Any], now: float) -> Markup:
 def _runs_title(page: HomePage) -> str:
     if page.filter:
         return "Matching runs"
-    return "Ended" if not page.continued else "Earlier runs"
+    return "Ended runs" if not page.continued else "Earlier runs"
 
 
 def _filter_form(chosen: HomeFilter) -> Markup:
@@ -120,14 +120,15 @@ def _filter_form(chosen: HomeFilter) -> Markup:
         for each in Status
     ]  # fmt: skip
     fields = [
+        tag("b", "Find among all runs", class_="small"),
         tag("label", tag("span", "Status"), tag("select", options, name="status")),
         tag("label", tag("span", "Workflow"), tag("input", name="workflow", value=chosen.workflow)),
         tag("label", tag("span", "Text"), tag("input", type="search", name="q", value=chosen.text)),
-        tag("button", "Filter", type="submit"),
+        tag("button", "Find", type="submit"),
         tag("a", "Clear", href="/") if chosen else None,
     ]
     return tag("form", fields, method="get", action="/", class_="filter", role="search",
-               aria_label="Filter runs")  # fmt: skip
+               aria_label="Find among all runs")  # fmt: skip
 
 
 def _listed(page: HomePage) -> Content:

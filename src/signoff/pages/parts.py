@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import quote
 
 from signoff.core.outcome import Status
+from signoff.core.requests import RequestKind
 from signoff.pages.html import Content, Markup, join, tag
 
 _STATUS_STYLES = {
@@ -15,6 +17,16 @@ _STATUS_STYLES = {
     Status.PARKED: "wait",
     Status.QUEUED: "busy",
     Status.RUNNING: "busy",
+}
+
+SIGN_OFF = "sign_off"
+"""The id of the question whether a result counts."""
+_REQUEST_WORDS = {
+    RequestKind.QUESTION: "question",
+    RequestKind.QUESTIONS: "questions",
+    RequestKind.APPROVAL: "approval",
+    RequestKind.CHOICE: "decision",
+    RequestKind.RESPONSE: "manual work",
 }
 
 
@@ -80,6 +92,19 @@ def status_mark(status: Status, words: str = "") -> Markup:
     """Returns the status of a run as a colored mark."""
     text = words or status.value.replace("_", " ")
     return tag("span", text, class_=f"verdict {_STATUS_STYLES.get(status, 'bad')}")
+
+
+def request_word(request: Mapping[str, Any]) -> str:
+    """Returns what a request is to a human, such as `sign-off`."""
+    if request.get("question_id") == SIGN_OFF:
+        return "sign-off"
+    return _REQUEST_WORDS[RequestKind(request["kind"])]
+
+
+def sentence(text: str) -> str:
+    """Returns a text that ends like a sentence, whether it did or not."""
+    text = text.rstrip()
+    return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
 
 
 def run_path(run: str, *parts: str) -> str:

@@ -16,7 +16,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.pages.diff import unified_html
 from signoff.pages.findings import MOST_TEXT
 from signoff.pages.html import Content, Markup, join, tag
-from signoff.pages.parts import ago, run_path, until
+from signoff.pages.parts import ago, request_word, run_path, sentence, until
 from signoff.pages.passkeys import signature_fields
 
 _SHORT = 120
@@ -72,7 +72,7 @@ def request_page(page: RequestPage) -> Iterator[Markup]:
     yield tag(
         "p",
         tag("a", request["run"], href=run_path(request["run"])),
-        f" · {request['step']} · request #{request['number']} · ",
+        f" · {request['step']} · {request_word(request)} #{request['number']} · ",
         ago(request["opened_at"], page.now),
         class_="soft small",
     )
@@ -95,7 +95,11 @@ def _title(request: Mapping[str, Any]) -> str:
     if request.get("title"):
         return str(request["title"])
     prompt = str(request["prompt"]).strip()
-    return prompt if len(prompt) <= _LONG and "\n" not in prompt else f"A {request['kind']}"
+    return (
+        prompt
+        if len(prompt) <= _LONG and "\n" not in prompt
+        else request_word(request).capitalize()
+    )
 
 
 def _prompt(request: Mapping[str, Any]) -> Markup | None:
@@ -150,10 +154,18 @@ def _decision(page: RequestPage) -> Iterator[Markup]:
     yield tag("h2", "Your decision" if decides else "Your answer", class_="plain")
     deadline = request.get("deadline")
     if deadline is not None and deadline <= page.now:
-        yield tag("p", f"The deadline passed, and {request['at_deadline']}.", class_="notice stale")
+        yield tag(
+            "p",
+            sentence(f"The deadline passed, and {request['at_deadline']}"),
+            class_="notice stale",
+        )
         return
     if deadline is not None:
-        words = ["Deadline ", until(deadline, page.now), f": then {request['at_deadline']}."]
+        words = [
+            "Deadline ",
+            until(deadline, page.now),
+            sentence(f": then {request['at_deadline']}"),
+        ]
         yield tag("p", words, class_="wait small")
     yield _form(page)
     about = ["Your answer is bound to the digest ", tag("code", request["digest"][:SHORT]), "."]

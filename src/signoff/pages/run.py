@@ -19,6 +19,7 @@ from signoff.pages.parts import (
     ago,
     moment,
     one_line,
+    request_word,
     run_path,
     scrollable,
     section,
@@ -129,7 +130,7 @@ def _needs(view: RunView) -> Iterator[Markup]:
     for request in view.requests:
         address = f"/requests/{request['number']}"
         title = one_line(str(request.get("title") or request["prompt"]), LONGEST_LINE)
-        facts: list[Content] = [f"#{request['number']} {request['kind']} of {request['step']} · ",
+        facts: list[Content] = [f"{request_word(request)} #{request['number']} of {request['step']} · ",
                                 ago(request["opened_at"], view.now)]  # fmt: skip
         if request.get("deadline") is not None:
             facts += [" · ", tag("b", "deadline ", until(request["deadline"], view.now))]

@@ -12,7 +12,7 @@ from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, scrollable, section, table
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.history import Judgment, ReviewHistory, open_counts
-from signoff.runtime.amounts import count, duration, money
+from signoff.runtime.amounts import count, duration, money, partial
 from signoff.runtime.narration import describe_answer
 from signoff.runtime.store_port import LedgerTotal
 from signoff.runtime.timeline import Timeline
@@ -38,11 +38,9 @@ def figures(timeline: Timeline, history: ReviewHistory | None) -> Iterator[tuple
         fixed = sum(each.status is FindingStatus.FIXED for each in history.findings)
         yield str(fixed), f"fixed of {count(len(history.findings), 'finding')}"
     yield f"{spend.calls:,}", "calls"
-    more = "+" if spend.unknown_usd else ""
-    unknown = spend.unknown_usd and not spend.known_usd
-    yield ("unknown" if unknown else f"{money(spend.known_usd)}{more}"), "cost"
+    yield partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd), "cost"
     cached = f", {spend.known_cached:,} cached" if spend.known_cached else ""
-    yield f"{spend.known_tokens:,}{'+' if spend.unknown_tokens else ''}", f"tokens{cached}"
+    yield _known(spend.known_tokens, spend.unknown_tokens), f"tokens{cached}"
     yield duration(spend.seconds), "at work"
 
 
@@ -98,7 +96,7 @@ def amounts(entry: LedgerEntry | LedgerTotal) -> tuple[str, ...]:
         _known(entry.tokens_in, entry.unknown_tokens),
         _known(entry.tokens_cached, entry.unknown_cached),
         _known(entry.tokens_out, entry.unknown_tokens),
-        money(None if entry.unknown_usd else entry.usd),
+        partial(money(entry.usd), entry.usd, entry.unknown_usd),
     )
 
 
@@ -109,9 +107,7 @@ def add_entries(one: LedgerEntry, other: LedgerEntry) -> LedgerEntry:
 
 
 def _known(amount: int, unknown_calls: int) -> str:
-    return (
-        "unknown" if unknown_calls and not amount else f"{amount:,}{'+' if unknown_calls else ''}"
-    )
+    return partial(f"{amount:,}", amount, unknown_calls)
 
 
 def steps(timeline: Timeline) -> Markup:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from signoff.pages.html import Markup, tag
 from signoff.pages.parts import moment, scrollable, table, tile
 from signoff.pages.run_parts import AMOUNTS, amounts
-from signoff.runtime.amounts import money
+from signoff.runtime.amounts import money, partial
 from signoff.runtime.store_port import LedgerTotal
 
 PERIODS = {1: "Last day", 7: "Last 7 days", 30: "Last 30 days", 365: "Last year"}
@@ -26,7 +26,7 @@ def spend_page(totals: Sequence[LedgerTotal], since: float, days: int) -> Iterat
     yield tag("p", note, class_="soft small")
     known, unknown = sum(each.usd for each in totals), sum(each.unknown_usd for each in totals)
     tiles = [
-        tile(f"{money(known)}{'+' if unknown else ''}", "known cost"),
+        tile(partial(money(known), known, unknown), "cost"),
         tile(f"{sum(each.calls for each in totals):,}", "calls"),
         tile(f"{unknown:,}", "calls of unknown cost"),
     ]

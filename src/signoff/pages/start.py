@@ -17,6 +17,8 @@ from signoff.pages.parts import section
 
 PARAM, OPTION = "param-", "option-"
 """What the names of fields begin with: parameters and options may have the same names."""
+NAME = "name"
+"""The field for the name of the run."""
 LONG_TEXT = 200
 """Characters of a default that gets more than a line."""
 
@@ -84,16 +86,31 @@ def workflow_list(
 
 def _entry(entry: Startable) -> Markup:
     address = f"/workflows/start?{urlencode({'target': entry.target})}"
-    about = f"{entry.kind} · {entry.description}" if entry.description else entry.kind
+    purpose, use = _purpose(entry.description)
     return tag(
         "li",
         tag(
             "div",
             tag("div", tag("a", entry.name, href=address), class_="name"),
-            tag("div", about, class_="facts"),
+            tag("div", purpose) if purpose else None,
+            tag("div", use, class_="facts") if use else None,
+            tag("div", f"{entry.kind} · ", tag("span", entry.target, class_="mono"),
+                class_="facts"),
         ),
-        tag("span", entry.target, class_="mono soft"),
-    )
+        tag("a", "Start…", href=address, class_="button plain", aria_label=f"Start {entry.name}"),
+    )  # fmt: skip
+
+
+def _purpose(description: str) -> tuple[str, str]:
+    """Returns the first sentence of a description, and the rest."""
+    first, dot, rest = " ".join(description.split()).partition(". ")
+    return f"{first}{dot.strip()}", rest
+
+
+def label_of(name: str) -> str:
+    """Returns the name of a parameter or an option in words."""
+    words = name.replace("_", " ").replace("-", " ").strip()
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def start_form(form: StartForm) -> Iterator[Markup]:
@@ -104,38 +121,51 @@ def start_form(form: StartForm) -> Iterator[Markup]:
     if workflow.description:
         yield tag("p", workflow.description)
     if form.errors:
-        general = form.errors.get("", "")
-        words = general or "Some fields need a correction."
-        yield tag("p", words, class_="notice problem", role="alert")
+        yield tag("p", _general(form), class_="notice problem", role="alert")
     fields = [
         tag("input", type="hidden", name="target", value=form.target),
         *(_option(form, each) for each in form.options),
         *(_param(form, each) for each in form.params),
-        _text(form, "name", "Name of the run", "optional; one is made up otherwise"),
+        _text(form, NAME, "Name of the run", "optional; one is made up otherwise"),
         tag("div", tag("button", "Start", class_="yes"), class_="actions"),
     ]
     yield tag("form", fields, method="post", action="/workflows/start", class_="card")
 
 
+def _general(form: StartForm) -> Content:
+    """Returns what belongs to no field, or which fields need a correction, as links to them."""
+    if general := form.errors.get("", ""):
+        return general
+    count = len(form.errors)
+    links: list[Content] = ["Nothing was started. "]
+    links.append("Correct this field: " if count == 1 else f"Correct these {count} fields: ")
+    for number, name in enumerate(form.errors):
+        words = label_of(name.removeprefix(PARAM).removeprefix(OPTION))
+        links += [", " if number else "", tag("a", words, href=f"#{name}")]
+    return links
+
+
 def _option(form: StartForm, option: NotationOption) -> Markup:
     name = f"{OPTION}{option.name}"
     if option.kind is OptionKind.FLAG:
-        return _check(form, name, option.word, option.help, default=False)
-    return _text(form, name, option.word, option.help)
+        return _check(form, name, label_of(option.word), option.help, default=False)
+    return _text(form, name, label_of(option.word), option.help)
 
 
 def _param(form: StartForm, key: str) -> Markup:
     name, param = f"{PARAM}{key}", form.workflow.declared_params.get(key)
     if param is None:
         required = key in form.workflow.required
-        return _text(form, name, key, "required" if required else "", required=required)
+        return _text(form, name, label_of(key), "required" if required else "", required=required)
     about = [param.arg.description, "required" if param.required else ""]
     hint = "; ".join(filter(None, about))
     default = None if param.required else param.default
     if param.arg.choices is not None:
         return _select(form, name, param, hint)
     if param.type is bool:
-        return _check(form, name, param.name, param.arg.description, default=bool(default))
+        return _check(
+            form, name, label_of(param.name), param.arg.description, default=bool(default)
+        )
     domain = param.domain()
     limits: dict[str, Any] = {}
     if param.type in (int, float):
@@ -148,7 +178,8 @@ def _param(form: StartForm, key: str) -> Markup:
                   "step": 1 if param.type is int else "any"}  # fmt: skip
     if param.type in (list, tuple):
         hint = "; ".join(filter(None, [hint, "several values with commas between them"]))
-    return _text(form, name, param.name, hint, _as_text(default), required=param.required, **limits)
+    label = label_of(param.name)
+    return _text(form, name, label, hint, _as_text(default), required=param.required, **limits)
 
 
 def _as_text(value: Any) -> str:
@@ -187,7 +218,7 @@ def _select(form: StartForm, name: str, param: Param, hint: str) -> Markup:
     ]
     entry = tag("select", empty, options, name=name, id=name, required=param.required,
                 **_problem(form, name))  # fmt: skip
-    return _field(form, name, param.name, hint, entry)
+    return _field(form, name, label_of(param.name), hint, entry)
 
 
 def _check(form: StartForm, name: str, label: str, hint: str, *, default: bool) -> Markup:

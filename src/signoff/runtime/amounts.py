@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from signoff.core.spend import Spend
 
+UNKNOWN = "unknown"
+"""The one word for an amount that no call has reported."""
+
 
 def duration(seconds: float) -> str:
     """Returns `0.4s`, `12.3s`, `2m 05s`, `1h 02m` or `3d 04h`."""
@@ -21,7 +24,7 @@ def duration(seconds: float) -> str:
 def money(usd: float | None) -> str:
     """Returns an amount with enough digits to differ from 0."""
     if usd is None:
-        return "$?"
+        return UNKNOWN
     if 0 < usd < 0.0001:
         return "<$0.0001"
     if usd >= 0.1 or usd == 0:
@@ -40,16 +43,18 @@ def format_spend(spend: Spend) -> str:
     calls = count(spend.calls, "call")
     if spend.calls == 0:
         return calls
-    tokens = _partial(count(spend.known_tokens, "token"), spend.known_tokens, spend.unknown_tokens)
+    tokens = partial(count(spend.known_tokens, "token"), spend.known_tokens, spend.unknown_tokens)
     tokens += f" ({spend.known_cached:,} cached)" if spend.known_cached else ""
-    cost = _partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
-    if not tokens and not cost:
-        return f"{calls} · tokens and cost unknown"
-    return f"{calls} · {tokens or 'tokens unknown'} · {cost or 'cost unknown'}"
+    cost = partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd)
+    if tokens == cost == UNKNOWN:
+        return f"{calls} · tokens and cost {UNKNOWN}"
+    named = (f"tokens {UNKNOWN}" if tokens == UNKNOWN else tokens,
+             f"cost {UNKNOWN}" if cost == UNKNOWN else cost)  # fmt: skip
+    return " · ".join((calls, *named))
 
 
-def _partial(text: str, reported: float, unreported_calls: int) -> str:
-    """Returns an amount, a lower bound if some call did not report it, or "" if none did."""
+def partial(text: str, reported: float, unreported_calls: int) -> str:
+    """Returns an amount, a lower bound if some call did not report it, or that it is unknown."""
     if not unreported_calls:
         return text
-    return f"at least {text}" if reported else ""
+    return f"at least {text}" if reported else UNKNOWN

@@ -6,7 +6,7 @@ import re
 import secrets
 import time
 
-from signoff.errors import UsageError
+from signoff.errors import InvalidRunName
 from signoff.remedies import ShowInbox
 
 LONGEST = 100
@@ -22,22 +22,22 @@ def fresh_name(workflow: str) -> str:
 
 
 def checked_name(name: str) -> str:
-    """Returns a valid run name; raises `UsageError` for one that could not be a directory."""
+    """Returns a valid run name; raises `InvalidRunName` for one that could not be a directory."""
     if name.isdecimal():
-        raise UsageError(
+        raise InvalidRunName(
             f"{name!r} is not a valid run name: numbers are names of requests",
             remedy=ShowInbox(int(name)),
         )
     if name == "latest":
-        raise UsageError(f"{name!r} is not a valid run name: it means the newest run")
+        raise InvalidRunName(f"{name!r} is not a valid run name: it means the newest run")
     if _NAME.fullmatch(name):
         return name
     if len(name) > LONGEST and _NAME.fullmatch(name[:LONGEST]):
-        raise UsageError(
+        raise InvalidRunName(
             f"'{name[:20]}...' is not a valid run name: it has {len(name)} characters, and at "
             f"most {LONGEST} are allowed"
         )
-    raise UsageError(
+    raise InvalidRunName(
         f"{name!r} is not a valid run name; use letters (A-Z, a-z), digits, '.', '_' and '-', "
         "starting with a letter or digit"
     )

@@ -211,8 +211,7 @@ class LiveFeed:
         self._callers.clear()
         everyone = Batch(change.rows, change.last, everything=change.everything)
         batches: dict[str | None, Batch] = {
-            row.name: Batch([row], change.last, everything=change.everything)
-            for row in change.rows
+            row.name: Batch([row], change.last, everything=change.everything) for row in change.rows
         }
         batches[None] = everyone
         others = Batch([], change.last, everything=True) if change.everything else None

@@ -36,6 +36,7 @@ from signoff.web.guard import MCP_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body, problem_of
 from signoff.web.projects import ProjectPool
+from signoff.web.shared_refreshes import SharedRefreshes
 
 if TYPE_CHECKING:
     from signoff.mcp.access import ServerOptions
@@ -100,7 +101,8 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     _answer_errors(app)
     _describe(app)
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
-    return PageApp(RequestGuard(zipped, access, cookie=cookie, hosts=hosts), app, feed)
+    shared = SharedRefreshes(zipped, lambda: feed.version)
+    return PageApp(RequestGuard(shared, access, cookie=cookie, hosts=hosts), app, feed)
 
 
 def _mcp_options(project: Project, access: Access) -> ServerOptions:

@@ -24,7 +24,7 @@ def test_a_duration_is_as_exact_as_a_human_needs(seconds: float, words: str) -> 
 @pytest.mark.parametrize(
     ("usd", "words"),
     [
-        (None, "$?"),
+        (None, "unknown"),
         (0, "$0.00"),
         (0.00001, "<$0.0001"),
         (0.0042, "$0.0042"),

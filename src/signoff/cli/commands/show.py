@@ -15,7 +15,7 @@ from signoff.cli.summary import print_details, print_indented, print_summary, re
 from signoff.cli.text import moment
 from signoff.core.spend import LedgerEntry
 from signoff.documents.control_characters import json_text
-from signoff.runtime.amounts import duration, money
+from signoff.runtime.amounts import UNKNOWN, duration, money, partial
 from signoff.runtime.narration import describe_answer
 from signoff.runtime.timeline import Timeline
 from signoff.store.rundir.layout import EndView
@@ -114,7 +114,7 @@ def _describe(report: RunDetails, out: Output) -> None:
                 e.model or "-",
                 e.step,
                 e.calls,
-                money(None if e.unknown_usd else e.usd),
+                partial(money(e.usd), e.usd, e.unknown_usd),
                 _tokens(e),
             )
             for e in report.ledger
@@ -125,7 +125,7 @@ def _describe(report: RunDetails, out: Output) -> None:
 
 def _tokens(entry: LedgerEntry) -> str:
     if entry.unknown_tokens:
-        return "?"
+        return UNKNOWN
     cached = f" ({entry.tokens_cached:,} cached)" if entry.tokens_cached else ""
     return f"{entry.tokens_in:,} in{cached} · {entry.tokens_out:,} out"
 

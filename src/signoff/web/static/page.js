@@ -7,8 +7,9 @@
   let timer = 0;
   let ready = 0;
   let begun = 0;
-  // The first change is shown at once. Then the page waits in proportion to what a refresh takes,
-  // so that many open pages do not keep a busy machine from its work; the last change is never lost.
+  // The first change is shown at once. Then the page waits twenty times as long as a refresh takes:
+  // all open pages together keep the server busy for a twentieth of the time, and the last change
+  // is never lost.
   const refresh = () => {
     if (timer) return;
     timer = setTimeout(() => {
@@ -19,7 +20,7 @@
     }, Math.max(0, ready - performance.now()));
   };
   document.addEventListener("htmx:after:swap", () => {
-    ready = Math.max(ready, performance.now() + Math.min(most, 10 * (performance.now() - begun)));
+    ready = Math.max(ready, performance.now() + Math.min(most, 20 * (performance.now() - begun)));
   });
   let connected = false;
   document.addEventListener("htmx:sse:after:connection", () => {

@@ -51,11 +51,12 @@ def _home(project: Project, chosen: HomeFilter, after: str) -> HomePage:
         chosen.text,
     )
     listed = list_page(project, wanted, cursor=after, limit=PAGE_ROWS)
-    active = RunFilter(tuple(NOT_ENDED))
+    active = list_page(project, RunFilter(tuple(NOT_ENDED)), limit=MOST_ACTIVE) if whole else None
+    listed_above = {line.run for line in pending[:MOST_REQUESTS]}
     return HomePage(
         requests=[request_line(project, line) for line in pending[:MOST_REQUESTS]],
         pending=len(pending),
-        active=list_page(project, active, limit=MOST_ACTIVE).rows if whole else (),
+        active=[row for row in active.rows if row.name not in listed_above] if active else (),
         others=listed.rows,
         filter=chosen,
         now=project.clock.now(),

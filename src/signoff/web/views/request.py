@@ -18,7 +18,7 @@ from signoff.core.requests import AnswerForm
 from signoff.documents.control_characters import json_text
 from signoff.errors import InvalidAnswer, RequestClosed, SignoffError, StaleApproval, UnknownName
 from signoff.pages.document import Live
-from signoff.pages.parts import run_path
+from signoff.pages.parts import run_path, sentence
 from signoff.pages.request import Draft, EditedFile, RequestPage, request_page
 from signoff.pages.review_context import review_context, shown_better
 from signoff.runtime.store_port import InboxItem
@@ -117,12 +117,12 @@ def _chosen(project: Project, item: InboxItem, form: FormFields) -> dict[str, li
 def _draft(form: FormFields, error: SignoffError) -> Draft:
     match error:
         case RequestClosed():
-            problem, stale = f"Your answer was not recorded: {error}.", True
+            problem, stale = sentence(f"Your answer was not recorded: {error}"), True
         case StaleApproval():
-            problem = f"This page was out of date, so your answer was not recorded: {error}."
-            stale = True
+            words = f"This page was out of date, so your answer was not recorded: {error}"
+            problem, stale = sentence(words), True
         case InvalidAnswer():
-            problem, stale = f"{error}.", False
+            problem, stale = sentence(str(error)), False
         case _:
             raise error
     return Draft(problem, form.one("text"), form.one("content") or form.one("value"), stale)

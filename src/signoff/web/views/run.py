@@ -25,7 +25,7 @@ from signoff.errors import UnknownName
 from signoff.pages.changes import ChangesView, DiffView, chosen_versions
 from signoff.pages.document import Live
 from signoff.pages.html import Markup, tag
-from signoff.pages.parts import run_path
+from signoff.pages.parts import run_path, sentence
 from signoff.pages.run import MOST_REQUESTS, RunView, finding_groups, log_lines, run_page
 from signoff.pages.run_files import file_list
 from signoff.runtime.narration import describe_answer
@@ -111,7 +111,7 @@ def _notice(project: Project, name: str, done: int | None) -> str:
         return ""
     if item.run != name or item.state is ItemState.OPEN:
         return ""
-    return f"Request #{done}: {describe_answer(answer_to_json(item) or {})}."
+    return sentence(f"Request #{done}: {describe_answer(answer_to_json(item) or {})}")
 
 
 @router.get("/runs/{name}/findings")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from signoff import plugins
-from signoff.app.catalog import REVIEW, catalog
+from signoff.app.catalog import REVIEW, CatalogEntry, catalog
 from signoff.app.hand_over import ensure_worker, hand_over
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
@@ -17,12 +19,22 @@ from signoff.app.start import plan
 from signoff.app.targets import find_workflow
 from signoff.core.args import missing
 from signoff.core.workflow import Workflow
-from signoff.errors import InvalidParams, NotAllowed, Problem, SignoffError
+from signoff.errors import (
+    InvalidParams,
+    InvalidRunName,
+    InvalidWorkflow,
+    NameTaken,
+    NotAllowed,
+    Problem,
+    SignoffError,
+)
 from signoff.notation import NotationOption
 from signoff.pages.parts import run_path
-from signoff.pages.start import OPTION, PARAM, StartForm, start_form, workflow_list
+from signoff.pages.start import NAME, OPTION, PARAM, StartForm, start_form, workflow_list
+from signoff.remedies import PassOption
 from signoff.web.callers import Operator
 from signoff.web.projects import OpenProject
+from signoff.runtime.names import checked_name
 from signoff.web.views.frame import FormFields, SentForm, show_page
 
 HERE = "/workflows"
@@ -35,7 +47,7 @@ def list_workflows(request: Request, project: OpenProject) -> Response:
     """Lists what can be started."""
     found = catalog(project)
     # A review of files has options of another kind, for which there is no form.
-    entries = [each for each in found.entries if each.target != REVIEW]
+    entries = [_described(project, each) for each in found.entries if each.target != REVIEW]
     own = sum(each.own for each in entries)
     parts = workflow_list(entries, [str(each) for each in found.problems], own)
     return show_page(request, project, "Start a run", parts, here=HERE)
@@ -56,14 +68,26 @@ def start_run(request: Request, project: OpenProject, caller: Operator, form: Se
     shown = _form(project, form.one("target"), _entered(form))
     try:
         row = _start(project, shown, form)
-    except InvalidParams as error:
-        fields = {missing(name).where: f"{PARAM}{name}" for name in shown.params}
-        errors = {fields.get(each.where, ""): _words(each) for each in error.problems}
-        return _page(request, project, shown.with_errors(errors))
     except SignoffError as error:
-        return _page(request, project, shown.with_errors({"": error_message(error)}))
+        return _page(request, project, shown.with_errors(_field_errors(shown, error)))
     ensure_worker(project)
     return RedirectResponse(run_path(row), 303)
+
+
+def _described(project: Project, entry: CatalogEntry) -> CatalogEntry:
+    """Returns an entry with the description of its workflow."""
+    if entry.description or entry.own:
+        return entry
+    return entry._replace(description=_shipped_description(entry.target, project.home.root))
+
+
+@cache
+def _shipped_description(target: str, root: Path) -> str:
+    """Returns what a shipped workflow is for; it has to be imported to find out, once."""
+    try:
+        return find_workflow(target, root, os.environ).description
+    except SignoffError:
+        return ""
 
 
 def _start(project: Project, shown: StartForm, form: FormFields) -> str:
@@ -75,9 +99,45 @@ def _start(project: Project, shown: StartForm, form: FormFields) -> str:
     options = {
         each.name: value for each in shown.options if (value := form.one(f"{OPTION}{each.name}"))
     }
-    name = form.one("name").strip() or None
+    name = form.one(NAME).strip() or None
+    if name is not None:
+        # Before everything else: it says so at its field, next to what else is wrong.
+        checked_name(name)
     planned = plan(project.home.root, os.environ, shown.target, params, name=name, options=options)
     return hand_over(project, planned, name=name).name
+
+
+def _field_errors(shown: StartForm, error: SignoffError) -> dict[str, str]:
+    """Returns what is wrong by the field to correct; what belongs to no field has no name."""
+    match error:
+        case InvalidParams():
+            fields = {missing(name).where: f"{PARAM}{name}" for name in shown.params}
+        case InvalidRunName() | NameTaken():
+            return {NAME: str(error)}
+        case InvalidWorkflow():
+            fields = _option_places(shown, error)
+        case _:
+            return {"": error_message(error)}
+    errors: dict[str, list[str]] = {}
+    for each in error.problems:
+        place = each.where.partition(":")[0]
+        name = fields.get(each.where) or fields.get(place) or fields.get("", "")
+        errors.setdefault(name, []).append(_words(each) if name else str(each))
+    return {name: "\n".join(lines) for name, lines in errors.items()}
+
+
+def _option_places(shown: StartForm, error: InvalidWorkflow) -> dict[str, str]:
+    """Returns the fields of the files that were entered, and of the option that would help."""
+    names = {each.name: f"{OPTION}{each.name}" for each in shown.options}
+    places = {
+        value: field for field in names.values() if (value := shown.values.get(field, "").strip())
+    }
+    asked = [
+        each.option
+        for each in error.remedies
+        if isinstance(each, PassOption) and each.option in names
+    ]
+    return places | ({"": names[asked[0]]} if asked else {})
 
 
 def _words(problem: Problem) -> str:

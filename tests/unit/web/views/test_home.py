@@ -1,10 +1,12 @@
 """Tests of the first page."""
 
 import httpx
+import pytest
 
 from signoff import Outcome, StepDef, Workflow
 from signoff.app.project import Project
-from signoff.core.requests import Question
+from signoff.core.requests import Choice, Question, Request
+from signoff.testing.store_suite.journal_writer import start_run
 from tests.unit.web.page_reader import PageReader
 from tests.unit.web.views.test_request import waiting
 
@@ -22,13 +24,35 @@ async def test_what_needs_the_user_comes_first(
     """A user opens the page to see what to do next."""
     await ended(project, "docs", "old")
     await waiting(project, Question("Which name?"), name="asking")
+    start_run(project.store, "busy")
 
     page = PageReader((await browser.get("/")).text)
 
-    order = [page.text.index(words) for words in ("Needs you", "Which name?", "Under way", "Ended")]
+    words = ("Needs you", "Which name?", "Under way", "Ended runs", "Find among all runs")
+    order = [page.text.index(each) for each in words]
     assert order == sorted(order)
     assert "/requests/1" in page.addresses
-    assert {"/runs/asking", "/runs/old"} <= set(page.addresses)
+    runs = [each for each in page.addresses if each.startswith("/runs")]
+    assert runs == ["/runs/asking", "/runs/busy", "/runs/old"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "word"),
+    [
+        (Question("Which name?"), "question #1"),
+        (Choice("Which way?", ["left", "right"]), "decision #1"),
+        (Choice("Does it count?", ["approve", "reject"], question_id="sign_off"), "sign-off #1"),
+    ],
+    ids=str,
+)
+async def test_requests_are_called_what_they_are_to_a_human(
+    project: Project, browser: httpx.AsyncClient, request_: Request, word: str
+) -> None:
+    """`choice` is a word of the engine."""
+    await waiting(project, request_)
+
+    for address in ("/", "/runs/run", "/requests/1"):
+        assert word in PageReader((await browser.get(address)).text).text
 
 
 async def test_runs_are_filtered_and_paged(project: Project, browser: httpx.AsyncClient) -> None:

@@ -9,6 +9,7 @@ import pytest
 from signoff.app.project import Project
 from signoff.app.settings import Settings
 from signoff.store.sqlite import SqliteStore
+from signoff.testing.store_suite.journal_writer import start_run
 from signoff.web.access import Access, AccessScope
 from tests.unit.web.page_reader import PageReader
 
@@ -62,6 +63,7 @@ async def test_workflows_are_listed_with_what_cannot_be_used(browser: httpx.Asyn
 
     assert address(TARGET) in page.addresses
     assert "Releases it." in page.text
+    assert "Plan a change so that agents who were not there can carry it out." in page.text
     assert address("skill:planner") in page.addresses
     assert "broken.yaml" in page.text
 
@@ -112,6 +114,53 @@ async def test_what_is_wrong_is_next_to_its_field(
     assert 'id="param-copies-error">12 is above 9' in response.text
     assert PageReader(response.text).fields["param-tags"] == "kept"
     assert project.store.rows() == []
+
+
+FLOW = """
+name: letter
+workflow:
+  - {step: generate, agent: manual}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "entered", "field", "words"),
+    [
+        (TARGET, {"param-version": "1", "name": "../x"}, "name", "not a valid run name"),
+        (TARGET, {"param-version": "1", "name": "taken"}, "name", "already exists"),
+        (".signoff/flows/letter.yaml", {}, "option-goal", "there is no goal"),
+        (".signoff/flows/letter.yaml", {"option-goal": "no.md"}, "option-goal", "does not exist"),
+    ],
+    ids=str,
+)
+async def test_names_and_options_have_their_errors_at_their_field(
+    project: Project,
+    browser: httpx.AsyncClient,
+    target: str,
+    entered: dict[str, str],
+    field: str,
+    words: str,
+) -> None:
+    """A message on top leaves the user searching for what to correct."""
+    (project.home.flows / "letter.yaml").write_text(FLOW)
+    start_run(project.store, "taken")
+    body = urlencode({"target": target, **entered})
+
+    response = await browser.post("/workflows/start", content=body, headers=FORM)
+
+    assert response.status_code == 422
+    note = response.text.partition(f'id="{field}-error">')[2].partition("</p>")[0]
+    assert words in note
+    assert f'href="#{field}"' in response.text
+    assert len(project.store.rows()) == 1
+
+
+async def test_labels_are_words(browser: httpx.AsyncClient) -> None:
+    """Names of options and parameters are for command lines."""
+    page = PageReader((await browser.get(address("skill:planner"))).text)
+
+    assert "State dir" in page.text
+    assert "state_dir" not in page.text
 
 
 async def test_only_workflows_of_the_list_can_be_started(
