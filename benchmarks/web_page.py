@@ -174,7 +174,8 @@ class _OpenPage:
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Message) -> None:
-        if message.get("body"):
+        # A comment is a heartbeat.
+        if message.get("body") and not message["body"].startswith(b":"):
             self.events.put_nowait(time.monotonic())
             self._changed.set()
 

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from signoff.core.transitions import ACCEPT, CONTINUE, RETRY, STOP
+from signoff.core.requests import RETRY
+from signoff.core.transitions import ACCEPT, CONTINUE, STOP
 
 _ENDS = "The run ends here, without a result."
 

@@ -130,8 +130,8 @@ def _needs(view: RunView) -> Iterator[Markup]:
     for request in view.requests:
         address = f"/requests/{request['number']}"
         title = one_line(str(request.get("title") or request["prompt"]), LONGEST_LINE)
-        facts: list[Content] = [f"{request_word(request)} #{request['number']} of {request['step']} · ",
-                                ago(request["opened_at"], view.now)]  # fmt: skip
+        what = f"{request_word(request)} #{request['number']} of {request['step']} · "
+        facts: list[Content] = [what, ago(request["opened_at"], view.now)]
         if request.get("deadline") is not None:
             facts += [" · ", tag("b", "deadline ", until(request["deadline"], view.now))]
         words = tag("div", tag("a", title, href=address, class_="name"),

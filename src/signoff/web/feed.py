@@ -134,8 +134,9 @@ class LiveFeed:
         if run is not None:
             row = await self._row(run)
             here = (row.id, row.head)
-            known = after in (None, here)
-            return None if known else Batch([row], here, everything=after[0] != row.id)
+            if after is None or after == here:
+                return None
+            return Batch([row], here, everything=after[0] != row.id)
         if after is not None and after == self._last:
             return None
         news = await self._projects.call(lambda it: it.store.news(after))

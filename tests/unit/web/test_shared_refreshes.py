@@ -18,12 +18,14 @@ class Routes:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.was_asked = asyncio.Event()
         self.status = 200
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
     async def __call__(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         self.asked += 1
+        self.was_asked.set()
         body = str(self.asked).encode()
         await self.may_answer.wait()
         if self.status == 0:
@@ -73,8 +75,7 @@ async def test_pages_that_show_the_same_are_rendered_once() -> None:
     pages = Pages()
     pages.routes.may_answer.clear()
     waiting = [asyncio.ensure_future(pages.refresh()) for _ in range(20)]
-    while not pages.routes.asked:
-        await asyncio.sleep(0)
+    await pages.routes.was_asked.wait()
     pages.routes.may_answer.set()
 
     assert await asyncio.gather(*waiting) == ["1"] * 20
@@ -117,8 +118,7 @@ async def test_while_changes_follow_each_other_renderings_are_spaced_out() -> No
     pages = Pages()
     pages.routes.may_answer.clear()
     first = asyncio.ensure_future(pages.refresh())
-    while not pages.routes.asked:
-        await asyncio.sleep(0)
+    await pages.routes.was_asked.wait()
     pages.time += 0.01
     pages.routes.may_answer.set()
     await first
@@ -144,8 +144,7 @@ async def test_an_error_is_not_shared(status: int) -> None:
     pages.routes.status = status
     pages.routes.may_answer.clear()
     waiting = [asyncio.ensure_future(pages.refresh()) for _ in range(2)]
-    while not pages.routes.asked:
-        await asyncio.sleep(0)
+    await pages.routes.was_asked.wait()
     pages.routes.may_answer.set()
     await asyncio.gather(*waiting, return_exceptions=True)
     pages.routes.status = 200

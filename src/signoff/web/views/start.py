@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
@@ -32,9 +32,9 @@ from signoff.notation import NotationOption
 from signoff.pages.parts import run_path
 from signoff.pages.start import NAME, OPTION, PARAM, StartForm, start_form, workflow_list
 from signoff.remedies import PassOption
+from signoff.runtime.names import checked_name
 from signoff.web.callers import Operator
 from signoff.web.projects import OpenProject
-from signoff.runtime.names import checked_name
 from signoff.web.views.frame import FormFields, SentForm, show_page
 
 HERE = "/workflows"
@@ -120,8 +120,9 @@ def _field_errors(shown: StartForm, error: SignoffError) -> dict[str, str]:
             return {"": error_message(error)}
     errors: dict[str, list[str]] = {}
     for each in error.problems:
-        place = each.where.partition(":")[0]
-        name = fields.get(each.where) or fields.get(place) or fields.get("", "")
+        # A file is named as it was entered, or from the root of the file system.
+        file = PurePath(each.where.partition(":")[0]).name
+        name = fields.get(each.where) or fields.get(file) or fields.get("", "")
         errors.setdefault(name, []).append(_words(each) if name else str(each))
     return {name: "\n".join(lines) for name, lines in errors.items()}
 
@@ -130,7 +131,9 @@ def _option_places(shown: StartForm, error: InvalidWorkflow) -> dict[str, str]:
     """Returns the fields of the files that were entered, and of the option that would help."""
     names = {each.name: f"{OPTION}{each.name}" for each in shown.options}
     places = {
-        value: field for field in names.values() if (value := shown.values.get(field, "").strip())
+        PurePath(entered).name: field
+        for field in names.values()
+        if (entered := shown.values.get(field, "").strip())
     }
     asked = [
         each.option
