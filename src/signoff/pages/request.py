@@ -16,6 +16,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.pages.diff import unified_html
 from signoff.pages.findings import MOST_TEXT
 from signoff.pages.html import Content, Markup, join, tag
+from signoff.pages.markdown import is_markdown
 from signoff.pages.parts import ago, request_word, run_path, sentence, until
 from signoff.pages.passkeys import signature_fields
 
@@ -118,20 +119,41 @@ def shown(page: RequestPage) -> Iterator[Markup]:
     facts: list[Content] = []
     for name, value in request["shown"].items():
         text = value if isinstance(value, str) else json_text(value, indent=2)
-        title = "What you decide about" if name == "content" else name.capitalize()
+        title = shown_title(name)
         if value is None or (len(text) <= _SHORT and "\n" not in text and name != "content"):
             facts += [tag("dt", title), tag("dd", "(empty)" if value is None else text)]
         else:
             body = better.get(name) or _text(text, request, name)
-            yield tag("section", tag("h2", title), body)
+            yield tag("section", tag("h2", title), _rendered_link(request, name, text), body)
     if facts and request["shown"] != {"content": None}:
         yield tag("dl", facts, class_="facts-list card")
+
+
+def shown_title(name: str) -> str:
+    """Returns the heading of something that a request shows."""
+    return {"content": "What you decide about", "artifact": "The text"}.get(
+        name, name.replace("_", " ").capitalize()
+    )
+
+
+def _rendered_link(request: Mapping[str, Any], name: str, text: str) -> Markup | None:
+    """Returns the way to the rendered text, if it may be Markdown."""
+    path = str(request.get("path") or "") if name == "content" else ""
+    if not isinstance(request["shown"][name], str) or _is_diff(text) or not is_markdown(path):
+        return None
+    index = list(request["shown"]).index(name)
+    link = tag("a", "Rendered", href=f"/requests/{request['number']}/rendered/{index}")
+    return tag("p", tag("span", "Source", aria_current="true"), " · ", link, class_="small")
+
+
+def _is_diff(text: str) -> bool:
+    return text.startswith("--- ") and "\n+++ " in text
 
 
 def _text(text: str, request: Mapping[str, Any], name: str) -> Content:
     if not text.strip():
         return tag("p", "(empty)", class_="soft")
-    if text.startswith("--- ") and "\n+++ " in text and len(text) <= MOST_TEXT:
+    if _is_diff(text) and len(text) <= MOST_TEXT:
         return unified_html(text)
     parts = [tag("pre", text[:MOST_TEXT], class_="shown", tabindex=0)]
     if len(text) > MOST_TEXT:

@@ -15,6 +15,7 @@ from signoff.pages.changes import ChangesView, changes_html
 from signoff.pages.chart import rounds_chart
 from signoff.pages.findings import finding_html, finding_line, marked_text
 from signoff.pages.html import Content, Markup, tag
+from signoff.pages.markdown import is_markdown
 from signoff.pages.parts import (
     ago,
     moment,
@@ -30,7 +31,7 @@ from signoff.pages.parts import (
 from signoff.pages.run_parts import cost, decisions, figures, status_words, steps
 from signoff.pages.workflow_graph import step_list, workflow_graph
 from signoff.review.finding import Finding, FindingStatus
-from signoff.review.history import ReviewHistory
+from signoff.review.history import ReviewHistory, Version
 from signoff.runtime.amounts import duration
 from signoff.runtime.narration import LogLine, Weight, describe_stop
 from signoff.runtime.store_port import RunRow
@@ -177,12 +178,22 @@ def _review(view: RunView, history: ReviewHistory) -> Iterator[Markup]:
     text = section(
         "text",
         f"The text, version {current.number}",
+        _rendered_link(view.row.name, current),
         tag("div", marked_text(history, current, still_open), class_="artifact", tabindex=0,
             role="group", aria_label="The text"),
     )  # fmt: skip
     found = section("findings", "Findings", finding_groups(view.row.name, history))
     yield tag("div", text, found, class_="columns even")
     yield section("changes", "Changes", changes_html(history, view.changes))
+
+
+def _rendered_link(run: str, version: Version) -> Markup | None:
+    """Returns the two ways to look at a text, if one of its files is Markdown."""
+    if not any(is_markdown(path) for path in version.files):
+        return None
+    link = tag("a", "Rendered", href=run_path(run, "rendered"))
+    here = tag("span", "Source with evidence", aria_current="true")
+    return tag("p", here, " · ", link, class_="small")
 
 
 _GROUPS = {

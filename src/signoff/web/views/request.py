@@ -18,9 +18,11 @@ from signoff.core.requests import AnswerForm
 from signoff.documents.control_characters import json_text
 from signoff.errors import InvalidAnswer, RequestClosed, SignoffError, StaleApproval, UnknownName
 from signoff.pages.document import Live
+from signoff.pages.html import tag
 from signoff.pages.parts import run_path, sentence
-from signoff.pages.request import Draft, EditedFile, RequestPage, request_page
+from signoff.pages.request import Draft, EditedFile, RequestPage, request_page, shown_title
 from signoff.pages.review_context import review_context, shown_better
+from signoff.pages.run_files import rendered_files
 from signoff.runtime.store_port import InboxItem
 from signoff.web.callers import Decider
 from signoff.web.projects import OpenProject
@@ -47,13 +49,31 @@ def show_request(request: Request, project: OpenProject, number: int) -> Respons
 @router.get("/requests/{number}/shown/{index}")
 def show_all(project: OpenProject, number: int, index: int) -> Response:
     """Sends one of the texts that a request shows, in full."""
-    shown = list(request_to_json(project, project.store.item(number))["shown"].values())
-    if not 0 <= index < len(shown):
-        raise UnknownName("text", str(index), map(str, range(len(shown))))
-    value = shown[index]
-    text = value if isinstance(value, str) else json_text(value, indent=2)
+    _, text = _shown(project, number, index)
     headers = {"content-security-policy": SANDBOX}
     return Response(text.encode("utf-8", "replace"), media_type="text/plain", headers=headers)
+
+
+@router.get("/requests/{number}/rendered/{index}")
+def show_rendered(request: Request, project: OpenProject, number: int, index: int) -> Response:
+    """Shows one of the texts of a request as its readers will see it."""
+    name, text = _shown(project, number, index)
+    back = f"/requests/{number}"
+    title = f"{shown_title(name)}, rendered"
+    return show_page(
+        request, project, title,
+        tag("p", tag("a", f"← Request #{number}", href=back), class_="small"), tag("h1", title),
+        rendered_files({"": text}, back),
+    )  # fmt: skip
+
+
+def _shown(project: Project, number: int, index: int) -> tuple[str, str]:
+    """Returns the name and the whole of one of the texts that a request shows."""
+    shown = list(request_to_json(project, project.store.item(number))["shown"].items())
+    if not 0 <= index < len(shown):
+        raise UnknownName("text", str(index), map(str, range(len(shown))))
+    name, value = shown[index]
+    return name, value if isinstance(value, str) else json_text(value, indent=2)
 
 
 @router.post("/requests/{number}")

@@ -27,7 +27,7 @@ from signoff.pages.document import Live
 from signoff.pages.html import Markup, tag
 from signoff.pages.parts import run_path, sentence
 from signoff.pages.run import MOST_REQUESTS, RunView, finding_groups, log_lines, run_page
-from signoff.pages.run_files import file_list
+from signoff.pages.run_files import file_list, rendered_files
 from signoff.runtime.narration import describe_answer
 from signoff.runtime.store_port import RunRow
 from signoff.web.callers import Operator
@@ -112,6 +112,24 @@ def _notice(project: Project, name: str, done: int | None) -> str:
     if item.run != name or item.state is ItemState.OPEN:
         return ""
     return sentence(f"Request #{done}: {describe_answer(answer_to_json(item) or {})}")
+
+
+@router.get("/runs/{name}/rendered")
+def show_rendered(
+    request: Request, project: OpenProject, name: str, version: int | None = None
+) -> Response:
+    """Shows the text of a review as its readers will see it."""
+    row = current_row(project, project.store.row(name))
+    with followed_runs(request).look(project, row) as run:
+        history = run.review
+        numbers = {each.number: each for each in history.versions} if history else {}
+        chosen = numbers.get(version or max(numbers, default=0))
+        if history is None or chosen is None:
+            raise UnknownName("version", str(version or ""), map(str, numbers))
+        files = {history.name_of(path): text for path, text in chosen.files.items()}
+    title = f"The text of {name}, version {chosen.number}"
+    parts = rendered_files(files, f"{run_path(name)}#text")
+    return show_page(request, project, title, _back(name), tag("h1", title), parts)
 
 
 @router.get("/runs/{name}/findings")

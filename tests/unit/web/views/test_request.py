@@ -222,3 +222,23 @@ async def test_a_text_of_a_megabyte_is_cut_and_can_be_opened(
     assert "/requests/1/shown/0" in page.text
     assert whole.text == line
     assert whole.headers["content-type"].startswith("text/plain")
+
+
+async def test_what_is_approved_is_also_shown_as_its_readers_will_see_it(
+    project: Project, browser: httpx.AsyncClient
+) -> None:
+    """The source is what the answer is bound to, so it is shown first."""
+    text = "# Title\n\n[x](javascript:alert(1)) ![y](http://evil/y.png) <script>z</script>\n"
+    await waiting(project, Approval("Publish it?", text))
+
+    source = PageReader((await browser.get("/requests/1")).text)
+    rendered = PageReader((await browser.get("/requests/1/rendered/0")).text)
+    none = await browser.get("/requests/1/rendered/7")
+
+    assert "/requests/1/rendered/0" in source.addresses
+    assert "# Title" in source.text
+    assert "h3" in rendered.tags
+    assert "# Title" not in rendered.text
+    assert not {"script", "img"} & set(rendered.tags)
+    assert {each[0] for each in rendered.addresses} == {"/", "#"}
+    assert none.status_code == 400

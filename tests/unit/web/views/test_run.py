@@ -135,6 +135,33 @@ async def test_a_run_that_was_answered_elsewhere_can_be_continued(
     assert project.store.row("run").status == "queued"
 
 
+class MarkdownReview(LongReview):
+    """A review of a text with headings."""
+
+    def _sentence(self, words: int) -> str:
+        return f"## {super()._sentence(words)}"
+
+
+async def test_a_text_is_also_shown_as_its_readers_will_see_it(
+    project: Project, browser: httpx.AsyncClient
+) -> None:
+    """Without scripts, one click away from the source, which stays what is shown first."""
+    MarkdownReview(project.store, rounds=2, findings=2, lines=3).write()
+
+    source = PageReader((await browser.get("/runs/long")).text)
+    rendered = await browser.get("/runs/long/rendered")
+    first = PageReader((await browser.get("/runs/long/rendered?version=1")).text)
+    none = await browser.get("/runs/long/rendered?version=99")
+
+    assert "/runs/long/rendered" in source.addresses
+    assert "h4" not in source.tags
+    page = PageReader(rendered.text)
+    assert page.tags.count("h4") == 3
+    assert "/runs/long#text" in page.addresses
+    assert "version 1" in first.text
+    assert none.status_code == 400
+
+
 class HostileReview(LongReview):
     """A review whose texts all try to be something else."""
 
@@ -158,7 +185,8 @@ async def test_hundreds_of_hostile_texts_stay_texts(
 ) -> None:
     """Findings, quotes, fixes and the text itself come from models and files."""
     HostileReview(project.store, rounds=4, findings=240).write()
-    pages = ("/runs/long?from=1&to=4&view=split", "/runs/long", "/runs/long/findings", "/")
+    pages = ("/runs/long?from=1&to=4&view=split", "/runs/long", "/runs/long/findings", "/",
+             "/runs/long/rendered")  # fmt: skip
 
     for address in pages:
         text = (await browser.get(address)).text
