@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from signoff.core.outcome import FINAL, Status
+from signoff.core.requests import AnswerForm, RequestKind
 from signoff.light_dataclass import light_dataclass
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import ago, one_line, request_word, run_path, section, status_mark, until
@@ -15,6 +16,8 @@ from signoff.runtime.store_port import RunRow
 MOST_REQUESTS = 50
 """Requests that are listed; answering the first ones brings up the others."""
 LONGEST_LINE = 160
+DECISIONS = (AnswerForm.DECISION, AnswerForm.PICK)
+"""Forms of answers that settle something; the others are texts or work."""
 
 
 @light_dataclass(frozen=True)
@@ -65,7 +68,8 @@ def home(page: HomePage) -> Iterator[Markup]:
         yield section("inbox", _inbox_title(page), _inbox(page))
         if page.active:
             yield section("active", "Under way", _runs(page.active, page))
-    yield section("runs", _runs_title(page), _filter_form(page.filter), _listed(page))
+    yield section("find", "Find among all runs", _filter_form(page.filter))
+    yield section("runs", _runs_title(page), _listed(page))
 
 
 def _inbox_title(page: HomePage) -> Content:
@@ -93,6 +97,7 @@ def _request(request: Mapping[str, Any], now: float) -> Markup:
         f" · {request['step']} · ",
         ago(request["opened_at"], now),
     ]
+    verb = "Decide" if RequestKind(request["kind"]).answer_form in DECISIONS else "Answer"
     deadline = request.get("deadline")
     if deadline is not None:
         words = [" · ", tag("b", "deadline ", until(deadline, now))]
@@ -100,8 +105,8 @@ def _request(request: Mapping[str, Any], now: float) -> Markup:
     return tag(
         "li",
         tag("div", tag("div", link, class_="name"), tag("div", facts, class_="facts")),
-        tag("a", "Decide", href=f"/requests/{request['number']}", class_="button",
-            aria_label=f"Decide request {request['number']}"),
+        tag("a", verb, href=f"/requests/{request['number']}", class_="button",
+            aria_label=f"{verb} request {request['number']}"),
         id=f"request-{request['number']}",
     )  # fmt: skip
 
@@ -120,7 +125,6 @@ def _filter_form(chosen: HomeFilter) -> Markup:
         for each in Status
     ]  # fmt: skip
     fields = [
-        tag("b", "Find among all runs", class_="small"),
         tag("label", tag("span", "Status"), tag("select", options, name="status")),
         tag("label", tag("span", "Workflow"), tag("input", name="workflow", value=chosen.workflow)),
         tag("label", tag("span", "Text"), tag("input", type="search", name="q", value=chosen.text)),

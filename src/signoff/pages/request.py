@@ -114,9 +114,10 @@ def _prompt(request: Mapping[str, Any]) -> Markup | None:
 
 
 def shown(page: RequestPage) -> Iterator[Markup]:
-    """Yields everything that the answer is bound to."""
+    """Yields everything that the answer is bound to: short facts first, such as the cost."""
     request, better = page.request, page.better
     facts: list[Content] = []
+    sections: list[Markup] = []
     for name, value in request["shown"].items():
         text = value if isinstance(value, str) else json_text(value, indent=2)
         title = shown_title(name)
@@ -124,9 +125,11 @@ def shown(page: RequestPage) -> Iterator[Markup]:
             facts += [tag("dt", title), tag("dd", "(empty)" if value is None else text)]
         else:
             body = better.get(name) or _text(text, request, name)
-            yield tag("section", tag("h2", title), _rendered_link(request, name, text), body)
+            link = _rendered_link(request, name, text)
+            sections.append(tag("section", tag("h2", title), link, body))
     if facts and request["shown"] != {"content": None}:
         yield tag("dl", facts, class_="facts-list card")
+    yield from sections
 
 
 def shown_title(name: str) -> str:
@@ -260,8 +263,8 @@ def _editor(file: EditedFile, draft: Draft | None) -> Iterator[Content]:
 
 def _options(page: RequestPage) -> Iterator[Content]:
     options = page.request["options"]
-    explained = [str(each["label"]) for each in options if each.get("requires_input")]
-    hint = f"required for: {', '.join(explained)}" if explained else "optional"
+    explained = [str(each["label"]).capitalize() for each in options if each.get("requires_input")]
+    hint = f"required for “{'”, “'.join(explained)}”" if explained else "optional"
     yield _comment(page.draft, "Comment", hint)
     buttons = [
         tag(

@@ -28,7 +28,7 @@ async def test_what_needs_the_user_comes_first(
 
     page = PageReader((await browser.get("/")).text)
 
-    words = ("Needs you", "Which name?", "Under way", "Ended runs", "Find among all runs")
+    words = ("Needs you", "Which name?", "Under way", "Find among all runs", "Ended runs")
     order = [page.text.index(each) for each in words]
     assert order == sorted(order)
     assert "/requests/1" in page.addresses
