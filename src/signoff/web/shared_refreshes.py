@@ -25,6 +25,7 @@ LONGEST_REST = 1.0
 MOST_ANSWERS = 64
 """Answers that are kept; each is as large as a compressed page."""
 
+HTML = b"text/html"
 REFRESH = (b"hx-request", b"true")
 """The header by which a refresh is told from opening a page."""
 
@@ -98,23 +99,40 @@ class SharedRefreshes:
         messages: list[Message] = []
 
         async def keep(message: Message) -> None:
-            # Not sent yet: the other pages must not wait for a slow reader of the first one.
-            messages.append(message)
+            if not messages and not _is_page(message):
+                # An error; or the stream of events, which has no end to wait for.
+                self._decline(key, answer)
+            if answer.messages.done():
+                await send(message)
+            else:
+                # Not sent yet: the other pages must not wait for a slow reader of the first one.
+                messages.append(message)
 
         try:
             await self._app(scope, receive, keep)
-        finally:
-            complete = bool(messages) and not messages[-1].get("more_body", False)
-            good = complete and messages[0].get("status") == 200
-            if not good and self._answers.get(key) is answer:
-                del self._answers[key]
-            answer.messages.set_result(messages if good else None)
+        except BaseException:
+            self._decline(key, answer)
+            raise
+        if not answer.messages.done():
+            answer.messages.set_result(messages)
             self._rest(key, answer.made_at)
-        for message in messages:
-            await send(message)
+            for message in messages:
+                await send(message)
+
+    def _decline(self, key: tuple[object, ...], answer: _Answer) -> None:
+        """Lets those who wait for an answer ask for themselves."""
+        if self._answers.get(key) is answer:
+            del self._answers[key]
+        if not answer.messages.done():
+            answer.messages.set_result(None)
 
     def _rest(self, key: tuple[object, ...], begun: float) -> None:
         now = self._now()
         if len(self._rests) >= MOST_ANSWERS:
             self._rests.clear()
         self._rests[key] = now + min(LONGEST_REST, REST_FACTOR * (now - begun))
+
+
+def _is_page(start: Message) -> bool:
+    kinds = [value for name, value in start.get("headers", ()) if name == b"content-type"]
+    return start.get("status") == 200 and any(kind.startswith(HTML) for kind in kinds)

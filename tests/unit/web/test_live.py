@@ -59,6 +59,24 @@ async def test_a_commit_of_another_process_reaches_an_open_page(
     assert reader.id == f"{run.run}.2"
 
 
+async def test_the_stream_that_the_script_opens_is_not_taken_for_a_refresh(
+    app: ASGIApp, other: SqliteStore, session: str
+) -> None:
+    """The script sends the same header with both, and a refresh is answered when it is complete."""
+    run = start_run(other, "first")
+    headers = {"cookie": session, "hx-request": "true", "accept": "text/html, text/event-stream"}
+    async with (
+        reading(app, "/runs/first/events", headers) as reader,
+        reading(app, "/runs/first/events", headers) as another,
+    ):
+        await opened(reader)
+        await opened(another)
+        await asyncio.to_thread(run.append)
+
+        assert (await reader.next())[0] == "change"
+        assert (await another.next())[0] == "change"
+
+
 async def test_a_page_of_one_run_hears_nothing_of_others(
     app: ASGIApp, other: SqliteStore, session: str
 ) -> None:

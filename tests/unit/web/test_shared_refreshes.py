@@ -10,6 +10,7 @@ from signoff.web.access import AccessScope, Caller
 from signoff.web.guard import CALLER
 from signoff.web.shared_refreshes import SharedRefreshes
 
+PAGE = [(b"content-type", b"text/html; charset=utf-8")]
 ANN, BOB = (Caller(name, AccessScope.DECIDE) for name in ("ann", "bob"))
 
 
@@ -30,7 +31,7 @@ class Routes:
         await self.may_answer.wait()
         if self.status == 0:
             raise RuntimeError
-        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        await send({"type": "http.response.start", "status": self.status, "headers": PAGE})
         await send({"type": "http.response.body", "body": body})
 
 
