@@ -16,6 +16,7 @@ SignoffError
 │   ├── UsageError              the command or call is wrong
 │   │   ├── UnknownName         a run, workflow, step, item or agent that does not exist
 │   │   │   └── RunMoved        a run that was moved to another store
+│   │   ├── InvalidRunName      a text that cannot be the name of a run
 │   │   ├── NameTaken           a run of that name exists
 │   │   ├── RunEnded            the run has ended, so this can no longer be done
 │   │   └── InvalidAnswer       an answer does not fit its request
