@@ -169,21 +169,44 @@ async def test_a_cancel_arrives_without_a_look(
     store: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A user who cancels a run on another host does not wait for a poll."""
-    monkeypatch.setattr(owner, "LISTENING_SECONDS", AN_HOUR)
-
-    async def hold(_ctx: StepContext) -> Result:
-        await asyncio.sleep(AN_HOUR)
-        return Outcome.OK, {}
-
-    workflow = Workflow("hold", StepDef("hold", handler=hold, next={Outcome.OK: None}))
+    monkeypatch.setattr(owner, "BEAT_SECONDS", AN_HOUR)
     async with Engine(store) as engine:
-        running = asyncio.create_task(engine.start(workflow, name="run"))
+        running = asyncio.create_task(engine.start(_holding(), name="run"))
         await until(lambda: store.listener().is_live, "listening")
 
         row = await asyncio.to_thread(other.row, "run")
         await asyncio.to_thread(other.ask_cancel, row.id, "enough")
 
         assert (await running).status is Status.CANCELLED
+
+
+async def test_leases_are_renewed_while_nothing_is_heard(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that waits for messages must not lose its runs to another host."""
+    beats: list[PostgresStore] = []
+
+    def beat(self: PostgresStore, *_values: object) -> None:
+        beats.append(self)
+
+    monkeypatch.setattr(owner, "BEAT_SECONDS", 0.01)
+    async with Engine(store) as engine:
+        running = asyncio.create_task(engine.start(_holding(), name="run"))
+        await until(lambda: store.listener().is_live, "listening")
+        monkeypatch.setattr(owner, "LOOK_SECONDS", AN_HOUR)
+        monkeypatch.setattr(PostgresStore, "beat", beat)
+
+        await until(lambda: len(beats) > 2, "some beats")
+        engine.interrupt()
+        await running
+
+
+def _holding() -> Workflow:
+    async def hold(_ctx: StepContext) -> Result:
+        await asyncio.sleep(AN_HOUR)
+        return Outcome.OK, {}
+
+    return Workflow("hold", StepDef("hold", handler=hold, next={Outcome.OK: None}))
 
 
 def test_a_page_learns_of_a_run_without_a_look(

@@ -23,9 +23,10 @@ BEAT_SECONDS = 2.0
 """How often leases are renewed: several beats may fail before one ends."""
 
 LOOK_SECONDS = 0.25
-"""How often a process looks whether one of its runs was asked to cancel."""
-LISTENING_SECONDS = 5.0
-"""How often it does so while the store tells it at once."""
+"""How often a process looks whether one of its runs was asked to cancel.
+
+A process that the store tells so at once looks only with each beat.
+"""
 
 
 def this_process() -> Owner:
@@ -168,7 +169,7 @@ class Heartbeat:
     ) -> None:
         store: Store | None = None
         while not self._is_stopped_after(wait):
-            wait = LISTENING_SECONDS if is_told() else LOOK_SECONDS
+            wait = LOOK_SECONDS
             try:
                 store = store or self._store.reopen()
                 if self._clock.monotonic() - self._last >= BEAT_SECONDS:
@@ -176,10 +177,12 @@ class Heartbeat:
                     self._last = self._clock.monotonic()
                 for run, why in store.cancels(self._owner):
                     loop.call_soon_threadsafe(self._on_cancel, run, why)
+                if is_told():
+                    wait = max(0.0, self._last + BEAT_SECONDS - self._clock.monotonic())
             except (StoreError, RuntimeError):
                 # Busy or gone for a moment, or the loop has just closed: the next beat
                 # tries again, and losing the lease is caught by the fence.
-                wait = LOOK_SECONDS
+                continue
         if store is not None and store is not self._store:
             store.close()
 
