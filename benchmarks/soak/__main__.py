@@ -17,8 +17,15 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120, help="stop killing after that (120)")
     parser.add_argument("--seed", type=int, default=1, help="of the kinds and times (1)")
     parser.add_argument("--dispatch", choices=("store", "temporal"), default="store")
+    parser.add_argument("--call-seconds", type=float, default=1.5, help="the longest call (1.5)")
     given = parser.parse_args()
-    options = SoakOptions(given.kills, given.seconds, given.seed, given.dispatch)
+    options = SoakOptions(
+        given.kills,
+        given.seconds,
+        given.seed,
+        given.dispatch,
+        longest_call_seconds=given.call_seconds,
+    )
     with TemporaryDirectory() as folder, Soak(Path(folder), options, _say) as soak:
         report = soak.run()
     print(report.text())

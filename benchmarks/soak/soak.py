@@ -146,15 +146,23 @@ class Soak:
             if len(self._tally.kills) % SAY_EVERY == 0:
                 self._say(f"{len(self._tally.kills)} kills, {len(self._tally.names)} runs")
         self._wait_for_ends()
-        tally, log = self._tally, self._root / slow_calls.LOG.name
         return SoakReport(
             self._options,
             time.monotonic() - started,
-            Counter(kill.kind for kill in tally.kills),
+            Counter(kill.kind for kill in self._tally.kills),
             Counter(self._workers.ended_by_themselves),
-            tally.deadly,
-            judge(self._project.store, log, tally.names, tally.kills),
+            self._tally.deadly,
+            self.judged(),
         )
+
+    @property
+    def log(self) -> Path:
+        """The calls that were really made."""
+        return self._root / slow_calls.LOG.name
+
+    def judged(self) -> Judgment:
+        """Compares the calls that were made with the journals."""
+        return judge(self._project.store, self.log, self._tally.names, self._tally.kills)
 
     # The project
 
