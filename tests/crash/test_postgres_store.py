@@ -41,7 +41,7 @@ def test_a_run_ends_on_a_server_although_every_process_of_it_is_killed(
     """Nothing that was paid for is requested again."""
     new = postgres.new_schema
 
-    survival = crash_at(story, tmp_path / "again", at=7, when="after", again=True, new_store=new)
+    survival = crash_at(story, tmp_path / "again", at=5, when="after", again=True, new_store=new)
 
     assert survival.deaths > 1
     assert [run.status for run in survival.runs.values()] == [Status.COMPLETED]
