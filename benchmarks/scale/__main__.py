@@ -69,7 +69,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--call-seconds", type=float, default=1.0, help="length of a call (1)")
     parser.add_argument("--load", type=float, default=0.7, help="share of the slots in use (0.7)")
     parser.add_argument("--database-cores", type=float, default=8.0, help="(8)")
-    parser.add_argument("--wakeup", choices=WAKEUPS, default="polling")
+    parser.add_argument("--wakeup", choices=WAKEUPS, default="notify")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--measure", action="store_true", help="measure the costs again, first")
     parser.add_argument("--check", action="store_true", help="compare with real workers")

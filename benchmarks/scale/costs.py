@@ -20,6 +20,12 @@ class Cost:
     delay: float = 0.0
     """Waiting that occupies neither: the disk's flush, which concurrent commits share."""
 
+    def __add__(self, other: Cost) -> Cost:
+        """Returns the cost of both, one after the other."""
+        return Cost(
+            self.database + other.database, self.worker + other.worker, self.delay + other.delay
+        )
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -30,7 +36,9 @@ class Costs:
     call: Cost
     """Everything around one agent call: its start and its reply are committed."""
     claim: Cost
-    """One look for runs that can continue."""
+    """One claim of runs that can continue."""
+    claim_empty: Cost
+    """One look for such runs that finds none."""
     claim_queued: float
     """What each queued run adds to every claim, on the database server."""
     poll: Cost

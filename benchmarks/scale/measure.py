@@ -41,7 +41,7 @@ FEW, MANY = 300, 3000
 """Queued runs while claims are measured: the difference is what each of them adds."""
 
 CLAIMS = 60
-LOOKS = {"poll": 4000, "look": 4000, "beat": 400}
+LOOKS = {"poll": 4000, "look": 4000, "beat": 400, "claim_empty": 1000}
 SLOTS = 4
 
 TEMPORAL_RUN = 0.07
@@ -113,6 +113,7 @@ def _looks(server: PostgresServer, store: Store, name: str) -> Cost:
         "poll": store.changes,
         "look": lambda: store.cancels(owner),
         "beat": lambda: store.beat(owner),
+        "claim_empty": lambda: store.claim(owner, [], is_alive, SLOTS),
     }
     operation = operations[name]
     operation()

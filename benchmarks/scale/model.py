@@ -153,7 +153,7 @@ class Simulation:
             done=self._done,
             claim_seconds=sorted(self._waited),
             longest_queue=self._longest,
-            database_runs=self._database.busy / total,
+            database_runs=self._database_seconds / total,
             database_idle=self._background_seconds / now,
             worker_busy=sum(lane.busy for lane in self._lanes) / now / cores,
             dispatcher_busy=self._dispatcher.busy / now / max(1.0, scenario.temporal_cores),
@@ -173,9 +173,12 @@ class Simulation:
         self._arrived = array("d", bytes(8 * scenario.runs))
         self._waited = array("d", bytes(8 * scenario.runs))
         self._longest = 0
-        self._background_seconds = self._background_at = 0.0
+        self._database_seconds = self._background_seconds = self._background_at = 0.0
         self._set_background(0.0)
-        self._arrived_runs = 0
+        # Half of what a run costs once is due at its start, half at its end.
+        once = self.costs.run
+        self._half = Cost(once.database / 2, once.worker / 2, once.delay / 2)
+        self._first = self._half + self.costs.call
         if scenario.load:
             self._push(0.0, _ARRIVAL)
         else:
@@ -205,9 +208,8 @@ class Simulation:
         """A worker with a free slot takes as many runs as it can drive."""
         free, queue = self._free[worker], self._queue
         if queue and free:
-            cost = self.costs.claim
-            more = self.costs.claim_queued * len(queue)
-            end = self._work(now, worker, cost, cost.database + more)
+            scan = self.costs.claim_queued * len(queue)
+            end = self._work(now, worker, self.costs.claim + Cost(scan))
             taken = min(free, len(queue))
             for _ in range(taken):
                 run = queue.popleft()
@@ -221,14 +223,11 @@ class Simulation:
 
     def _step(self, now: float, worker: int, run: int, left: int) -> None:
         """A run continues until its next call, or ends."""
-        once, call = self.costs.run, self.costs.call
         if left == 0:
-            end = self._work(now, worker, once, once.database / 2, once.worker / 2)
-            self._push(end, _END, worker, run)
+            self._push(self._work(now, worker, self._half), _END, worker, run)
             return
-        end = self._work(now, worker, call, call.database)
-        if left == self.scenario.calls:
-            end = self._work(end, worker, once, once.database / 2, once.worker / 2)
+        cost = self._first if left == self.scenario.calls else self.costs.call
+        end = self._work(now, worker, cost)
         self._push(end + self.scenario.call_seconds, _STEP, worker, run, left - 1)
 
     def _end(self, now: float, worker: int, run: int, _left: int) -> None:
@@ -241,14 +240,17 @@ class Simulation:
 
     # Parts
 
-    def _work(
-        self, now: float, worker: int, cost: Cost, database: float, own: float | None = None
-    ) -> float:
-        """Occupies a worker's processor, then the database; returns the end."""
+    def _work(self, now: float, worker: int, cost: Cost) -> float:
+        """Occupies a worker's processor and the database; returns the end.
+
+        Both are asked now, and their times added up. A request for a later time would occupy a
+        processor that is free until then.
+        """
         lane = self._lanes[0 if self.scenario.worker_cores else worker]
-        ready = lane.serve(now, cost.worker if own is None else own)
-        slowed = database / (1.0 - self._background)
-        return self._database.serve(ready, slowed) + cost.delay
+        own = lane.serve(now, cost.worker) - now
+        self._database_seconds += cost.database
+        slowed = cost.database / (1.0 - self._background)
+        return self._database.serve(now, slowed) + own + cost.delay
 
     def _wake(self, now: float) -> None:
         """Lets one of the workers with a free slot look for a run soon."""
@@ -292,7 +294,7 @@ def background(scenario: Scenario, costs: Costs, idle: int) -> float:
     """
     wakeup = scenario.wakeup
     always = costs.beat.database / 10.0 + costs.look.database / 0.25
-    looking = costs.poll.database + wakeup.claims_per_poll * costs.claim.database
+    looking = costs.poll.database + wakeup.claims_per_poll * costs.claim_empty.database
     looks = 1.0 / wakeup.poll_seconds
     if wakeup.all_woken:
         looks = min(MOST_LOOKS, looks + scenario.capacity * scenario.load)

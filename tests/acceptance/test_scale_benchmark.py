@@ -14,6 +14,7 @@ COSTS = Costs(
     run=Cost(0.002, 0.003, 0.004),
     call=Cost(0.0005, 0.0004, 0.002),
     claim=Cost(0.001, 0.001, 0.001),
+    claim_empty=Cost(0.001),
     claim_queued=1e-6,
     poll=Cost(0.00005),
     look=Cost(0.00003),
@@ -69,6 +70,15 @@ def test_no_more_is_done_than_slots_and_the_database_allow() -> None:
     assert twice.per_second <= 8
     assert full.per_second < 2 / (4 * 0.5)
     assert full.database_runs > 0.8
+
+
+def test_a_slow_disk_delays_runs_and_does_not_fill_the_database() -> None:
+    """Waiting takes no processor: a model that mixed them up would predict a collapse."""
+    slow = replace(COSTS, run=Cost(0.002, 0.003, 0.2), call=Cost(0.0005, 0.004, 0.1))
+    result = simulate(Scenario(workers=100, runs=3000, load=0.5, wakeup=model.NOTIFY), slow)
+
+    assert result.database_runs < 0.3
+    assert result.latency(0.95) < 0.1
 
 
 def test_workers_that_only_poll_fill_the_database() -> None:
