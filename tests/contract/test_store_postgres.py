@@ -13,6 +13,7 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
+from signoff.runtime.owner import is_alive, this_process
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.address import read_address
 from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
@@ -283,3 +284,14 @@ def _set_version(url: str, version: int) -> None:
     with _admin(url) as admin:
         schema = read_address(url).schema
         admin.execute(f"UPDATE {schema}.schema_migrations SET version = {version}")
+
+
+def test_a_look_for_work_that_finds_nothing_is_no_news_for_others(url: str) -> None:
+    """Otherwise idle workers wake each other ten times a second, and the disk with them."""
+    with closing(PostgresStore(url)) as store, closing(PostgresStore(url)) as other:
+        store.register(this_process(), 1, [])
+        before = other.changes()
+
+        assert store.claim(this_process(), ["gpu"], is_alive, 4) == []
+
+        assert other.changes() == before

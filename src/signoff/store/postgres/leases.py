@@ -10,11 +10,14 @@ from signoff.store.rows import busy, is_held, run_row, supersedes
 NOW = "extract(epoch FROM clock_timestamp())::float8"
 
 OWNER = f"SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners WHERE id = $1"
+RENEW = """
+ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, born = excluded.born,
+                               until = excluded.until
+"""
 _PUT_OWNER = f"""
 INSERT INTO {{s}}.owners (id, host, pid, born, until)
 VALUES ($1, $2, $3, $4, {NOW} + $5::float8)
-ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, born = excluded.born,
-                               until = excluded.until
+{RENEW}
 """
 _TAKE_FREE = f"""
 WITH owner AS ({_PUT_OWNER})

@@ -16,7 +16,7 @@ from signoff.runtime.store_port import LEASE_SECONDS, Alive, Owner, RunId, RunRo
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.address import ServerAddress
 from signoff.store.postgres.connection import ServerSession
-from signoff.store.postgres.leases import NOW, put_owner
+from signoff.store.postgres.leases import NOW, RENEW, put_owner
 from signoff.store.postgres.schema import refuse_newer
 from signoff.store.rows import is_held, run_row, worker_row
 
@@ -36,6 +36,8 @@ WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{s}}.owners WHERE id = ru
 """
 # If the answer to a claim is lost, its runs belong to a worker that does not know of them. They
 # are marked until the worker takes them, so that its next claim finds them again.
+# The lease is renewed only if there is something to claim. A look that wrote would be news for the
+# other workers: they would look too, and idle workers would keep each other and the disk busy.
 _CLAIM = f"""
 WITH found AS (
     SELECT id FROM {{s}}.runs
@@ -44,10 +46,15 @@ WITH found AS (
         UNION SELECT id FROM {{s}}.runs WHERE due_at <= {NOW} AND status IN ('parked', 'waiting')
         UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
               WHERE state = 'answered' AND status = 'waiting'
-    ) AND needs::jsonb <@ $2::jsonb
-      AND (owner IS NULL OR owner = ANY ($3::text[]) OR $5 AND owner = $1 AND dispatch = 'claimed')
-    ORDER BY updated_at, id LIMIT $4
+    ) AND needs::jsonb <@ $6::jsonb
+      AND (owner IS NULL OR owner = ANY ($7::text[]) OR $9 AND owner = $1 AND dispatch = 'claimed')
+    ORDER BY updated_at, id LIMIT $8
     FOR NO KEY UPDATE SKIP LOCKED
+), lease AS (
+    INSERT INTO {{s}}.owners (id, host, pid, born, until)
+    SELECT $1::text, $2::text, $3::bigint, $4::text, {NOW} + $5::float8
+    WHERE EXISTS (SELECT 1 FROM found)
+    {RENEW}
 ), claimed AS (
     UPDATE {{s}}.runs SET owner = $1, dispatch = 'claimed' WHERE id IN (SELECT id FROM found)
     RETURNING {q.RUN}
@@ -109,10 +116,8 @@ class RunQueue:
         dead = [each for each in self._dead(alive, session, settled) if each != owner.id]
         able = json.dumps(sorted(capabilities))
         was_lost, self._doubt = self._doubt, True
-        _, claimed = session.together(
-            put_owner(owner, LEASE_SECONDS, self._schema),
-            (self._sql(_CLAIM), [owner.id, able, dead, limit, was_lost]),
-        )
+        _, lease = put_owner(owner, LEASE_SECONDS, self._schema)
+        claimed = session.rows(self._sql(_CLAIM), [*lease, able, dead, limit, was_lost])
         self._doubt = False
         return list(map(run_row, claimed))
 
