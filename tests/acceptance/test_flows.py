@@ -1,6 +1,6 @@
 """The documented flows, unchanged, with stubs of the vendors' programs."""
 
-import hashlib
+from binascii import crc32
 from collections.abc import Iterator
 from typing import Any
 
@@ -399,5 +399,5 @@ def test_the_stored_prompts_are_the_ones_the_programs_received(full: FlowProject
     parts = [text.removeprefix("[system]\n").partition("\n\n[prompt]\n") for text in stored]
     # Programs without an option for a system prompt receive it above the prompt.
     sent = {*(prompt for *_, prompt in parts), *(f"{s}\n\n{prompt}" for s, _, prompt in parts)}
-    written = {hashlib.sha256(text.encode()).hexdigest()[:16] for text in sent}
+    written = {f"{len(text)}-{crc32(text.encode())}" for text in sent}
     assert digests <= written

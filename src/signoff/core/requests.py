@@ -80,6 +80,17 @@ class RequestKind(StrEnum):
             case _:
                 assert_never(self)
 
+    @property
+    def word(self) -> str:
+        """What surfaces call it: the word for what the human does, where that is another one."""
+        match self:
+            case RequestKind.CHOICE:
+                return "decision"
+            case RequestKind.RESPONSE:
+                return "manual work"
+            case _:
+                return self.value
+
 
 class ItemState(StrEnum):
     """How far a request in the inbox has come."""

@@ -81,12 +81,15 @@ class StepHandler:
         if outcome is not unapproved or not self.flow.starts_round(self.step):
             return {}
         state = FlowState(after(ctx.step_state, update))
+        asks = "max_iterations" in self.flow.config.adjudication.triggers
+        unchanged = unchanged_before(state)
+        if not (asks or unchanged):
+            # The engine's own words say as much.
+            return {}
         why = update.get("_reason") or f"{count(ctx.iteration, 'iteration')} without approval"
-        if unchanged_before(state):
+        if unchanged:
             why = f"{why}; the last fix changed nothing"
-        if "max_iterations" in self.flow.config.adjudication.triggers:
-            why = at_limit_reason(str(why), state.ledger)
-        return {"_reason": why}
+        return {"_reason": at_limit_reason(str(why), state.ledger) if asks else why}
 
 
 @light_dataclass(frozen=True)

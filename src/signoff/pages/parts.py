@@ -21,13 +21,6 @@ _STATUS_STYLES = {
 
 SIGN_OFF = "sign_off"
 """The id of the question whether a result counts."""
-_REQUEST_WORDS = {
-    RequestKind.QUESTION: "question",
-    RequestKind.QUESTIONS: "questions",
-    RequestKind.APPROVAL: "approval",
-    RequestKind.CHOICE: "decision",
-    RequestKind.RESPONSE: "manual work",
-}
 
 
 def section(name: str, title: Content, *parts: Content) -> Markup:
@@ -98,7 +91,7 @@ def request_word(request: Mapping[str, Any]) -> str:
     """Returns what a request is to a human, such as `sign-off`."""
     if request.get("question_id") == SIGN_OFF:
         return "sign-off"
-    return _REQUEST_WORDS[RequestKind(request["kind"])]
+    return RequestKind(request["kind"]).word
 
 
 def sentence(text: str) -> str:
