@@ -19,7 +19,7 @@ def waiting(project: CliProject, monkeypatch: pytest.MonkeyPatch) -> CliProject:
 
 
 def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliProject) -> None:
-    """Whoever types the old number, or looks into the old store, finds nothing."""
+    """A user who types the old number, or looks into the old store, finds nothing."""
     one = waiting.call("store", "move", "second", "--to", "other.db")
     rest = json.loads(waiting.call("store", "move", "--all", "--to", "other.db", "--json").out)
 

@@ -212,7 +212,7 @@ def test_a_server_that_stays_away_longer_than_a_commit_waits_ends_no_worker(
 def test_a_network_that_is_cut_during_a_call_costs_nothing(
     tmp_path: Path, server: PostgresServer, network: CutConnection
 ) -> None:
-    """The call goes on; what it returns is recorded once the network is back."""
+    """The call continues; what it returns is recorded once the network is back."""
     url = server.new_schema()
     with _project(tmp_path, url) as project:
         project.home.config.write_text(f"database: {_through(url, server, network)}\n")

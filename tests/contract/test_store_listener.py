@@ -106,7 +106,7 @@ def test_a_commit_in_the_middle_of_a_run_tells_nothing(
 def test_a_listener_that_lost_its_connection_listens_again(
     store: PostgresStore, other: PostgresStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says so to everyone, because messages may have been lost meanwhile."""
+    """It wakes every subscriber, because messages may have been lost meanwhile."""
     monkeypatch.setattr(server_listener, "_RETRY_SECONDS", 0.01)
     run = start_run(other)
     with hearing(store, Topic.CANCEL) as heard:
@@ -132,7 +132,7 @@ def _end_listener(url: str) -> None:
 def test_behind_a_pooler_no_one_expects_messages(
     postgres: PostgresServer, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever waits has to look there, and a pooler that is not recognized must not matter."""
+    """Waiting processes have to poll there, and a pooler that is not recognized must not matter."""
     monkeypatch.setattr(server_listener, "PROBE_SECONDS", 0.05)
     monkeypatch.setattr(server_listener, "PROBE_AGAIN_SECONDS", 0.01)
     with TemporaryDirectory() as folder, running_pooler(postgres.folder, Path(folder)) as pooler:
@@ -157,7 +157,7 @@ async def test_a_worker_is_woken_by_what_the_store_says(
     run = await asyncio.to_thread(start_run, other)
     with work_signal(store) as signal:
         await until(signal.is_live, "listening")
-        # What was said when listening began.
+        # What arrived when listening began.
         await signal.wait([], AN_HOUR)
 
         waiting = asyncio.create_task(signal.wait([], AN_HOUR))

@@ -19,7 +19,7 @@ class WorkSignal:
         self._heard = heard
 
     async def wait(self, tasks: Iterable[asyncio.Task[None]], seconds: float) -> None:
-        """Returns when a task is done, the store has said something, or the time is over.
+        """Returns when a task is done, the store has notified, or the time is over.
 
         What it says between two calls is not lost: the next one returns at once.
         """

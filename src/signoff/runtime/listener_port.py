@@ -1,4 +1,4 @@
-"""The port to what a store tells by itself, so that no one has to ask it again and again."""
+"""The port for notifications of a store, so that processes need not poll it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Topic(StrEnum):
 class StoreListener(Protocol):
     """Hears what other processes do to a store.
 
-    A message can be lost, so whoever listens still looks now and then. Commits in the middle of a
-    run are not told.
+    A message can be lost, so subscribers still poll now and then. Commits in the middle of a run
+    send none.
     """
 
     @property

@@ -11,7 +11,7 @@ from signoff.runtime.store_port import InboxItem, RunRow
 def ready_at(row: RunRow, items: Iterable[InboxItem], now: float) -> float | None:
     """Returns when a run began to wait for a worker; None if it did not wait for one.
 
-    A run that a dead process left behind has no such time: nobody knows when it died.
+    A run that a dead process left behind has no such time: when it died is unknown.
     """
     if row.needs is None:
         return None

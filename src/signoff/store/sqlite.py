@@ -147,7 +147,7 @@ class SqliteStore:
             return int(db.execute(q.CHANGES).fetchone()[0]) + db.total_changes
 
     def listener(self) -> None:
-        """Returns None: SQLite tells no one about a commit."""
+        """Returns None: SQLite sends no notifications."""
 
     def news(self, after: Position | None) -> News:
         """Returns what was committed after a position."""

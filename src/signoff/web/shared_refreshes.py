@@ -2,7 +2,7 @@
 
 Every open page of a run asks for it again after each change. The first one is answered by the
 routes, the others with a copy. While changes follow each other, the next rendering waits in
-proportion to what the last one took, and answers everyone who has asked meanwhile. Only refreshes
+proportion to what the last one took, and answers every request made meanwhile. Only refreshes
 by the page's own script share: a page that is opened or reloaded comes from the database.
 """
 
@@ -27,7 +27,7 @@ MOST_ANSWERS = 64
 
 HTML = b"text/html"
 REFRESH = (b"hx-request", b"true")
-"""The header by which a refresh is told from opening a page."""
+"""The header that distinguishes a refresh from opening a page."""
 
 
 class _Answer(NamedTuple):
@@ -37,7 +37,7 @@ class _Answer(NamedTuple):
 
 
 class SharedRefreshes:
-    """Stands between the guard and the routes."""
+    """Middleware between the guard and the routes."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class SharedRefreshes:
         now: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """`version` differs after each change that open pages were told about."""
+        """`version` differs after each change that was sent to open pages."""
         self._app = app
         self._version = version
         self._now = now

@@ -17,7 +17,7 @@ def row() -> RunRow:
 
 
 def test_a_queued_run_waits_since_it_was_queued(row: RunRow) -> None:
-    """The time of the hand-over is the start, whoever drives the run in the end."""
+    """The time of the hand-over is the start, whichever process drives the run in the end."""
     assert ready_at(row, [], NOW) == 900.0
 
 

@@ -160,7 +160,7 @@ class CommitForm(NamedTuple):
     creates: bool
     checkpoint: bool
     topic: Topic | None
-    """What others are told when it is committed."""
+    """The topics to notify when it is committed."""
 
 
 @cache

@@ -142,7 +142,7 @@ def _statement(schema: str, commits: Sequence[Commit]) -> tuple[TypedStatement, 
 
 
 def _topic(commits: Sequence[Commit]) -> Topic | None:
-    """Returns what others have to be told; of a commit in the middle of a run, nothing.
+    """Returns the topics to notify; none for a commit in the middle of a run.
 
     Transactions that notify are committed one after the other by the server, so few may.
     """

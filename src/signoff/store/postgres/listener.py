@@ -1,12 +1,12 @@
-"""Hears at once what other processes say through the server: LISTEN on a connection of its own.
+"""Receives the server's notifications: LISTEN on a connection of its own.
 
-Runs that are handed over, answered, asked to cancel, created or at rest are told with NOTIFY, by
-the statement that does it. Ordinary commits are not: the server lets transactions that notify
-commit one after the other, and eight processes would make a fifth of the commits.
+A statement that hands over, answers, cancels, creates or releases a run also sends a NOTIFY.
+Ordinary commits do not: the server commits transactions that notify one after the other, and eight
+processes together would make only a fifth of the commits.
 
-A message means "look again" and carries no data. So one that is lost costs time, and nothing else:
-everyone who listens still looks now and then. Poolers in transaction mode lose all of them, which
-is found out by sending one to oneself.
+A message means "look again" and carries no data. A lost one costs time and nothing else, because
+subscribers still poll now and then. Poolers in transaction mode lose all of them, so the listener
+sends a probe to itself to find out.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class ServerListener:
         with woken:
             while not self._closed:
                 pause = _RETRY_SECONDS
-                # While the server restarts or fails over, everyone looks.
+                # While the server restarts or fails over, subscribers poll.
                 with suppress(driver().Error, StoreError), self._server.another() as db:
                     mailbox = _Mailbox(db, woken)
                     if self._listens(mailbox):
@@ -124,9 +124,9 @@ class ServerListener:
             self._tell(mailbox.messages(None), list(self._subscriptions))
 
     def _become(self, *, live: bool) -> None:
-        """Tells everyone that messages arrive from now on, or no longer; some may have been lost.
+        """Wakes every subscriber when messages start or stop arriving; some may have been lost.
 
-        Who subscribes at the same moment is told once, here or by `subscribe`.
+        A subscriber that joins at the same moment is woken once, here or by `subscribe`.
         """
         with self._lock:
             (self._live.set if live else self._live.clear)()

@@ -27,7 +27,7 @@ ITEM_COLUMNS = (
 
 
 def tell(topic: Topic) -> str:
-    """Returns the expression that tells everyone who listens about a topic, with the commit."""
+    """Returns the expression that notifies listeners of a topic with the commit."""
     return f"pg_notify('{{channel}}', '{topic}')"
 
 

@@ -63,7 +63,7 @@ def questions(store: MemoryStore) -> list[str]:
 async def test_a_round_that_a_human_asks_for_is_not_cut_off_by_the_limit(
     loops: bool, tmp_path: Path
 ) -> None:
-    """Whoever asks for changes expects to see them, not the question whether to continue."""
+    """A human who asks for changes expects to see them, not to be asked whether to continue."""
     fix = step("refine", "fix", mode="rewrite", **({"loop_to": "review"} if loops else {}))
     signed = flow([*REWRITE_LOOP[:3], fix, step("sign_off")], max_iterations=1)
     # Without a loop, a fix goes back to the human without another review.
