@@ -88,6 +88,8 @@ class RunJournal:
         self._last_step = 0
         """The number of the event that ended the last step."""
         self._since_checkpoint = 0
+        self._item_bytes = 0
+        """How many bytes of those are results of the current step's items."""
         self._checkpoint_size = 0
 
     def record(self, event: ev.Event, rescue: Rescue | None = None) -> int:
@@ -110,6 +112,9 @@ class RunJournal:
         self._recorded += 1
         if type(event) is ev.StepFinished:
             self._last_step = self._recorded
+            self._item_bytes = 0
+        elif type(event) is ev.ItemFinished:
+            self._item_bytes += len(text)
         self._writer.touch(self)
         return self._recorded
 
@@ -194,12 +199,14 @@ class RunJournal:
             new=self._new,
         )
         # A checkpoint costs as much as its state is large. Writing one only after four times as
-        # many bytes of events keeps the total linear in the length of the run.
+        # many bytes of events keeps the total linear in the length of the run. The results of a
+        # fan-out stay in the state until its step ends, so until then a checkpoint saves none.
         self._since_checkpoint += len(events)
-        if self._since_checkpoint > max(CHECKPOINT_FROM_BYTES, 4 * self._checkpoint_size):
+        saved = self._since_checkpoint - self._item_bytes
+        if saved > max(CHECKPOINT_FROM_BYTES, 4 * self._checkpoint_size):
             commit.checkpoint = encode(state_to_json(state), self._blobs, CHECKPOINT_DEPTH)
             self._checkpoint_size = len(commit.checkpoint)
-            self._since_checkpoint = 0
+            self._since_checkpoint = self._item_bytes = 0
         self._committing, self._queued = self._queued, []
         self._handed_over = self._recorded
         self._blobs, self.opened, self.used, self.withdrawn = {}, [], [], []

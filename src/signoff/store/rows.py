@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeVar
 
 from signoff.core.outcome import Status
@@ -98,12 +98,13 @@ def inbox_item(values: Iterable[Any]) -> InboxItem:
     )
 
 
-def inbox_lines(rows: Iterable[tuple[Any, ...]]) -> list[InboxLine]:
+def inbox_lines(rows: Sequence[tuple[Any, ...]]) -> list[InboxLine]:
     """Returns what a list shows of requests, from these columns."""
     # Thousands of requests may be open, so this calls as little as possible for each.
-    parse = partial(_parse_enum, RequestKind)
+    kinds = {kind: _parse_enum(RequestKind, kind) for kind in {row[3] for row in rows}}
+    line = InboxLine._make
     return [
-        InboxLine(number, run, step, parse(kind), prompt, opened_at, deadline)
+        line((number, run, step, kinds[kind], prompt, opened_at, deadline))
         for number, run, step, kind, prompt, opened_at, deadline in rows
     ]
 

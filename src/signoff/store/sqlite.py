@@ -278,7 +278,7 @@ class SqliteStore:
     def waiting(self) -> list[InboxLine]:
         """Returns what a list shows of every open request, oldest first."""
         with self._read as db:
-            return inbox_lines(db.execute(q.WAITING))
+            return inbox_lines(db.execute(q.WAITING).fetchall())
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""

@@ -302,6 +302,29 @@ async def test_many_short_lives_make_a_checkpoint_as_one_long_one_does(
     assert sum(len(row.events) for row in tail) < 2 * CHECKPOINT_FROM_BYTES
 
 
+async def test_results_of_a_fan_out_are_not_copied_into_a_checkpoint(bench: EngineFixture) -> None:
+    """The state holds them until the step ends: a checkpoint would write all of them twice."""
+    chunk = "x" * 5000
+
+    async def item(_ctx: StepContext, number: int) -> str:
+        return f"{number} {chunk}"
+
+    async def work(ctx: StepContext) -> Work:
+        texts = await ctx.map(range(100), item, key="items")
+        await ctx.wait(Question("Good?"))
+        return OK, {"texts": len(texts)}
+
+    workflow = _looping(work)
+    await bench.start(workflow)
+
+    stored = bench.store.load("run")
+    assert sum(len(row.events) for row in stored.tail) > CHECKPOINT_FROM_BYTES
+    assert stored.checkpoint is None
+    bench.answer("yes")
+    result = await bench.resume(workflow)
+    assert result.state == {"texts": 100}
+
+
 async def test_what_was_rejected_as_unstorable_is_not_in_the_journal(bench: EngineFixture) -> None:
     """Half an event would make the whole run unreadable."""
 

@@ -55,10 +55,10 @@ class PostgresInbox(ServerTables):
     def waiting(self) -> list[InboxLine]:
         """Returns what a list shows of every open request, oldest first."""
         lines = inbox_lines(self._rows(q.WAITING))
-        return [
-            line._replace(prompt=restored_text(line.prompt)) if is_marked(line.prompt) else line
-            for line in lines
-        ]
+        for n, line in enumerate(lines):
+            if is_marked(line.prompt):
+                lines[n] = line._replace(prompt=restored_text(line.prompt))
+        return lines
 
     def item(self, number: int) -> InboxItem:
         """Returns one request; raises `UnknownName`."""
