@@ -140,4 +140,4 @@ def test_without_an_agent_nothing_starts_and_the_message_says_what_works(
     assert "leave out --agent" in pulled.stderr
     assert "answer by hand; add --agent manual; " in refused.stderr
     assert "signoff doctor -v" in refused.stderr
-    assert "#1 response" in by_hand.stdout
+    assert "#1 manual work" in by_hand.stdout

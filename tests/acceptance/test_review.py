@@ -338,4 +338,4 @@ def test_a_waiting_review_logs_which_constraint_waits(review_project: ReviewProj
     result = review_project.review("docs/a.md", "--agent", "manual", "--no-input")
 
     assert result.code == 10
-    assert "review tone docs/a.md: waits for a human (response)" in result.err
+    assert "review tone docs/a.md: waits for a human (manual work)" in result.err

@@ -136,7 +136,7 @@ def test_an_agent_that_has_lost_its_place_is_shown_the_way_back(here: CliProject
     shown, resumed = here.call("show", "one").out, here.call("resume", "one").out
 
     for summary in (shown, resumed):
-        assert "#1 response: Take the decision apart\n" in summary
+        assert "#1 manual work: Take the decision apart\n" in summary
         assert "signoff next one --item 1\n" in summary
         assert "signoff answer" not in summary
     assert here.call("next", "one", "--item", "1").out == started

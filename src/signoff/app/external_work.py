@@ -23,6 +23,7 @@ from signoff.app.start import start
 from signoff.app.targets import Target
 from signoff.app.worker_token import check_token, token_of
 from signoff.core import events as ev
+from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
@@ -192,7 +193,8 @@ def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
         if item.run != row.name:
             raise InvalidAnswer(f"request #{number} belongs to run {item.run!r}, not {row.name!r}")
         if not _is_work(item):
-            raise InvalidAnswer(f"only a human can answer request #{number} ({item.kind})")
+            word = request_word(form_of(project, item))
+            raise InvalidAnswer(f"only a human can answer request #{number} ({word})")
         return item
     items = project.store.items(row.name)
     match [item for item in items if _is_work(item)]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
@@ -87,12 +87,16 @@ class RunDetails:
     @property
     def result(self) -> dict[str, Any] | None:
         """The file that the run leaves to its user, and what it is, as plain values."""
+        return self.result_in(self.folder)
+
+    def result_in(self, folder: PurePath) -> dict[str, Any] | None:
+        """Returns the result with its files named as if `folder` were the run's."""
         end = self.end
         if end is None:
             return None
-        latest = str(self.folder / end.latest) if end.latest else None
+        latest = str(folder / end.latest) if end.latest else None
         unreviewed = None if end.latest_reviewed else latest
-        files = {"path": str(self.folder / end.path), "latest": latest, "unreviewed": unreviewed}
+        files = {"path": str(folder / end.path), "latest": latest, "unreviewed": unreviewed}
         return {**files, "approved": end.approved, **end.facts}
 
     def to_json(self) -> dict[str, Any]:

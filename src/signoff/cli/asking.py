@@ -23,6 +23,7 @@ from signoff.app.project import Project
 from signoff.cli.headline import deadline_lines, file_line, option_line
 from signoff.cli.terminal import discard_typed
 from signoff.cli.text import clean, near, styled, wrapped
+from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
 from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
@@ -89,7 +90,7 @@ def _ask(project: Project, item: InboxItem, progress: str) -> bool:
         # The recorded path starts in the run's folder; the user is somewhere else.
         form["path"] = near(file_path(project.folder(item.run), form["path"]))
     _print("")
-    _print(f"#{item.id} {item.kind} from step {item.step}{progress}", style="yellow")
+    _print(f"#{item.id} {request_word(form)} from step {item.step}{progress}", style="yellow")
     if title_of(form):
         _print(clean(title_of(form)))
     _show_prompt(item)

@@ -11,6 +11,7 @@ from signoff.cli.exits import OF_STATUS
 from signoff.cli.headline import detail_lines, headline, question_lines
 from signoff.cli.output import STYLES, Output
 from signoff.cli.text import near, one_line
+from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.requests import AnswerForm
 from signoff.runtime.amounts import duration, format_spend
@@ -121,13 +122,13 @@ _EXPLAINED = frozenset(Status) - {Status.WAITING}
 
 def _waiting(report: RunDetails) -> Iterator[str]:
     for request in report.answered[:SHOWN_REQUESTS]:
-        yield f"#{request['number']} {request['kind']}: {describe_answer(request['answer'])}"
+        yield f"#{request['number']} {request_word(request)}: {describe_answer(request['answer'])}"
     if report.answered:
         rest = " (or answer the rest first)" if report.requests else ""
         yield f"to continue with these answers{rest}, run: signoff resume {report.row.name}"
     for request in report.requests[:SHOWN_REQUESTS]:
         yield ""
-        yield f"#{request['number']} {request['kind']}: {headline(request)}"
+        yield f"#{request['number']} {request_word(request)}: {headline(request)}"
         details = (*question_lines(request), *detail_lines(request), *_commands(report, request))
         yield from (f"   {line}" for line in details)
     if len(report.requests) > SHOWN_REQUESTS:

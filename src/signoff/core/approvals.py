@@ -1,4 +1,4 @@
-"""Which requests are about an approval, and how the settings make it need a signature."""
+"""Which requests are about an approval, what they are called, and when they need a signature."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from typing import Any
 from signoff.core.presence import APPROVES, PRESENCE, needs_presence, refuse_approval_by_default
 from signoff.core.requests import AnswerForm, RequestKind
 
+SIGN_OFF = "sign_off"
+"""The id of the question at a sign-off, and the constraint of findings that are reported there."""
+
 
 def is_approval(form: Mapping[str, Any]) -> bool:
     """Tells whether an answer to a request can approve something."""
     return RequestKind(form["kind"]).answer_form is AnswerForm.DECISION or APPROVES in form
+
+
+def request_word(form: Mapping[str, Any]) -> str:
+    """Returns what a request is to a human, such as `sign-off`; its kind is for programs."""
+    if form.get("question_id") == SIGN_OFF:
+        return "sign-off"
+    return RequestKind(form["kind"]).word
 
 
 def approves(form: Mapping[str, Any], value: Any) -> bool:

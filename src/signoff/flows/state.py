@@ -35,9 +35,6 @@ NOT_CONVERGING = "not_converging"
 PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
-SIGN_OFF = "sign_off"
-"""What findings that a human reports at a sign-off have as their constraint."""
-
 VERIFY = "verify"
 """The key under which an agent is asked to confirm a finding."""
 

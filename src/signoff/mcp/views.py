@@ -10,6 +10,7 @@ from signoff.app.history import load_state, need_review
 from signoff.app.project import Project
 from signoff.app.show import entry_to_json, show
 from signoff.core import graph
+from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.errors import UsageError
 from signoff.mcp.bounds import line
@@ -101,7 +102,9 @@ def _request(project: Project, run: str | None, number: int | None) -> str:
     item = find_item(project, run) if number is None else project.store.item(number)
     _check_run(project.run(run) if run is not None else None, item.run, item.id)
     form = form_of(project, item)
-    head = f"#{item.id} {item.kind.value} of {item.run}, {item.state}, digest {item.digest[:SHORT]}"
+    head = (
+        f"#{item.id} {request_word(form)} of {item.run}, {item.state}, digest {item.digest[:SHORT]}"
+    )
     return "\n".join([head, item.prompt, *_details(form)])
 
 

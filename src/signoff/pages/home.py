@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from signoff.core.approvals import request_word
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.light_dataclass import light_dataclass
 from signoff.pages.html import Content, Markup, tag
-from signoff.pages.parts import ago, one_line, request_word, run_path, section, status_mark, until
+from signoff.pages.parts import ago, one_line, run_path, section, status_mark, until
 from signoff.runtime.store_port import RunRow
 
 MOST_REQUESTS = 50

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote
 
 from signoff.core.outcome import Status
-from signoff.core.requests import RequestKind
 from signoff.pages.html import Content, Markup, join, tag
 
 _STATUS_STYLES = {
@@ -18,9 +16,6 @@ _STATUS_STYLES = {
     Status.QUEUED: "busy",
     Status.RUNNING: "busy",
 }
-
-SIGN_OFF = "sign_off"
-"""The id of the question whether a result counts."""
 
 
 def section(name: str, title: Content, *parts: Content) -> Markup:
@@ -85,13 +80,6 @@ def status_mark(status: Status, words: str = "") -> Markup:
     """Returns the status of a run as a colored mark."""
     text = words or status.value.replace("_", " ")
     return tag("span", text, class_=f"verdict {_STATUS_STYLES.get(status, 'bad')}")
-
-
-def request_word(request: Mapping[str, Any]) -> str:
-    """Returns what a request is to a human, such as `sign-off`."""
-    if request.get("question_id") == SIGN_OFF:
-        return "sign-off"
-    return RequestKind(request["kind"]).word
 
 
 def sentence(text: str) -> str:

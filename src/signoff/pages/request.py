@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, assert_never
 
+from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind
 from signoff.documents.control_characters import CONTROL, json_text
@@ -17,7 +18,7 @@ from signoff.pages.diff import unified_html
 from signoff.pages.findings import MOST_TEXT
 from signoff.pages.html import Content, Markup, join, tag
 from signoff.pages.markdown import is_markdown
-from signoff.pages.parts import ago, request_word, run_path, sentence, until
+from signoff.pages.parts import ago, run_path, sentence, until
 from signoff.pages.passkeys import signature_fields
 
 _SHORT = 120

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Status
 from signoff.light_dataclass import light_dataclass
@@ -20,7 +21,6 @@ from signoff.pages.parts import (
     ago,
     moment,
     one_line,
-    request_word,
     run_path,
     scrollable,
     section,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from signoff.core.outcome import NOT_ENDED, Status
+from signoff.core.requests import RequestKind
 from signoff.core.spend import LedgerEntry
 from signoff.pages.diff import finding_link
 from signoff.pages.html import Content, Markup, tag
@@ -55,7 +56,12 @@ def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
     for decision in timeline.decisions:
         words = describe_answer({**asdict(decision), "by": ""})
         rows.append(
-            (decision.at, f"{decision.step} ({decision.kind})", decision.by or "a human", words)
+            (
+                decision.at,
+                f"{decision.step} ({RequestKind(decision.kind).word})",
+                decision.by or "a human",
+                words,
+            )
         )
     rows.sort(key=lambda row: row[0])
     cells = [(moment(at), *others) for at, *others in rows]

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from signoff.core import events as ev
+from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
@@ -134,7 +135,8 @@ class Narrator:
         running = self.timeline.running.get(event.id)
         label = running.label if running is not None else ""
         if event.kind is EffectKind.WAIT:
-            yield f"{self._where(event.id)}: waits for a human ({label})", NEWS
+            word = request_word(running.payload) if running is not None else "answer"
+            yield f"{self._where(event.id)}: waits for a human ({word})", NEWS
         elif event.kind in (EffectKind.ASK, EffectKind.COMMAND):
             verb = "asks" if event.kind is EffectKind.ASK else "runs"
             again = f", attempt {event.attempt}" if event.attempt > 1 else ""

@@ -128,7 +128,7 @@ def test_a_waiting_run_shows_what_is_asked_and_every_command_that_answers(
     printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert printed[0] == "● waiting for a human  one"
     assert printed[-6:] == [
-        "#7 choice: Which one?",
+        "#7 decision: Which one?",
         "- a: the first",
         "- b",
         "details: signoff inbox 7",

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from signoff.core.approvals import approves, require_presence
+from signoff.core.approvals import SIGN_OFF, approves, request_word, require_presence
 from signoff.core.digest import digest
-from signoff.core.requests import Approval, Choice, Question, Response
+from signoff.core.requests import Approval, Choice, Question, Request, Response
 from signoff.errors import UsageError
 
 OPTIONS = ["approve", "change", "reject"]
@@ -25,6 +25,21 @@ def test_the_settings_concern_approvals_only() -> None:
     """A question about a detail is no approval, wherever presence is required."""
     for request in (Question("Why?"), Choice("Which?", OPTIONS), Response("Write it.")):
         assert require_presence(request.to_json()) == request.to_json()
+
+
+@pytest.mark.parametrize(
+    ("request_", "word"),
+    [
+        (Choice("Sign off?", OPTIONS, question_id=SIGN_OFF), "sign-off"),
+        (Choice("Which?", OPTIONS), "decision"),
+        (Response("Write it."), "manual work"),
+        (Approval("Ship?", "x"), "approval"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_request_has_a_word_for_humans(request_: Request, word: str) -> None:
+    """Logs, inbox, pages and MCP call it the same; the kinds are for programs."""
+    assert request_word(request_.to_json()) == word
 
 
 def test_no_deadline_approves_where_the_settings_require_presence() -> None:

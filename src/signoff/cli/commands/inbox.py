@@ -21,6 +21,7 @@ from signoff.cli.headline import (
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import ago, clean, moment, near, one_line
+from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState
@@ -76,11 +77,8 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
     now = time.time()
-    age = ago(request["opened_at"], now)
-    out.line(
-        f"#{request['number']}  {request['kind']}  {request['run']} · {request['step']} · {age}",
-        style="yellow",
-    )
+    name, age = f"#{request['number']}  {request_word(request)}", ago(request["opened_at"], now)
+    out.line(f"{name}  {request['run']} · {request['step']} · {age}", style="yellow")
     title = [request["title"], ""] if request["title"] else []
     lines = [*title, *clean(request["prompt"]).splitlines()] if whole else [headline(request)]
     for line in lines:

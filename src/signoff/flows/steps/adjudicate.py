@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from signoff.core.approvals import SIGN_OFF
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -24,7 +25,6 @@ from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
 from signoff.flows.state import (
     NOT_CONVERGING,
-    SIGN_OFF,
     UNREVIEWED,
     FlowState,
     after,

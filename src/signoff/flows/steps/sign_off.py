@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from signoff.core.approvals import SIGN_OFF
 from signoff.core.context import StepContext
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.effects import ProductPrompt
@@ -19,7 +20,7 @@ from signoff.core.questions import Option
 from signoff.core.requests import Answer, Choice, Request
 from signoff.core.stop_reason import Rejected
 from signoff.flows.files.patch import unified_diff
-from signoff.flows.state import SIGN_OFF, FlowState, after
+from signoff.flows.state import FlowState, after
 from signoff.flows.steps.ending import save_approved
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, with_round

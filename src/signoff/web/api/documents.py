@@ -67,9 +67,10 @@ class RunDocument(RunInfo):
     limits: Json
     steps: list[Json] = Field(description="Every visit of a step.")
     ledger: list[Json] = Field(description="The spend by step, agent and model.")
-    result: Json | None = Field(description="The file that it leaves to its user.")
+    result: Json | None = Field(
+        description="The file that it leaves to its user, named from the run's folder."
+    )
     definition: str = Field(description="The digest of the workflow as it was started.")
-    directory: str = Field(description="Its files, on the machine of the server.")
     owner: str | None = Field(description="The process that drives it.")
     progress: Json | None = Field(None, description="How far its current step is.")
 

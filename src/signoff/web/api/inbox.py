@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request
 
@@ -17,6 +17,7 @@ from signoff.runtime.store_port import InboxItem
 from signoff.web.access import Caller
 from signoff.web.api.documents import AnswerDocument, RequestDocument, RequestInfo
 from signoff.web.api.entity_tags import TaggedRoute
+from signoff.web.api.remote import remote_request
 from signoff.web.callers import Decider
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.projects import OpenProject
@@ -107,8 +108,4 @@ def _same(item: InboxItem, text: str) -> bool:
 
 
 def _document(project: Project, item: InboxItem) -> RequestDocument:
-    described: dict[str, Any] = request_to_json(project, item)
-    # Commands to type are of no use to a program, and paths of this machine are not its business.
-    for name in ("commands", "file", "prompt_file"):
-        described.pop(name)
-    return RequestDocument.model_validate(described)
+    return RequestDocument.model_validate(remote_request(request_to_json(project, item)))

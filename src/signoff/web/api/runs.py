@@ -14,6 +14,7 @@ from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.web.api.documents import CancelDocument, RunDocument, RunInfo, RunPage
 from signoff.web.api.entity_tags import TaggedRoute
+from signoff.web.api.remote import remote_run
 from signoff.web.callers import Operator
 from signoff.web.projects import OpenProject
 
@@ -42,7 +43,7 @@ def list_runs(
 @router.get("/runs/{run}", operation_id="get_run")
 def get_run(project: OpenProject, run: RunName) -> RunDocument:
     """Get a run: its status, requests, decisions, steps and spend."""
-    return RunDocument.model_validate(show(project, project.store.row(run).name).to_json())
+    return RunDocument.model_validate(remote_run(show(project, project.store.row(run).name)))
 
 
 @router.post("/runs/{run}/cancel", operation_id="cancel_run")

@@ -64,7 +64,7 @@ def test_a_person_can_be_the_writer(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--agent", "manual", "--no-input"]) == 10
 
     printed = capsys.readouterr()
-    assert "#1 response: Facts: sipwell is an app for the phone." in printed.out
+    assert "#1 manual work: Facts: sipwell is an app for the phone." in printed.out
     assert printed.err.endswith("Run these commands in the demo's folder: cd signoff-demo\n")
 
 

@@ -1,9 +1,12 @@
+import json
+
 import httpx
 import pytest
 
 from signoff.app.project import Project
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import PageApp
+from tests.unit.web.review_project import work
 
 
 async def test_a_list_has_pages(project: Project, program: httpx.AsyncClient) -> None:
@@ -33,6 +36,22 @@ async def test_a_document_that_has_not_changed_is_not_sent_again(
 
     assert (again.status_code, again.content) == (304, b"")
     assert other.status_code == 200
+
+
+async def test_a_run_shows_no_path_of_the_machine(
+    project: Project, program: httpx.AsyncClient, waiting: str
+) -> None:
+    """Neither while it waits nor with its result: that is named from the run's folder."""
+    pending = (await program.get(f"/api/v1/runs/{waiting}")).json()
+    body = {"digest": pending["inbox"][0]["digest"], "value": "approve", "resume": False}
+    await program.post(f"/api/v1/inbox/{pending['inbox'][0]['number']}/answer", json=body)
+    await work(project, waiting)
+
+    ended = (await program.get(f"/api/v1/runs/{waiting}")).json()
+
+    assert ended["result"]["path"] == "final/artifact.md"
+    for document in (pending, ended):
+        assert str(project.home.root) not in json.dumps(document)
 
 
 async def test_a_run_is_cancelled_once(program: httpx.AsyncClient, waiting: str) -> None:
