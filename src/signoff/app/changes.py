@@ -82,16 +82,21 @@ class ChangeWatcher:
             self._thread.join(timeout=2)
 
     def _run(self) -> None:
+        trouble = ""
         while not self._closed.is_set():
             try:
                 with (
                     closing(self._open_store()) as store,
                     subscribed(store.listener(), tuple(Topic), self._told.set) as is_told,
                 ):
+                    trouble = ""
                     self._watch(store, is_told)
             except SignoffError as error:
-                # Locked for too long, damaged, or migrated: it may be usable again later.
-                _log.warning("cannot read the database: %s", error)
+                # Locked for too long, damaged, or migrated: it may be usable again later. Until
+                # then, the log has it once.
+                if str(error) != trouble:
+                    _log.warning("cannot read the database: %s", error)
+                trouble = str(error)
                 self._closed.wait(TROUBLE_SECONDS)
 
     def _watch(self, store: Store, is_told: Callable[[], bool]) -> None:

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from signoff.documents.regular_files import create_private, make_private_folders
+from signoff.errors import StoreError
 from signoff.sqlite_errors import store_error
 from signoff.store.schema import migrate
 
@@ -109,6 +110,36 @@ def _write_zeros(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class OpenFile:
+    """Follows what other processes do to a database file while it is open."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._identity = self._identify()
+        self._seen = -1
+
+    def changes(self, db: sqlite3.Connection) -> int:
+        """Returns a number that differs once another connection has written.
+
+        Raises `StoreTooNew` if that was a newer program that has migrated the file, and
+        `StoreError` if the path names another file now: whatever is written here would be lost.
+        """
+        if self._identify() != self._identity:
+            raise StoreError(f"{self._path} was replaced by another file; open it again")
+        version = int(db.execute("PRAGMA data_version").fetchone()[0])
+        if version != self._seen:
+            migrate(db, self._path)
+            self._seen = version
+        return version
+
+    def _identify(self) -> tuple[int, int] | None:
+        try:
+            status = self._path.stat()
+        except FileNotFoundError:
+            return None
+        return status.st_dev, status.st_ino
 
 
 class Transaction:

@@ -43,7 +43,6 @@ JOURNAL = """
 SELECT seq, events, json_valid(events) FROM journal WHERE run = ? AND seq > ? ORDER BY seq
 """
 
-CHANGES = "PRAGMA data_version"
 NEWEST_COMMIT = "SELECT run, seq FROM journal ORDER BY rowid DESC LIMIT 1"
 COMMIT_PLACE = "SELECT rowid FROM journal WHERE run = ? AND seq = ?"
 RUNS_COMMITTED_AFTER = f"""

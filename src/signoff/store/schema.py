@@ -63,7 +63,7 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | No
     if version > latest:
         raise StoreTooNew(
             f"{path} was written by a newer signoff (schema {version}; this one has {latest}); "
-            "upgrade signoff, or set SIGNOFF_HOME to another folder"
+            "upgrade signoff and start it again, or set SIGNOFF_HOME to another folder"
         )
     if 0 < version < latest:
         _back_up(db, path, latest)

@@ -48,7 +48,7 @@ from signoff.sqlite_errors import translate_errors
 from signoff.store import queries as q
 from signoff.store import run_queue
 from signoff.store.commits import apply, replace_surrogates
-from signoff.store.connection import Transaction, connect
+from signoff.store.connection import OpenFile, Transaction, connect
 from signoff.store.news import read_news
 from signoff.store.rows import (
     busy,
@@ -84,6 +84,7 @@ class SqliteStore:
         interrupt may leave unfinished."""
         with translate_errors(self.path):
             self._db = connect(self.path, busy_timeout)
+        self._file = OpenFile(self.path)
         # Reentrant: if Ctrl-C left it locked, its own thread can still lock it again.
         lock = threading.RLock()
         self._read = Transaction(self._db, lock, self.path)
@@ -144,7 +145,7 @@ class SqliteStore:
     def changes(self) -> int:
         """Returns a number that differs once this or another connection has written."""
         with self._read as db:
-            return int(db.execute(q.CHANGES).fetchone()[0]) + db.total_changes
+            return self._file.changes(db) + db.total_changes
 
     def listener(self) -> None:
         """Returns None: SQLite sends no notifications."""

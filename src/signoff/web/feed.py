@@ -98,6 +98,7 @@ class LiveFeed:
         self._last: Position | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._heartbeat: asyncio.TimerHandle | None = None
+        self._resting: asyncio.TimerHandle | None = None
         self._callers: dict[CallerCheck, bool] = {}
         """Who may still listen, as of the last change."""
         self.version = 0
@@ -119,9 +120,9 @@ class LiveFeed:
             yield subscription
         finally:
             self._subscriptions.discard(subscription)
-            if not self._subscriptions:
-                # Not at once: a client may be about to connect again.
-                self._loop.call_later(LINGER_SECONDS, self._rest)
+            if not self._subscriptions and self._resting is None:
+                # Not at once: a client may be about to connect again, even a hundred times.
+                self._resting = self._loop.call_later(LINGER_SECONDS, self._rest)
 
     async def missed(self, run: str | None, after: Position | None) -> Batch | None:
         """Returns what a client at position `after` has missed; raises `UnknownName`.
@@ -231,6 +232,7 @@ class LiveFeed:
             self._heartbeat = self._loop.call_later(HEARTBEAT_SECONDS, self._beat)
 
     def _rest(self) -> None:
+        self._resting = None
         if not self._subscriptions:
             self._watcher.pause()
             self._forget()

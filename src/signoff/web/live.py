@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
 from signoff.documents.control_characters import json_text
-from signoff.errors import UnknownName
+from signoff.errors import StoreError, UnknownName
 from signoff.runtime.store_port import Position, RunId, RunRow
 from signoff.web.feed import Batch, LiveFeed, NewsBox
 from signoff.web.guard import CHECK, CallerCheck
@@ -79,6 +79,9 @@ async def _parts(
                 yield part
         except UnknownName:
             yield b"event: gone\ndata: {}\n\n"
+        except StoreError:
+            # The status is sent already. The reader connects again, and may be answered then.
+            return
 
 
 async def _follow(feed: LiveFeed, box: NewsBox, check: CallerCheck) -> AsyncIterator[bytes]:

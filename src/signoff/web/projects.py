@@ -17,6 +17,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
 from signoff.app.project import Project
+from signoff.errors import StoreError
 from signoff.web.guard import SAFE_METHODS
 
 MOST_PROJECTS = 8
@@ -40,7 +41,7 @@ class ProjectPool:
     async def lend(self, *, writes: bool = False) -> AsyncIterator[Project]:
         """Lends an open project; those that write get at most half of them."""
         async with self._writers if writes else nullcontext(), self._turns:
-            project = self._free.pop() if self._free else await run_sync(self._open)
+            project = await self._take()
             try:
                 yield project
             except BaseException:
@@ -60,8 +61,32 @@ class ProjectPool:
             project.store.close()
         self._free.clear()
 
+    async def _take(self) -> Project:
+        while self._free:
+            project = self._free.pop()
+            if await run_sync(_is_usable, project):
+                return project
+        # If the database cannot be used at all, opening it says why.
+        return await run_sync(self._open)
+
     def _open(self) -> Project:
         return replace(self._first, store=self._first.store.reopen(), observers=None)
+
+
+def _is_usable(project: Project) -> bool:
+    """Tells whether a connection still leads to the database; closes it otherwise.
+
+    A server runs for weeks. Meanwhile the file may be restored from a backup, and a newer signoff
+    may have migrated it. A database server keeps its connections to itself.
+    """
+    if project.store.local_file() is None:
+        return True
+    try:
+        project.store.changes()
+    except StoreError:
+        project.store.close()
+        return False
+    return True
 
 
 async def _lend_project(request: Request) -> AsyncIterator[Project]:

@@ -1,5 +1,8 @@
 import asyncio
+import sqlite3
+import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -8,6 +11,7 @@ from starlette.types import ASGIApp
 
 from signoff.app.project import Project
 from signoff.core.outcome import Status
+from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import start_run
 from signoff.web import feed
@@ -189,6 +193,54 @@ async def test_streams_are_guarded_like_everything_else(app: ASGIApp, session: s
         async with reading(app, "/events", headers) as reader:
             await reader.next()
         assert reader.status in (401, 421)
+
+
+async def test_a_client_that_connects_a_hundred_times_leaves_nothing_behind(
+    app: PageApp, other: SqliteStore, session: str
+) -> None:
+    """A broken proxy, or a laptop with a bad network, does just that."""
+    start_run(other, "first")
+    paths = ("/events", "/runs/first/events")
+
+    async def connect(path: str) -> None:
+        async with reading(app, path, {"cookie": session}) as reader:
+            await opened(reader)
+
+    for path in paths:
+        await connect(path)
+    before = leftovers(app)
+
+    for _ in range(50):
+        for path in paths:
+            await connect(path)
+
+    # Idle threads may have ended meanwhile.
+    assert {name: n for name, n in leftovers(app).items() if n > before[name]} == {}
+    assert app.feed._subscriptions == set()
+
+
+def leftovers(app: PageApp) -> dict[str, int]:
+    """Everything that a connection could leave in the server."""
+    timers = sum(not timer.cancelled() for timer in asyncio.get_running_loop()._scheduled)  # type: ignore[attr-defined]  # no other way to count them
+    free = len(app.routes.state.projects._free)
+    tasks, threads = len(asyncio.all_tasks()), threading.active_count()
+    return {"tasks": tasks, "threads": threads, "timers": timers, "connections": free}
+
+
+async def test_a_stream_of_a_migrated_database_ends_and_another_works_once_it_can(
+    app: PageApp, project: Project, other: SqliteStore, session: str
+) -> None:
+    """Its status is sent before the database is read, so an error can no longer be an answer."""
+    start_run(other, "first")
+    await app.feed._projects.call(lambda it: it.store.rows())
+    with closing(sqlite3.connect(other.path, isolation_level=None)) as newer:
+        newer.execute("PRAGMA user_version = 99")
+        async with reading(app, "/events", {"cookie": session}) as reader:
+            assert await reader.next() == ("end", None)
+        newer.execute(f"PRAGMA user_version = {LATEST}")
+
+    async with reading(app, "/events", {"cookie": session}) as again:
+        await opened(again)
 
 
 async def test_a_database_that_cannot_be_read_is_tried_again(
