@@ -41,6 +41,29 @@ workflow:
   - {step: refine, name: fix, mode: apply, loop_to: review}
   - {step: sign_off, name: approval}
 """
+MARKDOWN = """\
+# Notes
+
+Some *text* with `code`, a [link](https://example.com/a) and ![a picture](https://example.com/p.png).
+
+> A quote.
+
+1. first
+   - inner
+
+| name | size |
+| ---- | ---: |
+| a    |    1 |
+
+```python
+print("a very long line that does not fit on the screen of any phone, whatever its owner does")
+```
+
+<b>raw HTML</b>
+
+---
+"""
+"""Everything that the rendered view knows."""
 HINT = {"path": "docs/guide.md", "evidence": "It usually works.", "finding": "How often?"}
 """A finding that stays open, because it does not block."""
 FLAW = {
@@ -106,6 +129,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebProject]:
     folder = tmp_path_factory.mktemp("web") / "guide"
     for name, text in {
         "docs/guide.md": "It always works.\n",
+        "docs/notes.md": MARKDOWN,
         ".signoff/config.yaml": SETTINGS,
         ".signoff/flows/review.yaml": FLOW,
         ".signoff/script.yaml": json.dumps(SCRIPT),
@@ -254,7 +278,8 @@ def test_everything_works_without_scripts_on_a_phone(web: WebProject) -> None:
 PAGES = (
     *("/", "/?q=nothing", "/workflows", "/workflows/start?target=.signoff/flows/review.yaml"),
     *("/runs/shown", "/runs/shown?view=split", "/runs/shown/findings", "/runs/shown/log"),
-    *("/runs/shown/files", "/requests/LAST", "/requests/1", "/spend", "/nothing"),
+    *("/runs/shown/files", "/runs/shown/rendered", "/requests/LAST", "/requests/1"),
+    *("/spend", "/nothing"),
 )
 
 
@@ -276,6 +301,8 @@ def test_no_page_has_a_barrier_is_too_wide_or_asks_another_host(
     decide = page.get_by_role("link", name="Review and decide")
     expect(decide).to_be_visible()
     last = (decide.get_attribute("href") or "").rpartition("/")[2]
+    page.goto(f"{web.base}/runs/shown/rendered")
+    expect(page.get_by_role("heading", name="Notes", exact=True)).to_be_visible()
     # Only the colors depend on the theme.
     rules = {"runOnly": ["color-contrast"]} if theme == "dark" else {}
     errors: list[str] = []
