@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +20,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the kinds and times (1)")
     parser.add_argument("--dispatch", choices=("store", "temporal"), default="store")
     parser.add_argument("--call-seconds", type=float, default=1.5, help="the longest call (1.5)")
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the servers running after a broken promise"
+    )
     given = parser.parse_args()
     options = SoakOptions(
         given.kills,
@@ -28,7 +33,12 @@ def main() -> int:
     )
     with TemporaryDirectory() as folder, Soak(Path(folder), options, _say) as soak:
         report = soak.run()
-    print(report.text())
+        print(report.text(), flush=True)
+        if given.keep and report.judgment.broken:
+            # Rows and logs show the cause, and are gone once the servers are.
+            _say(f"inspect {soak.database} and {folder}, then press Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                signal.pause()
     return 1 if report.judgment.broken else 0
 
 

@@ -179,7 +179,8 @@ class Soak:
         self._root.mkdir()
         shutil.copy(slow_calls.__file__, self._root / "slow_calls.py")
         with open_project(self._root, self._environment, create=True) as opened:
-            settings = [f"database: {self._database.new_database()}"]
+            self.database = self._database.new_database()
+            settings = [f"database: {self.database}"]
             if self._options.dispatch == "temporal":
                 address = self._temporal.address
                 settings.append(f"dispatch: temporal://{address}/default?heartbeat=2")
