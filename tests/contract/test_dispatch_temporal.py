@@ -2,8 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from signoff.app.queue_worker import QueueWorker
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.runtime.dispatcher import DispatcherUnavailable
-from tests.patience import until, wait_until
+from tests.patience import PATIENCE_SECONDS, until, wait_until
 from tests.stubs.temporal import PROGRAM, TemporalServer
 from tests.stubs.worker_process import start_worker
 
@@ -67,13 +68,18 @@ NEVER = 10_000.0
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    server = TemporalServer()
+def server() -> Iterator[TemporalServer]:
+    started = TemporalServer()
     try:
-        server.start()
-        yield server.address
+        started.start()
+        yield started
     finally:
-        server.kill()
+        started.kill()
+
+
+@pytest.fixture
+def address(server: TemporalServer) -> str:
+    return server.address
 
 
 @pytest.fixture
@@ -204,3 +210,31 @@ async def test_a_namespace_that_does_not_exist_is_found_by_the_check(address: st
     with pytest.raises(DispatcherUnavailable, match="namespace 'elsewhere'"):
         await dispatcher_of(f"temporal://{address}/elsewhere", "scope").check()
     assert here == f"Temporal at {address}, namespace default"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda each: each.submit("run", []), lambda each: each.check()],
+    ids=["submit", "check"],
+)
+async def test_a_server_that_accepts_a_connection_and_does_not_answer_is_given_up(
+    server: TemporalServer,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[Any], Awaitable[object]],
+) -> None:
+    """The run is queued in the store all the same; its user must not wait forever."""
+    dispatcher: Any = dispatcher_of(f"temporal://{server.address}/default", "scope")
+    connect = dispatcher._connect
+
+    async def connect_and_pause() -> object:
+        client = await connect()
+        server.pause()
+        return client
+
+    monkeypatch.setattr(dispatcher, "_connect", connect_and_pause)
+    monkeypatch.setattr("signoff.dispatch.temporal.ANSWER_SECONDS", 0.2)
+    try:
+        with pytest.raises(DispatcherUnavailable, match="Timeout"):
+            await asyncio.wait_for(call(dispatcher), PATIENCE_SECONDS)
+    finally:
+        server.resume()

@@ -25,12 +25,13 @@ from signoff.core.outcome import Status
 from signoff.errors import StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.runtime import engine
 from signoff.runtime.ports import SystemClock
+from signoff.runtime.store_port import Owner
 from signoff.store.postgres import run_queue
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.address import read_address
 from signoff.store.postgres.schema import LATEST
 from signoff.store.postgres.store import PostgresStore
-from signoff.testing.store_suite.journal_writer import ANN, start_run
+from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
 from tests.patience import wait_until, whole_lines
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.postgres import NotHereError, PostgresServer, running_server
@@ -247,6 +248,52 @@ def test_a_claim_whose_answer_was_lost_is_found_by_the_next_one(
         assert [row.name for row in claimed] == ["one"]
         assert fence == 2
         assert store.claim(ANN, needs, lambda _owner: True, 5) == []
+
+
+def test_a_lost_claim_is_found_even_if_others_have_waited_for_longer(
+    tmp_path: Path, server: PostgresServer, network: CutConnection
+) -> None:
+    """They come first and take all free slots, so a later claim has to look for it as well."""
+    url = server.new_schema()
+    with (
+        _project(tmp_path, url) as project,
+        closing(PostgresStore(_through(url, server, network))) as store,
+    ):
+        queue(project, "early", "lost")
+        needs = project.store.row("lost").needs or ()
+        taken = project.store.claim(BOB, needs, lambda _owner: True, 1)
+        network.cut_after("SKIP LOCKED")
+        network.before_cut = lambda: project.store.leave(BOB)
+
+        claimed = []
+        for _ in range(3):
+            for row in store.claim(ANN, needs, lambda _owner: True, 1):
+                store.take(row.id, ANN, lambda _owner: True)
+                claimed.append(row.name)
+
+    assert [row.name for row in taken] == ["early"]
+    assert claimed == ["early", "lost"]
+
+
+def test_no_expired_lease_is_taken_until_a_connection_has_lasted_for_a_while(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the server was away, no living worker could renew its lease."""
+    queue(project, "one")
+    store = project.store
+    needs = store.row("one").needs or ()
+
+    def claimed(owner: Owner) -> list[str]:
+        return [row.name for row in store.claim(owner, needs, lambda _owner: None, 5)]
+
+    assert claimed(BOB) == ["one"]
+    _end_leases(project)
+
+    monkeypatch.setattr(run_queue, "SETTLED_SECONDS", TEN_MINUTES)
+    assert claimed(ANN) == []
+
+    monkeypatch.setattr(run_queue, "SETTLED_SECONDS", 0.0)
+    assert claimed(ANN) == ["one"]
 
 
 def test_without_a_free_connection_the_error_says_what_to_do_and_a_commit_waits_for_one(

@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +18,8 @@ class CutConnection:
         self._cut_at: bytes | None = None
         self._refuses = False
         self._links: list[_Link] = []
+        self.before_cut: Callable[[], object] = lambda: None
+        """What happens while the client waits for the answer that it does not get."""
         self.cuts = 0
         self.refused = 0
         """How often a client found no network."""
@@ -86,6 +88,7 @@ class _Link:
             while data := self._server.recv(1 << 16):
                 if self._cutting:
                     # The server has answered, so it has done it.
+                    self._owner.before_cut()
                     self._owner.cuts += 1
                     break
                 self._client.sendall(data)

@@ -131,10 +131,7 @@ class QueueWorker:
         busy_at = time()
         while not self._outdated or self._tasks:
             try:
-                for row in await self._claim(engine):
-                    if row.name not in self._tasks:
-                        task = asyncio.create_task(self._drive(engine, row))
-                        self._tasks[row.name] = task
+                await self._claim(engine)
                 if self._tasks:
                     busy_at = time()
                 elif self._idle_seconds is not None:
@@ -145,17 +142,28 @@ class QueueWorker:
             except (StoreBusy, WriteFailed) as error:
                 await self._outlast(error)
 
-    async def _claim(self, engine: Engine) -> list[RunRow]:
-        free = self._slots - len(self._tasks)
-        if free <= 0 or self._is_outdated(engine):
-            return []
+    async def _claim(self, engine: Engine) -> None:
+        """Claims runs for the free slots, and begins to drive them."""
+        if self._free_slots <= 0 or self._is_outdated(engine):
+            return
         is_due = self._may_claim()
-        rows = engine.claim(self._capabilities.names, free) if is_due else []
-        if len(rows) < free and await self._learned():
+        if is_due:
+            self._start_claimed(engine)
+        if self._free_slots and await self._learned():
             engine.register(self._slots, self._capabilities.names)
             if is_due:
-                rows += engine.claim(self._capabilities.names, free - len(rows))
-        return rows
+                self._start_claimed(engine)
+
+    @property
+    def _free_slots(self) -> int:
+        return self._slots - len(self._tasks)
+
+    def _start_claimed(self, engine: Engine) -> None:
+        # Nothing may fail between a claim and its tasks: the runs would belong to a worker that
+        # does not drive them, for as long as it lives.
+        for row in engine.claim(self._capabilities.names, self._free_slots):
+            if row.name not in self._tasks:
+                self._tasks[row.name] = asyncio.create_task(self._drive(engine, row))
 
     def _may_claim(self) -> bool:
         """Tells whether to look for runs in the store; with a dispatcher, only now and then."""
@@ -286,16 +294,20 @@ class QueueWorker:
                 return Rest(ended=True)
 
     async def _drive(self, engine: Engine, row: RunRow, token: DispatchToken | None = None) -> None:
+        is_again = False
         while True:
             try:
+                # After an error too the run belongs to this worker, so no other one would continue
+                # it. The server may be lost again before this one has.
+                if is_again:
+                    row = self._project.store.row(row.name)
+                    if not self._has_work(row):
+                        return
                 await self._drive_once(engine, row, token)
                 return
             except (StoreBusy, WriteFailed) as error:
+                is_again = True
                 await self._outlast(error)
-            # It still belongs to this worker, so no other one would continue it.
-            row = self._project.store.row(row.name)
-            if not self._has_work(row):
-                return
 
     async def _outlast(self, error: StoreError) -> None:
         """Waits until a server that could not be reached can be; raises for any other store.

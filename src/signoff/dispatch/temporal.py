@@ -35,6 +35,9 @@ NEW_QUEUES_SECONDS = 1.0
 
 CONNECT_SECONDS = 10.0
 
+ANSWER_SECONDS = 10.0
+"""How long a server may take to answer. One that starts listens before it answers."""
+
 ATTEMPTS_PER_ACTIVITY = 1_000_000
 """Makes the attempts of a later activity higher than those of an earlier one."""
 
@@ -66,8 +69,7 @@ class TemporalDispatcher:
                 id=f"{self._prefix}/{run}",
                 task_queue=self._prefix,
                 start_signal="look",
-                # A server that starts listens before it answers.
-                rpc_timeout=timedelta(seconds=CONNECT_SECONDS),
+                rpc_timeout=timedelta(seconds=ANSWER_SECONDS),
             )
         except RPCError as error:
             raise DispatcherUnavailable(f"Temporal refused run {run!r}: {error}") from error
@@ -88,7 +90,9 @@ class TemporalDispatcher:
         client = await self._connect()
         request = DescribeNamespaceRequest(namespace=self._namespace)
         try:
-            await client.workflow_service.describe_namespace(request)
+            await client.workflow_service.describe_namespace(
+                request, timeout=timedelta(seconds=ANSWER_SECONDS)
+            )
         except RPCError as error:
             raise DispatcherUnavailable(
                 f"Temporal at {self._address} does not serve namespace {self._namespace!r}: {error}"

@@ -83,6 +83,15 @@ def this_host() -> str:
     return f"{socket.gethostname()}/{boot[:8]}/{space}"
 
 
+def pause_after(failures: int) -> float:
+    """Returns how long to wait after so many failures in a row, in seconds.
+
+    A server that refuses a wrong password, or has no connection left, is not asked four times a
+    second by every process. One that comes back is asked in time to renew a lease.
+    """
+    return min(LOOK_SECONDS * 2.0 ** min(failures - 1, 10), BEAT_SECONDS)
+
+
 class Heartbeat:
     """A thread that renews this process's leases and hears requests to cancel.
 
@@ -168,6 +177,7 @@ class Heartbeat:
         self, loop: asyncio.AbstractEventLoop, wait: float, is_told: Callable[[], bool]
     ) -> None:
         store: Store | None = None
+        failures = 0
         while not self._is_stopped_after(wait):
             wait = LOOK_SECONDS
             try:
@@ -179,10 +189,12 @@ class Heartbeat:
                     loop.call_soon_threadsafe(self._on_cancel, run, why)
                 if is_told():
                     wait = max(0.0, self._last + BEAT_SECONDS - self._clock.monotonic())
+                failures = 0
             except (StoreError, RuntimeError):
                 # Busy or gone for a moment, or the loop has just closed: the next beat
                 # tries again, and losing the lease is caught by the fence.
-                continue
+                failures += 1
+                wait = pause_after(failures)
         if store is not None and store is not self._store:
             store.close()
 

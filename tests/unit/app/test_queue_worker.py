@@ -2,6 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.core.stop_reason import ProcessStopped
 from signoff.errors import WriteFailed
-from signoff.runtime.store_port import Commit, CommitResult
+from signoff.runtime.store_port import Commit, CommitResult, Store
 from signoff.testing import WrappedStore
 from tests.patience import until
 
@@ -218,6 +219,49 @@ async def test_a_worker_that_cannot_record_anything_ends_with_the_reason(project
 
         assert {(row.status, row.owner) for row in store.rows()} == {(Status.QUEUED, None)}
         assert calls(project) == []
+
+
+class LostServer(WrappedStore):
+    """A server that is lost for single calls, one after the other."""
+
+    def __init__(self, inner: Store, *losses: str) -> None:
+        super().__init__(inner)
+        self.losses = list(losses)
+        """The calls that fail, in this order; a claim that finds something is waited for."""
+
+    def local_file(self) -> None:
+        return None
+
+    def forward(self, method: str, *args: Any, **options: Any) -> Any:
+        if method == "claim":
+            claimed = super().forward(method, *args, **options)
+            if claimed and self.losses[:1] == ["claim"]:
+                self.losses.pop(0)
+            return claimed
+        if self.losses[:1] == [method]:
+            self.losses.pop(0)
+            raise WriteFailed("the server cannot be reached")
+        return super().forward(method, *args, **options)
+
+
+@pytest.mark.parametrize(
+    "losses", [("claim", "rows"), ("commit", "row"), ("commit", "row", "row", "commit", "row")]
+)
+async def test_a_server_that_is_lost_again_and_again_leaves_no_run_without_a_driver(
+    project: Project, monkeypatch: pytest.MonkeyPatch, losses: Sequence[str]
+) -> None:
+    """The run belongs to a worker that lives: no other one would ever take it."""
+    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
+    await queue(project, "NOTES", "one")
+    with project:
+        server = LostServer(project.store, *losses)
+        store, project.store = project.store, server
+        async with working(project):
+            done = Status.COMPLETED
+            await until(lambda: store.row("one").status is done, "the end of the run")
+        project.store = store
+
+    assert server.losses == []
 
 
 async def test_a_run_waits_for_a_worker_that_has_what_it_needs(project: Project) -> None:

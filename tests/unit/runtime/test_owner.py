@@ -10,10 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from signoff.errors import RunBusy, StoreBusy
-from signoff.runtime.owner import BEAT_SECONDS, Heartbeat, birth_of, is_alive, this_process
+from signoff.errors import RunBusy, StoreBusy, StoreError
+from signoff.runtime.owner import (
+    BEAT_SECONDS,
+    Heartbeat,
+    birth_of,
+    is_alive,
+    pause_after,
+    this_process,
+)
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 from signoff.store.memory import MemoryStore
+from signoff.store.postgres.run_queue import SETTLED_SECONDS
 from signoff.testing import FrozenClock, WrappedStore
 from signoff.testing.store_suite.journal_writer import BOB, JournalWriter
 from tests.patience import PATIENCE_SECONDS
@@ -277,6 +285,39 @@ async def test_a_store_that_is_busy_for_a_moment_does_not_stop_the_heart() -> No
     bed.heartbeat.stop()
 
     assert bed.heard[0] == ("run", "too expensive")
+
+
+def test_a_server_that_refuses_is_asked_less_and_less_often() -> None:
+    """With a wrong password, every process would log in four times a second, and in vain."""
+    pauses = [pause_after(failures) for failures in (1, 2, 3, 4, 5, 10_000)]
+
+    assert pauses == [0.25, 0.5, 1.0, 2.0, 2.0, 2.0]
+    assert max(pauses) <= BEAT_SECONDS < SETTLED_SECONDS < LEASE_SECONDS
+
+
+class RefusingStore(WrappedStore):
+    """Refuses to be opened again, as after the password was changed."""
+
+    def reopen(self) -> Store:
+        raise StoreError("refuses the connection")
+
+
+async def test_a_heart_that_cannot_beat_pauses_for_longer_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bed = Bed(RefusingStore(MemoryStore()))
+    waits: list[float] = []
+
+    def stopped_after(wait: float) -> bool:
+        waits.append(wait)
+        return len(waits) == 4
+
+    monkeypatch.setattr(bed.heartbeat, "_is_stopped_after", stopped_after)
+    bed.heartbeat.start()
+    bed.heartbeat.begin()
+    bed.heartbeat.stop()
+
+    assert waits[1:] == [0.25, 0.5, 1.0]
 
 
 def _wait_until(event: threading.Event, holds: Callable[[], bool]) -> None:

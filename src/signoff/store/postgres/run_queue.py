@@ -86,7 +86,7 @@ class RunQueue:
         self._address = address
         self._schema = address.schema
         self._doubt = False
-        """Whether the answer to the last claim was lost, so that it may have found runs."""
+        """Whether the answer to a claim was lost, and runs that it found may still be marked."""
 
     def enqueue(
         self, run: RunId, needs: Sequence[str], alive: Alive, session: ServerSession
@@ -118,7 +118,8 @@ class RunQueue:
         was_lost, self._doubt = self._doubt, True
         _, lease = put_owner(owner, LEASE_SECONDS, self._schema)
         claimed = session.rows(self._sql(_CLAIM), [*lease, able, dead, limit, was_lost])
-        self._doubt = False
+        # Other runs, which have waited for longer, may have used up the limit.
+        self._doubt = was_lost and len(claimed) == limit
         return list(map(run_row, claimed))
 
     def register(
