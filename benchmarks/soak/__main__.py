@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.soak.soak import Soak, SoakOptions
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
@@ -37,8 +38,9 @@ def main() -> int:
         if given.keep and report.judgment.broken:
             # Rows and logs show the cause, and are gone once the servers are.
             _say(f"inspect {soak.database} and {folder}, then press Ctrl-C")
-            with suppress(KeyboardInterrupt):
-                signal.pause()
+            # Blocked first: a shell ignores Ctrl-C for what runs in the background.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+            signal.sigwait(_ENDING)
     return 1 if report.judgment.broken else 0
 
 

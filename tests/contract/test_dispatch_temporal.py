@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,9 @@ from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.start import plan
 from signoff.core.outcome import Status
-from signoff.runtime.dispatcher import DispatcherUnavailable
+from signoff.errors import WriteFailed
+from signoff.runtime.dispatcher import DispatcherUnavailable, Rest
+from signoff.runtime.store_port import DispatchToken
 from tests.patience import PATIENCE_SECONDS, until, wait_until
 from tests.stubs.temporal import PROGRAM, TemporalServer
 from tests.stubs.worker_process import start_worker
@@ -238,3 +241,38 @@ async def test_a_server_that_accepts_a_connection_and_does_not_answer_is_given_u
             await asyncio.wait_for(call(dispatcher), PATIENCE_SECONDS)
     finally:
         server.resume()
+
+
+@pytest.mark.parametrize("is_away", [False, True], ids=["slow", "away"])
+async def test_a_store_that_does_not_answer_stops_neither_activities_nor_their_heartbeats(
+    address: str, is_away: bool
+) -> None:
+    """Temporal would give the runs of a living worker to others, which repeat their calls."""
+    dispatcher = dispatcher_of(f"temporal://{address}/default", f"store-{is_away}")
+    asked, release, driven = threading.Event(), threading.Event(), asyncio.Event()
+    answers = iter([[["any"]]])
+
+    def needs() -> list[list[str]]:
+        if (kinds := next(answers, None)) is not None:
+            return kinds
+        asked.set()
+        if is_away:
+            raise WriteFailed("the server cannot be reached")
+        release.wait()
+        return []
+
+    async def drive(_run: str, _token: DispatchToken | None) -> Rest:
+        driven.set()
+        return Rest(ended=True)
+
+    serving = asyncio.create_task(dispatcher.serve(drive, needs, 1))
+    try:
+        await until(asked.is_set, "the question that is not answered")
+        await dispatcher.submit("one", ["any"])
+        await until(lambda: driven.is_set() or serving.done(), "the activity")
+    finally:
+        release.set()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+    assert driven.is_set()

@@ -23,7 +23,7 @@ from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from signoff.dispatch.temporal_workflow import ENDED, DriveRun
-from signoff.errors import ConfigError, SignoffError
+from signoff.errors import ConfigError, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.store_port import DispatchToken
 
@@ -146,17 +146,31 @@ class TemporalDispatcher:
             )
             queues: set[str] = set()
             while not stop.is_set():
-                for queue in {self._queue(each) for each in needs()} - queues:
+                for queue in await self._queues(needs) - queues:
                     queues.add(queue)
                     worker = Worker(
                         client,
                         task_queue=queue,
                         activities=activities,
                         max_concurrent_activities=slots,
+                        # By default one is sent after four fifths of the time: too late for a
+                        # machine that is busy for a moment.
+                        max_heartbeat_throttle_interval=timedelta(seconds=self._heartbeat / 2),
                         graceful_shutdown_timeout=timedelta(seconds=CONNECT_SECONDS),
                     )
                     await workers.enter_async_context(worker)
                 await asyncio.to_thread(stop.wait, NEW_QUEUES_SECONDS)
+
+    async def _queues(self, needs: QueueNeeds) -> set[str]:
+        """Returns the task queues to serve; none if the store cannot be asked now."""
+        try:
+            # On a thread: it waits for a store that is away, and the heartbeats of runs that are
+            # driven must not. Other workers would take these runs, and repeat their calls.
+            kinds = await asyncio.to_thread(needs)
+        except (StoreBusy, WriteFailed):
+            # The worker itself reports it and waits; the queues that are known are served on.
+            return set()
+        return {self._queue(each) for each in kinds}
 
     async def _connect(self) -> Client:
         try:
