@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff._extras import install_command
 from signoff.errors import ConfigError
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+_SUCCEEDED = frozenset({"COMMAND_OK", "TUPLES_OK", "TUPLES_CHUNK", "SINGLE_TUPLE", "EMPTY_QUERY"})
 
 
 def driver() -> Any:
@@ -29,3 +34,18 @@ def label_of(url: str) -> str:
             "the database's address cannot be read; write postgresql://user@host/name"
         ) from error
     return f"database {parts.get('dbname', '')} on {parts.get('host') or 'this machine'}"
+
+
+def check_result(result: PGresult) -> None:
+    """Raises the driver's error for a statement that failed."""
+    psycopg = driver()
+    status = psycopg.pq.ExecStatus(result.status)
+    if status.name in _SUCCEEDED:
+        return
+    if status.name.startswith("COPY"):
+        raise psycopg.ProgrammingError("COPY cannot be used here")
+    error = psycopg.errors.error_from_result(result)
+    if error.sqlstate is None:
+        # libpq's own words, and not the server's: the connection was lost.
+        raise psycopg.OperationalError(str(error))
+    raise error

@@ -19,6 +19,10 @@ VALUE_BYTES = 50
 """What a value takes in memory besides its content."""
 
 
+class FailedTransactionError(StoreError):
+    """A statement of the transaction has failed before, so it cannot be committed."""
+
+
 def result_too_large() -> StoreError:
     """Returns the error for such a statement."""
     limit = f"{MOST_RESULT_BYTES // 1_000_000} MB"
@@ -57,7 +61,7 @@ class Connection(Protocol):
         """Makes the rest of a writing transaction read-only; it can still be committed."""
 
     def commit(self) -> None:
-        """Commits the transaction."""
+        """Commits the transaction; raises `FailedTransactionError` if a part of it has failed."""
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""

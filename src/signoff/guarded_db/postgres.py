@@ -16,21 +16,11 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from signoff.errors import StoreBusy, StoreError, WriteFailed
-from signoff.guarded_db.ports import (
-    MOST_RESULT_BYTES,
-    StatementResult,
-    given_back,
-    result_too_large,
-)
+from signoff.guarded_db.ports import FailedTransactionError, StatementResult, given_back
 from signoff.guarded_db.postgres_grants import missing_grants
 from signoff.guarded_db.postgres_judgments import SCHEMA_VERSION, Judgments, SchemaVersion
-from signoff.guarded_db.postgres_values import (
-    adapted,
-    json_positions,
-    numbered,
-    size_of,
-    stream_rows,
-)
+from signoff.guarded_db.postgres_statements import ServerStatements
+from signoff.guarded_db.postgres_values import adapted, json_positions, numbered
 from signoff.guarded_db.verdict import OWN_SCHEMA, Allowed, Dialect, Params, StatementKind
 from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetUpDatabase
@@ -53,8 +43,8 @@ FROM pg_stat_xact_user_tables
 """
 _ABORTED = "57014"
 _DENIED = "42501"
-_STREAMED_ROWS = 16
-"""Rows that arrive together; each may be large."""
+_FAILED = 3
+"""The status of a transaction in which a statement has failed."""
 
 
 class PostgresConnection:
@@ -72,13 +62,11 @@ class PostgresConnection:
         give_back: Callable[[], Any] | None = None,
     ) -> None:
         """`give_back` is called in the end with a connection of the user, which else is closed."""
-        psycopg = driver()
         self._statement_seconds = statement_seconds
         self._judgments = Judgments(functions)
         self._versions: dict[str, SchemaVersion] = {}
         self._json: dict[str, frozenset[int]] = {}
         self._own_tables: dict[str, str] = {}
-        self._rows_together = _STREAMED_ROWS if psycopg.capabilities.has_stream_chunked() else 1
         self._settings = {
             # The guard takes backslashes in strings literally.
             "standard_conforming_strings": "on",
@@ -90,10 +78,11 @@ class PostgresConnection:
         self._borrowed = not isinstance(database, str)
         if not isinstance(database, str):
             self._borrow(database)
-            return
-        self.label = label_of(database)
-        with self._translate_errors():
-            self._db, self._shared = self._connect(database, patience)
+        else:
+            self.label = label_of(database)
+            with self._translate_errors():
+                self._db, self._shared = self._connect(database, patience)
+        self._statements = ServerStatements(self._db, keep_plans=not self._shared)
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
@@ -105,7 +94,7 @@ class PostgresConnection:
             return
         local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
         parts = [f"BEGIN {'READ WRITE' if write else 'READ ONLY'}", *(local * self._shared)]
-        self.own("; ".join(parts))
+        self._statements.defer("; ".join(parts))
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
@@ -113,14 +102,22 @@ class PostgresConnection:
 
     def commit(self) -> None:
         """Commits the transaction, if one is open."""
-        if self._in_transaction():
-            self.own("COMMIT")
+        self._statements.discard_deferred()
+        if not self._in_transaction():
+            return
+        if self._db.info.transaction_status == _FAILED:
+            # The server would roll it back, and report no error.
+            raise FailedTransactionError(
+                "a statement of the transaction has failed, so nothing was committed; a condition "
+                "must not ignore the error of a query"
+            )
+        self.own("COMMIT")
 
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
+        self._statements.discard_deferred()
         if self._in_transaction():
-            with self._translate_errors():
-                self._db.rollback()
+            self.own("ROLLBACK")
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
@@ -129,11 +126,13 @@ class PostgresConnection:
             values = adapted(values, lambda: self._json_positions(text))
             if allowed.kind is StatementKind.READ:
                 self._judgments.check_read(text, allowed, self._query)
-                with self._cursor() as cursor:
-                    rows = tuple(stream_rows(cursor, text, values, self._rows_together))
-                return StatementResult(rows, 0)
+                # A plan that is out of date would end a transaction, and with it the step.
+                keep_plan = not self._in_transaction()
+                found = self._statements.read(text, values, keep_plan=keep_plan)
+                return StatementResult(found.by_name(), 0)
             version = self._version(allowed.target)
-            self._judgments.check_change(text, values, allowed, version, self._query)
+            if not self._judgments.check_change(text, values, allowed, version, self._query):
+                self._statements.forget(text)
             return self._change(text, values, allowed)
 
     def changes_so_far(self) -> int:
@@ -150,9 +149,10 @@ class PostgresConnection:
         """Runs a statement of signoff's own."""
         for number in range(1, len(params) + 1):
             sql = sql.replace("?", f"${number}", 1)
-        with self._translate_errors(), self._cursor() as cursor:
-            cursor.execute(sql, list(params) or None)
-            return cursor.fetchall() if cursor.description else []
+        with self._translate_errors():
+            if params:
+                return self._statements.own(sql, params)
+            return self._statements.command(sql)
 
     def can_return(self, table: str) -> bool:
         """Whether a change of this table can return its rows."""
@@ -242,25 +242,12 @@ class PostgresConnection:
         return not self._db.closed and self._db.info.transaction_status != 0
 
     def _query(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
-        with self._cursor() as cursor:
-            return cursor.execute(sql, params, prepare=not self._shared).fetchall()
-
-    def _cursor(self) -> psycopg.RawCursor[Any]:
-        # The rows of a program's own connection may be anything.
-        rows = driver().rows.tuple_row
-        cursor: psycopg.RawCursor[Any] = driver().RawCursor(self._db, row_factory=rows)
-        return cursor
+        return self._statements.own(sql, params)
 
     def _change(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
-        with self._cursor() as cursor:
-            cursor.execute(sql, values, prepare=not self._shared)
-            names = [column.name for column in cursor.description or ()]
-            if names and size_of(cursor.pgresult) > MOST_RESULT_BYTES:
-                raise result_too_large()
-            found = cursor.fetchall() if names else []
-            rows = tuple(dict(zip(names, row, strict=True)) for row in found)
-            locks = allowed.kind is StatementKind.LOCK
-            return StatementResult(rows, 0 if locks else max(cursor.rowcount, 0))
+        found = self._statements.run(sql, values)
+        changed = 0 if allowed.kind is StatementKind.LOCK else found.changed
+        return StatementResult(found.by_name(), changed)
 
     def _version(self, target: str) -> SchemaVersion:
         """Returns the state of the schema in this transaction."""
@@ -304,7 +291,7 @@ class PostgresConnection:
         grants: list[str] = []
         # The transaction has failed, and only a new one can read the catalog.
         with suppress(driver().Error):
-            self._db.rollback()
+            self._statements.command("ROLLBACK")
             grants = missing_grants(self._query, allowed)
         how = f"; the owner can run: {'; '.join(grants)}" if grants else ""
         return StoreError(f"{self.label}: {reason}{how}", remedy=SetUpDatabase())

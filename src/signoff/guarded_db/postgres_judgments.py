@@ -98,14 +98,18 @@ class Judgments:
         allowed: Allowed,
         version: SchemaVersion,
         query: Query,
-    ) -> None:
-        """Raises `NotAllowed` if a statement would do anything but what it is allowed to."""
+    ) -> bool:
+        """Raises `NotAllowed` if a statement would do anything but what it is allowed to.
+
+        Returns whether the schema is as it was when the statement was last judged.
+        """
         if self._changes.get(sql) == version:
-            return
+            return True
         self._check_calls(allowed, query)
         plan = query(f"EXPLAIN (FORMAT JSON, COSTS OFF) {sql}", values)
         _check_plan(plan, allowed)
         _remember(self._changes, sql, version)
+        return False
 
     def _check_calls(self, allowed: Allowed, query: Query) -> None:
         names = allowed.names

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from signoff.errors import StoreError
 from signoff.guarded_db.lexing import named_parameters
-from signoff.guarded_db.ports import MOST_RESULT_BYTES, VALUE_BYTES, Row, result_too_large
+from signoff.guarded_db.ports import VALUE_BYTES
 from signoff.guarded_db.verdict import Params
 
 if TYPE_CHECKING:
@@ -59,22 +59,6 @@ def json_positions(db: psycopg.Connection[Any], sql: str) -> frozenset[int]:
         for position in range(described.nparams)
         if described.param_type(position) in _JSON_TYPES
     )
-
-
-def stream_rows(
-    cursor: psycopg.Cursor[Any], sql: str, values: Sequence[object], chunk: int
-) -> Iterator[Row]:
-    """Yields the rows of a query as they arrive; raises `StoreError` when they are too many."""
-    size, counted, names = 0, None, []
-    for row in cursor.stream(sql, values, size=chunk):
-        result = cursor.pgresult
-        if result is not counted and result is not None:
-            counted = result
-            names = [column.name for column in cursor.description or ()]
-            size += size_of(result)
-            if size > MOST_RESULT_BYTES:
-                raise result_too_large()
-        yield dict(zip(names, row, strict=True))
 
 
 def size_of(result: Any) -> int:

@@ -17,7 +17,7 @@ from signoff.guarded_db.impact import (
     run_checked,
     run_counted,
 )
-from signoff.guarded_db.ports import Connection, transaction
+from signoff.guarded_db.ports import Connection, FailedTransactionError, transaction
 from signoff.guarded_db.postconditions import Postcondition, failures
 from signoff.guarded_db.view import Reader, ReadOnlyView
 
@@ -105,7 +105,10 @@ def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     with transaction(db, write=True):
         applied = _apply_in(db, reader, table, work, seal=True)
         if isinstance(applied, Committed):
-            db.commit()
+            try:
+                db.commit()
+            except FailedTransactionError as error:
+                return RolledBack((str(error),))
     return applied
 
 

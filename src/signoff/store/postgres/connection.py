@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from signoff.errors import StoreError
-from signoff.postgres_driver import driver
+from signoff.postgres_driver import check_result, driver
 from signoff.store.postgres.address import ServerAddress
 from signoff.store.postgres.binary_values import Encoder
 from signoff.store.postgres.failures import (
@@ -95,7 +95,7 @@ class ServerSession:
             result = self._db.pgconn.exec_prepared(name, encoded, formats)  # type: ignore[arg-type]
         else:
             result = self._db.pgconn.exec_params(sql.encode(), encoded, encoder.oids, formats)
-        _check(result)
+        check_result(result)
         columns = range(result.nfields)
         return [
             tuple(int(result.get_value(row, column) or 0) for column in columns)
@@ -111,7 +111,7 @@ class ServerSession:
         name = self._names.get(sql)
         if name is None and sql in self._sent and self._db.prepare_threshold is not None:
             name = f"signoff_{len(self._names)}".encode()
-            _check(self._db.pgconn.prepare(name, sql.encode(), encoder.oids))
+            check_result(self._db.pgconn.prepare(name, sql.encode(), encoder.oids))
             self._names[sql] = name
         self._sent.add(sql)
         return name
@@ -256,15 +256,3 @@ class ServerConnection:
         if error.sqlstate == DENIED and self._session is not None:
             return missing_grants(self._session, self.address, error)
         return store_error(self.address.label, error)
-
-
-def _check(result: psycopg.pq.abc.PGresult) -> None:
-    """Raises the driver's error for a statement that failed."""
-    psycopg = driver()
-    if result.status in (psycopg.pq.ExecStatus.TUPLES_OK, psycopg.pq.ExecStatus.COMMAND_OK):
-        return
-    error = psycopg.errors.error_from_result(result)
-    if error.sqlstate is None:
-        # libpq's own words, and not the server's: the connection was lost.
-        raise psycopg.OperationalError(str(error))
-    raise error

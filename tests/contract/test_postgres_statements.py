@@ -1,0 +1,126 @@
+"""Known statements on PostgreSQL: their plans, and what must not depend on them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from signoff.errors import StoreError
+from signoff.guarded_db import postgres_statements
+from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.staging import Committed, Marker, RolledBack
+from signoff.guarded_db.view import ReadOnlyView
+from tests.contract.library import Library, postgres_library
+from tests.stubs.postgres import PostgresServer
+
+READ = "SELECT * FROM books WHERE id = $1"
+CHANGE = "UPDATE books SET title = $1 WHERE id = 1 RETURNING *"
+
+
+@pytest.fixture
+def library(postgres: PostgresServer, tmp_path: Path) -> Library:
+    return postgres_library(postgres, tmp_path)
+
+
+def test_a_known_read_notices_that_its_columns_have_changed(library: Library) -> None:
+    """The server refuses to use a plan whose result would have other columns."""
+    with library.open() as db:
+        before = [db.query(READ, [1]) for _ in range(3)]
+        library.change("ALTER TABLE books ADD COLUMN pages integer DEFAULT 412")
+        after = db.query(READ, [1])
+
+    assert all("pages" not in row for (row,) in before)
+    assert [row["pages"] for row in after] == [412]
+
+
+def test_a_known_change_notices_that_its_columns_have_changed(library: Library) -> None:
+    """Its table is looked at before it runs."""
+    with library.open() as db:
+        for _ in range(3):
+            db.execute(CHANGE, ["Dune"])
+        library.change("ALTER TABLE books ADD COLUMN pages integer DEFAULT 412")
+        again = db.execute(CHANGE, ["Dune II"])
+
+    assert [row["pages"] for row in again.rows] == [412]
+    assert library.titles() == ["Dune II", "Emma"]
+
+
+def test_a_condition_sees_columns_that_were_added_after_its_last_use(library: Library) -> None:
+    """In a transaction, a plan that is out of date would cost an attempt at the step."""
+    seen: list[int] = []
+
+    def look(view: ReadOnlyView) -> bool:
+        (row,) = view.query(READ, [1])
+        seen.append(len(row))
+        return True
+
+    with library.open() as db:
+        for number in range(4):
+            if number == 3:
+                library.change("ALTER TABLE books ADD COLUMN pages integer DEFAULT 412")
+            work = db.staged()
+            work.stage("UPDATE books SET title = 'Emma' WHERE id = 2")
+            marker = Marker("run", "edit", number)
+            assert work.apply([Postcondition("look", look)], marker=marker) == Committed(1)
+
+    assert seen[3] == seen[2] + 1
+
+
+def test_a_session_keeps_a_bounded_number_of_plans(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes memory of the server for as long as the session lives."""
+    monkeypatch.setattr(postgres_statements, "MOST_PLANS", 2)
+    plans = "SELECT count(*) AS plans FROM pg_prepared_statements"
+    with library.open() as db:
+        texts = [f"SELECT id + {number} AS id FROM books WHERE id = $1" for number in range(5)]
+        found = [db.query(sql, [1])[0]["id"] for _ in range(3) for sql in texts]
+        ((kept,),) = db._db.own(plans)
+
+    assert found == [1, 2, 3, 4, 5] * 3
+    assert kept == 2
+
+
+def test_plans_outlive_a_transaction_that_is_rolled_back(library: Library) -> None:
+    """The driver would drop them all."""
+    refused = "INSERT INTO books (id, title) VALUES ($1, 'twice')"
+    with library.open() as db:
+        for _ in range(4):
+            with pytest.raises(StoreError, match="duplicate key"):
+                db.execute(refused, [1])
+            assert db.query("SELECT title FROM books WHERE id = $1", [1]) == ({"title": "Dune"},)
+
+
+def test_work_is_not_reported_as_committed_if_a_condition_broke_the_transaction(
+    library: Library,
+) -> None:
+    """The server answers COMMIT with a rollback then, which is no error."""
+
+    def careless(view: ReadOnlyView) -> bool:
+        with suppress(StoreError):
+            view.query("SELECT 1 / (id - id) AS never FROM books")
+        return True
+
+    with library.open() as db:
+        work = db.staged()
+        work.stage("UPDATE books SET title = 'Ulysses' WHERE id = 1")
+        marker = Marker("run", "edit", 1)
+        applied = work.apply([Postcondition("careless", careless)], marker=marker)
+        is_done = db.done(marker)
+
+    assert isinstance(applied, RolledBack)
+    assert "a statement of the transaction has failed" in str(applied)
+    assert not is_done
+    assert library.titles() == ["Dune", "Emma"]
+
+
+def test_a_result_that_is_too_large_leaves_the_connection_usable(library: Library) -> None:
+    """The rest of it is still on its way when the limit is reached."""
+    large = "SELECT repeat('x', 10000) AS text FROM generate_series(1, $1::int)"
+    with library.open(functions=["generate_series"]) as db:
+        for _ in range(3):
+            with pytest.raises(StoreError, match="larger than 64 MB"):
+                db.query(large, [20_000])
+            assert len(db.query(large, [2])) == 2
