@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,9 +13,14 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from signoff.app.news import RunNews
+from signoff.app.project import Project
+from signoff.mcp import tools
 from signoff.mcp.http import HttpApp
+from signoff.mcp.waiting import wait_for_news
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
+from tests.patience import until
 from tests.unit.mcp.review_server import ReviewServer
 
 ADDRESS = "http://127.0.0.1:8717/mcp"
@@ -43,6 +49,58 @@ async def test_a_client_uses_the_tools_over_http(server: ReviewServer) -> None:
     assert len(tools) == 6
     assert started.structured_content is not None
     assert started.structured_content["status"] == "queued"
+
+
+class CutConnections:
+    """Serves an application, and can cut the connections of all requests as a network does it."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.cut = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def receive_or_end() -> Any:
+            tasks = [asyncio.ensure_future(receive()), asyncio.ensure_future(self.cut.wait())]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            tasks[1].cancel()
+            return {"type": "http.disconnect"} if self.cut.is_set() else tasks[0].result()
+
+        await self._app(scope, receive_or_end, send)
+        if self.cut.is_set():
+            raise httpx2.ReadError("the connection was cut")
+
+
+async def test_a_client_that_vanishes_in_a_call_leaves_nothing_behind(
+    server: ReviewServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent is killed while it waits for a review: the wait ends, and others are served."""
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def noted(project: Project, run: str, after: int, seconds: float) -> RunNews:
+        began.set()
+        try:
+            return await wait_for_news(project, run, after, seconds)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(tools, "wait_for_news", noted)
+    app = HttpApp(lambda: server.options)
+    network = CutConnections(app)
+    async with app.lifespan():
+        # The client that is cut off ends with the error of its network.
+        with pytest.raises(ExceptionGroup):  # noqa: PT012  # it is raised at the end of the block
+            async with connected(network) as client:
+                await client.call_tool("start", {"workflow": "notice", "name": "one"})
+                arguments = {"run": "one", "cursor": 1000, "seconds": 600}
+                call = asyncio.create_task(client.call_tool("wait", arguments))
+                await until(began.is_set, "the wait")
+                network.cut.set()
+                await until(ended.is_set, "the end of the wait")
+                await asyncio.gather(call, return_exceptions=True)
+        async with connected(app) as other:
+            shown = await other.call_tool("show", {"run": "one"})
+
+    assert not shown.is_error
 
 
 async def test_nothing_is_created_before_the_first_client(server: ReviewServer) -> None:
