@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from signoff.pages.html import Content, Markup, join, tag
+from signoff.pages.parts import cut
 from signoff.review.diff import DiffHunk
 from signoff.review.finding import Finding
 
@@ -26,12 +27,12 @@ def hunk_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -
     `page` is the address of the page that has the findings, if it is another one.
     """
     header = _header(hunk, findings, page)
-    return tag("div", header, tag("pre", _lines(hunk.lines)), class_="hunk")
+    return tag("div", header, tag("pre", _lines([*map(cut, hunk.lines)])), class_="hunk")
 
 
 def split_html(hunk: DiffHunk, findings: Mapping[str, Finding], page: str = "") -> Markup:
     """Returns the same with the old lines on the left and the new ones on the right."""
-    rows = [tag("tr", _cell(*old), _cell(*new)) for old, new in _rows(hunk.lines)]
+    rows = [tag("tr", _cell(*old), _cell(*new)) for old, new in _rows([*map(cut, hunk.lines)])]
     label = f"Changes {hunk.header}: old on the left, new on the right"
     lines = tag("table", tag("tbody", join(rows)), class_="split")
     box = tag("div", lines, class_="scroll", tabindex=0, role="group", aria_label=label)

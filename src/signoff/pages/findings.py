@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from signoff.pages.html import Content, Markup, tag
-from signoff.pages.parts import one_line
+from signoff.pages.parts import LONGEST_LINE, cut, one_line
 from signoff.review.artifact import Location
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.history import ReviewHistory, Version, fate
@@ -35,11 +35,13 @@ def finding_html(
     ]
     parts: list[Content] = [
         tag("div", head, class_="head"),
-        tag("p", finding.finding, class_="what"),
+        tag("p", cut(finding.finding), class_="what"),
         _evidence(history, finding),
     ]
     if finding.suggested_fix:
-        parts.append(tag("p", tag("b", "Suggested fix: "), finding.suggested_fix, class_="small"))
+        parts.append(
+            tag("p", tag("b", "Suggested fix: "), cut(finding.suggested_fix), class_="small")
+        )
     parts += _decision(history, finding)
     parts.append(_path(finding))
     return tag(
@@ -57,7 +59,7 @@ def finding_line(history: ReviewHistory, finding: Finding) -> Markup:
         f" {one_line(finding.finding, LINE)}",
     )
     parts = [
-        tag("p", finding.finding, class_="what"),
+        tag("p", cut(finding.finding), class_="what"),
         None if finding.omission else tag("pre", finding.quote[:QUOTE]),
         *_decision(history, finding),
         _path(finding),
@@ -97,14 +99,14 @@ def _evidence(history: ReviewHistory, finding: Finding) -> Markup | None:
         return tag("p", "Evidence: something is missing.", class_="small soft")
     version, found = history.reviewed_in(finding.last), history.location(finding)
     if version is None or found is None:
-        return tag("pre", tag("mark", finding.quote))
+        return tag("pre", tag("mark", cut(finding.quote)))
     text = version.files[found.path]
     start, end = _span(text, found)
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     lines = text[first : last if last >= 0 else len(text)]
-    if lines.count("\n") >= MOST_LINES:
-        return tag("pre", tag("mark", finding.quote))
+    if lines.count("\n") >= MOST_LINES or len(lines) > LONGEST_LINE:
+        return tag("pre", tag("mark", cut(finding.quote)))
     return tag(
         "pre", text[first:start], tag("mark", text[start:end]), text[end : first + len(lines)]
     )
@@ -115,12 +117,15 @@ def _decision(history: ReviewHistory, finding: Finding) -> Iterator[Markup]:
     if finding.status is FindingStatus.DISMISSED:
         by = f" by {judgment.by}" if judgment is not None else ""
         yield tag(
-            "p", tag("b", f"Dismissed{by}: "), finding.reason or "no reason given", class_="small"
+            "p",
+            tag("b", f"Dismissed{by}: "),
+            cut(finding.reason) or "no reason given",
+            class_="small",
         )
     elif finding.status is FindingStatus.IGNORED and finding.reason:
-        yield tag("p", tag("b", "Ignored: "), finding.reason, class_="small")
+        yield tag("p", tag("b", "Ignored: "), cut(finding.reason), class_="small")
     if finding.decision:
-        yield tag("p", tag("b", "Decided by a human: "), finding.decision, class_="small")
+        yield tag("p", tag("b", "Decided by a human: "), cut(finding.decision), class_="small")
 
 
 def _path(finding: Finding) -> Markup:

@@ -17,6 +17,9 @@ _STATUS_STYLES = {
     Status.RUNNING: "busy",
 }
 
+LONGEST_LINE = 10_000
+"""Characters of a line, or of what an agent said in one; minified files have lines of megabytes."""
+
 
 def section(name: str, title: Content, *parts: Content) -> Markup:
     """Returns a part of a page with a heading; `name` is its place in links."""
@@ -80,6 +83,12 @@ def status_mark(status: Status, words: str = "") -> Markup:
     """Returns the status of a run as a colored mark."""
     text = words or status.value.replace("_", " ")
     return tag("span", text, class_=f"verdict {_STATUS_STYLES.get(status, 'bad')}")
+
+
+def cut(text: str) -> str:
+    """Returns a text without its end if that would be too long for a browser, and says so."""
+    rest = len(text) - LONGEST_LINE
+    return f"{text[:LONGEST_LINE]}… ({rest:,} more characters)" if rest > 0 else text
 
 
 def sentence(text: str) -> str:

@@ -207,6 +207,26 @@ async def test_hundreds_of_hostile_texts_stay_texts(
         assert not set("\u202e\x1b\0") & set(text)
 
 
+class LongLines(LongReview):
+    """A review of a text of a few lines, each a megabyte long, as minified files have them."""
+
+    def _sentence(self, words: int) -> str:
+        return self._chance.choice("abc") * 1_000_000
+
+
+async def test_lines_of_a_megabyte_are_cut(project: Project, browser: httpx.AsyncClient) -> None:
+    """A browser would stop at them."""
+    LongLines(project.store, rounds=2, findings=4, lines=3).write()
+
+    for address in ("/runs/long", "/runs/long?view=split", "/runs/long/findings", "/runs/long/log",
+                    "/runs/long/rendered"):  # fmt: skip
+        page = await browser.get(address)
+
+        assert page.status_code == 200
+        assert len(page.text) < 1_000_000
+    assert "more characters" in (await browser.get("/runs/long/findings")).text
+
+
 async def test_a_run_that_was_deleted_is_a_clear_error(browser: httpx.AsyncClient) -> None:
     """An open page may outlive its run."""
     for address in ("/runs/gone", "/runs/gone/log", "/runs/gone/files", "/requests/9"):
