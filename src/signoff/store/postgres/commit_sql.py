@@ -6,7 +6,6 @@ advances or creates the runs that match. All other parts write only what belongs
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
@@ -172,7 +171,9 @@ def commit_statement(schema: str, form: CommitForm, parts: tuple[str, ...]) -> T
     if form.checkpoint:
         ctes.append(_CHECKPOINTS)
     for part in parts:
-        part_kinds = re.findall(r"::(\w+\[\])", part)
+        # What stands behind each place, up to its bracket. The first pattern that a process
+        # compiles takes as long as the rest of the statement.
+        part_kinds = [rest[: rest.index("]") + 1] for rest in part.split("}::")[1:]]
         places = [f"${len(kinds) + place}" for place in range(1, len(part_kinds) + 1)]
         kinds += part_kinds
         ctes.append(part.replace("{s}", "{{s}}").format(*places))
