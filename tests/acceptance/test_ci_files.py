@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from ruamel.yaml import YAML
 
 from signoff.cli.entry import signoff
 from tests.acceptance.doc_blocks import sections
+from tests.acceptance.review_project import ReviewProject
 
 ROOT = Path(__file__).parents[2]
 COMMIT = "0" * 40
@@ -102,3 +104,37 @@ def test_what_a_review_prints_gives_the_runner_no_commands() -> None:
     assert review
     assert 'echo "::stop-commands::$stop"' in before
     assert 'echo "::$stop::"' in after
+
+
+def test_the_action_passes_if_there_is_nothing_to_review(
+    review_project: ReviewProject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A pull request that only updates a lock file has no run, so that nothing can be exported."""
+    review_project.git("checkout", "-q", "-b", "topic")
+    review_project.write("package-lock.json", "{}\n")
+    review_project.commit("lock")
+    runner = tmp_path_factory.mktemp("runner")
+    programs = runner / "signoff/bin"
+    programs.mkdir(parents=True)
+    (programs / "signoff").symlink_to(Path(sys.executable).with_name("signoff"))
+    names = ("PRESET", "AGENT", "INTENT")
+    values = {"BASE": "main", "BUDGET": "2", "CALLS": "9", "RUN": "one", "CI": "true"}
+    files = {"RUNNER_TEMP": runner, "GITHUB_OUTPUT": runner / "out"}
+    files["GITHUB_STEP_SUMMARY"] = runner / "summary"
+    environment = {**os.environ, **dict.fromkeys(names, ""), **values, **_texts(files)}
+
+    done = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", scripts()[1]],
+        cwd=review_project.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nothing to review: 1 lock file left out" in done.stdout
+    assert (runner / "out").read_text() == "status=0\nrun=one\n"
+
+
+def _texts(paths: dict[str, Path]) -> dict[str, str]:
+    return {name: str(path) for name, path in paths.items()}

@@ -143,7 +143,7 @@ def test_a_review_has_a_default_limit(review_project: ReviewProject) -> None:
         (("docs", "--preset", "poems"), "unknown preset 'poems'"),
         (("docs", "--agent", "cluade"), "'cluade', an unknown agent"),
         (("--diff", "nowhere"), "git has no commit 'nowhere'"),
-        (("--diff", "HEAD"), "there is nothing to review"),
+        (("--diff", "HEAD", "nowhere"), "there is no file or folder 'nowhere'"),
         ((".signoff/runs", "docs/a.md", "--constraint", ""), "is empty"),
         (
             ("docs", "--constraint", "a: x", "--constraint", "a: y"),
@@ -160,6 +160,38 @@ def test_a_wrong_command_starts_nothing(
 
     assert result.code == 2
     assert message in result.err
+
+
+def test_a_change_without_files_to_review_succeeds(review_project: ReviewProject) -> None:
+    """Otherwise each pull request that only updates a lock file or deletes files would fail."""
+    review_project.git("checkout", "-q", "-b", "topic")
+    nothing = review_project.review("--diff", "main")
+    review_project.write("package-lock.json", "{}\n")
+    review_project.commit("lock")
+    lock = review_project.review("--diff", "main")
+    review_project.git("rm", "-q", "docs/b.md")
+    review_project.commit("delete")
+    deleted = review_project.review("--diff", "main", "docs/b.md")
+    programs = review_project.review("--diff", "main", "--json")
+
+    assert nothing.out == "nothing to review: no file has changed\n"
+    assert lock.out == "nothing to review: 1 lock file left out\n"
+    assert deleted.out == "nothing to review: 1 file deleted\n"
+    assert programs.json["review"] == {"open": [], "files": [], "skipped": {"lock file": 1}}
+    assert {each.code for each in (nothing, lock, deleted, programs)} == {0}
+    assert review_project.call("runs").out.strip() == "no runs"
+
+
+def test_files_that_a_user_names_and_that_are_all_left_out_are_an_error(
+    review_project: ReviewProject,
+) -> None:
+    """The user expects a review of them."""
+    review_project.write("locks/uv.lock", "x\n")
+
+    result = review_project.review("locks")
+
+    assert result.code == 2
+    assert "there is nothing to review; left out: 1 lock file" in result.err
 
 
 def test_without_constraints_the_message_lists_presets(review_project: ReviewProject) -> None:

@@ -16,7 +16,8 @@ import click
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
 from signoff.errors import UsageError
-from signoff.flows.commands.review_report import print_review
+from signoff.flows.commands.review_report import print_no_changes, print_review
+from signoff.flows.files.prepared import NothingToReviewError
 from signoff.flows.notation import NOTATION
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import OptionKind
@@ -84,8 +85,8 @@ def command(
     .signoffignore are left out of folders and changes.
 
     It is a shortcut: the command builds a review flow with `artifact:` and runs it, so `show`,
-    `resume` and all other commands work with it. The exit code is 0 if nothing blocks, and 17 if
-    blocking findings are open.
+    `resume` and all other commands work with it. The exit code is 0 if nothing blocks, also
+    if a change has no files to review, and 17 if blocking findings are open.
 
     Examples:
       signoff review README.md --preset docs
@@ -101,7 +102,12 @@ def command(
     if options["write"] and paths == (STDIN,):
         raise UsageError("standard input cannot be written; leave out --write")
     prepared = _Review(paths, since, options, os.environ, Path.cwd())
-    planned, selection = prepared.plan(name=name, limits=limits)
+    try:
+        planned, selection = prepared.plan(name=name, limits=limits)
+    except NothingToReviewError as error:
+        if since is None:
+            raise
+        return print_no_changes(error.selection, display.out)
     for each in prepared.left_out:
         display.out.warn(
             f"{each} is not checked: with --config-from base, no program executes the change"

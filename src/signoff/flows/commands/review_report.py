@@ -15,6 +15,7 @@ from signoff.core.severity import Severity
 from signoff.errors import WriteFailed
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.patch import unified_diff
+from signoff.flows.files.prepared import no_changes_note
 from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
 from signoff.light_dataclass import light_dataclass
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from signoff.app.project import Project
     from signoff.app.show import RunDetails
     from signoff.cli.output import Output
+    from signoff.flows.files.selection import Selection
     from signoff.review.findings import Finding
 
 _FINISHED = frozenset({Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING})
@@ -143,6 +145,16 @@ def print_review(project: Project, name: str, *, out: Output, **options: Any) ->
     else:
         report.print(out)
     return report.code
+
+
+def print_no_changes(selection: Selection, out: Output) -> int:
+    """Prints that a change has nothing to review, which is a success; returns the exit code."""
+    if out.as_json:
+        facts = {"open": [], "files": [], "skipped": dict(selection.skipped)}
+        out.json({"review": facts, "exit_code": exits.OK})
+    else:
+        out.line(no_changes_note(selection))
+    return exits.OK
 
 
 def accept(project: Project, findings: Sequence[Finding]) -> None:

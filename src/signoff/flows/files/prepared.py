@@ -13,6 +13,15 @@ from signoff.flows.flow import Flow
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.finding import Finding
 from signoff.review.lasting_decision import LastingDecision, dismissed_before
+from signoff.runtime.amounts import count
+
+
+class NothingToReviewError(UsageError):
+    """No file is left that a critic could read."""
+
+    def __init__(self, selection: Selection) -> None:
+        super().__init__(f"there is nothing to review{skipped_note(selection)}")
+        self.selection = selection
 
 
 def read_files(flow: Flow) -> dict[str, Any]:
@@ -38,13 +47,13 @@ def prepared(
     decisions: Sequence[LastingDecision] | None = None,
     trusted: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Returns a selection as parameters of a run; raises `UsageError` if nothing is selected.
+    """Returns a selection as parameters of a run; raises `NothingToReviewError` if it is empty.
 
     `decisions` are those of the project unless others are given, and `trusted` the texts whose
     comments may dismiss findings.
     """
     if not selection.files:
-        raise UsageError(f"there is nothing to review{skipped_note(selection)}")
+        raise NothingToReviewError(selection)
     source = flow.config.artifact
     every_line = source is not None and source.all_lines
     return {
@@ -69,7 +78,16 @@ def _dismissed(
 
 def skipped_note(selection: Selection) -> str:
     """Returns how many files were left out and why, for a sentence; empty if none were."""
-    if not selection.skipped:
-        return ""
-    reasons = ", ".join(f"{number} {why}" for why, number in sorted(selection.skipped.items()))
-    return f"; left out: {reasons}"
+    return f"; left out: {_reasons(selection)}" if selection.skipped else ""
+
+
+def no_changes_note(selection: Selection) -> str:
+    """Returns why a change has nothing to review, for a line of its own."""
+    facts = [f"{_reasons(selection)} left out"] if selection.skipped else []
+    if selection.deleted:
+        facts.append(f"{count(len(selection.deleted), 'file')} deleted")
+    return f"nothing to review: {', '.join(facts) or 'no file has changed'}"
+
+
+def _reasons(selection: Selection) -> str:
+    return ", ".join(f"{number} {why}" for why, number in sorted(selection.skipped.items()))

@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from signoff.errors import UsageError
 from signoff.flows.files.git import ChangedFile, Repository
@@ -79,6 +79,7 @@ class FileSelector:
         commit = repository.fork_point(repository.commit(revision))
         inside = [self._inside(path) for path in paths] or ["."]
         changes = repository.changes(commit, inside)
+        self._check_named(paths, [each.path for each in changes])
         _check_number(len(changes))
         skipped: Counter[str] = Counter()
         present = [each for each in changes if not each.deleted]
@@ -106,6 +107,14 @@ class FileSelector:
                 "name files or folders to review instead"
             )
         return repository
+
+    def _check_named(self, paths: Sequence[str], changed: Sequence[str]) -> None:
+        """Raises `UsageError` for a path that exists neither now nor before the change."""
+        for path in paths:
+            inside = PurePosixPath(self._inside(path))
+            known = any(PurePosixPath(each).is_relative_to(inside) for each in changed)
+            if not known and not (self.cwd / path).exists():
+                raise UsageError(f"there is no file or folder {path!r}")
 
     def _is_folder(self, path: str) -> bool:
         return (self.cwd / path).is_dir()
