@@ -232,9 +232,10 @@ def test_a_network_that_is_cut_during_a_call_costs_nothing(
 
 
 def test_a_claim_whose_answer_was_lost_is_found_by_the_next_one(
-    tmp_path: Path, server: PostgresServer, network: CutConnection
+    tmp_path: Path, server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its runs would belong to a worker that does not know of them, for as long as it lives."""
+    monkeypatch.setattr(postgres_store, "CLAIM_PATIENCE_SECONDS", TEN_MINUTES)
     url = server.new_schema()
     with _project(tmp_path, url) as project:
         queue(project, "one")
@@ -251,9 +252,10 @@ def test_a_claim_whose_answer_was_lost_is_found_by_the_next_one(
 
 
 def test_a_lost_claim_is_found_even_if_others_have_waited_for_longer(
-    tmp_path: Path, server: PostgresServer, network: CutConnection
+    tmp_path: Path, server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They come first and take all free slots, so a later claim has to look for it as well."""
+    monkeypatch.setattr(postgres_store, "CLAIM_PATIENCE_SECONDS", TEN_MINUTES)
     url = server.new_schema()
     with (
         _project(tmp_path, url) as project,
@@ -273,6 +275,21 @@ def test_a_lost_claim_is_found_even_if_others_have_waited_for_longer(
 
     assert [row.name for row in taken] == ["early"]
     assert claimed == ["early", "lost"]
+
+
+def test_a_look_for_work_does_not_wait_for_a_server_that_is_away(
+    server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would hold up the worker's event loop, and with it the calls of its runs."""
+    monkeypatch.setattr(postgres_store, "CLAIM_PATIENCE_SECONDS", 0.0)
+    with closing(PostgresStore(_through(server.new_schema(), server, network))) as store:
+        network.cut()
+        with pytest.raises(WriteFailed, match="cannot be reached"):
+            store.claim(ANN, [], lambda _owner: True, 1)
+        network.refuse(False)
+
+        assert network.refused == 0
+        assert store.claim(ANN, [], lambda _owner: True, 1) == []
 
 
 def test_no_expired_lease_is_taken_until_a_connection_has_lasted_for_a_while(

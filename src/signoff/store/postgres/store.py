@@ -56,6 +56,13 @@ from signoff.store.rows import run_row, unknown_run
 COMMIT_PATIENCE_SECONDS = 60.0
 """How long a commit waits for a server that restarts or fails over, before its runs stop."""
 
+CLAIM_PATIENCE_SECONDS = 1.0
+"""How long a look for work waits for a server that is away.
+
+It holds up the event loop of a worker, and with it the calls under way. The worker itself waits
+for the server for as long as it takes, without blocking anything.
+"""
+
 
 class PostgresStore(PostgresInbox):
     """Keeps runs in a schema of a PostgreSQL database."""
@@ -210,8 +217,8 @@ class PostgresStore(PostgresInbox):
         self, owner: Owner, capabilities: Iterable[str], alive: Alive, limit: int
     ) -> list[RunRow]:
         """Gives runs that were handed over and can continue to a worker, the oldest first."""
-        able = sorted(capabilities)
-        return self._server.perform(partial(self._queue.claim, owner, able, alive, limit))
+        claim = partial(self._queue.claim, owner, sorted(capabilities), alive, limit)
+        return self._server.perform(claim, CLAIM_PATIENCE_SECONDS)
 
     def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
         """Lists an owner as a worker until it leaves; returns its number."""
