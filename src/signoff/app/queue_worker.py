@@ -345,7 +345,9 @@ class QueueWorker:
             raise
         except SignoffError as error:
             self._warn(f"{row.name}: {error}")
-            await engine.fail(row.name, error)
+            # If another process drives it by now, what becomes of it is decided there.
+            with suppress(LeaseLost, RunBusy):
+                await engine.fail(row.name, error)
 
     def _refuse_deadly(self, row: RunRow) -> None:
         """Raises if a run has ended one worker after the other."""

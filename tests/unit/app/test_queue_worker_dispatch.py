@@ -14,6 +14,7 @@ from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy, StoreError, WriteFailed
 from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
+from signoff.runtime.owner import is_alive, this_process
 from signoff.runtime.store_port import DispatchToken
 from tests.patience import until
 
@@ -193,3 +194,31 @@ async def test_a_dispatcher_that_was_interrupted_is_served_again(
         await asyncio.gather(task, return_exceptions=True)
 
     assert warnings == ["away"]
+
+
+async def test_a_run_that_cannot_be_driven_here_and_is_driven_elsewhere_ends_no_worker(
+    project: Project,
+) -> None:
+    """A dispatcher may bring it to a second worker, which must not end for it."""
+    await queue(project, "one")
+    (project.home.root / "flow.py").unlink()
+    recorder, warnings = Recorder(), list[str]()
+    with project:
+        run, other = project.store.row("one").id, this_process()
+        project.store.take(run, other, is_alive)
+        worker = QueueWorker(project, slots=1, dispatcher=recorder, warn=warnings.append)
+        task = asyncio.create_task(worker.work())
+        await until(lambda: recorder.drive, "the start of the worker")
+        assert recorder.drive is not None
+
+        await recorder.drive("one", None)
+        await until(lambda: not worker._tasks, "the end of the try")
+        task.cancel()
+        (end,) = await asyncio.gather(task, return_exceptions=True)
+
+        assert isinstance(end, asyncio.CancelledError)
+        assert "flow.py" in warnings[0]
+        assert (project.store.row("one").status, project.store.row("one").owner) == (
+            Status.QUEUED,
+            other.id,
+        )
