@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from signoff.errors import StoreError
 from signoff.guarded_db import postgres_statements
+from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.postconditions import Postcondition
+from signoff.guarded_db.postgres_statements import ServerStatements
 from signoff.guarded_db.staging import Committed, Marker, RolledBack
 from signoff.guarded_db.view import ReadOnlyView
 from tests.contract.library import Library, postgres_library
@@ -124,3 +128,52 @@ def test_a_result_that_is_too_large_leaves_the_connection_usable(library: Librar
             with pytest.raises(StoreError, match="larger than 64 MB"):
                 db.query(large, [20_000])
             assert len(db.query(large, [2])) == 2
+
+
+@pytest.mark.parametrize(
+    "note", ["it's", "\\", "'); DROP TABLE books; --", "$1 %s ß 🂡", '{"a": "\\u0000"}']
+)
+def test_texts_of_a_step_are_stored_as_they_are(library: Library, note: str) -> None:
+    """A known marker is inserted with its values in the statement."""
+    with library.open() as db:
+        markers = [Marker(f"run {note}", note, number, note) for number in range(4)]
+        for marker in markers:
+            db.staged().apply([], marker=marker, note=note)
+
+        assert db.notes(markers) == [note] * 4
+
+
+def test_known_work_takes_no_more_round_trips_than_by_hand(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By hand, a change takes three, and a step with a condition five."""
+    trips: list[None] = []
+
+    def counted(exchange: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args: (trips.append(None), exchange(*args))[1]
+
+    for name in ("_exchange", "_exchange_in_chunks"):
+        monkeypatch.setattr(ServerStatements, name, counted(getattr(ServerStatements, name)))
+    change = "UPDATE books SET title = 'Emma' WHERE id = 2"
+
+    def step(db: SafeDatabaseClient, number: int, *conditions: Postcondition) -> None:
+        work = db.staged()
+        work.stage(change)
+        assert work.apply(conditions, marker=Marker("run", "edit", number)) == Committed(1)
+
+    there = Postcondition("there", lambda view: view.exists(READ, [2]))
+    works: list[Callable[[SafeDatabaseClient, int], Any]] = [
+        lambda db, _number: db.query(READ, [1]),
+        lambda db, _number: db.execute(change),
+        lambda db, number: step(db, number),
+        lambda db, number: step(db, number + 10, there),
+    ]
+    counts = []
+    with library.open() as db:
+        for work in works:
+            for number in range(5):
+                trips.clear()
+                work(db, number)
+            counts.append(len(trips))
+
+    assert counts == [1, 3, 3, 5]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -56,6 +56,9 @@ class Connection(Protocol):
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; one that writes locks the database from the start."""
+
+    def expect(self, targets: Iterable[str]) -> None:
+        """Names the tables that the transaction will change; they can be looked at together."""
 
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only; it can still be committed."""

@@ -65,6 +65,9 @@ class PostgresConnection:
         self._statement_seconds = statement_seconds
         self._judgments = Judgments(functions)
         self._versions: dict[str, SchemaVersion] = {}
+        self._targets: set[str] = set()
+        """Tables that were changed before."""
+        self._expected: tuple[str, ...] = ()
         self._json: dict[str, frozenset[int]] = {}
         self._own_tables: dict[str, str] = {}
         self._settings = {
@@ -87,6 +90,7 @@ class PostgresConnection:
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
         self._versions.clear()
+        self._expected = ()
         if self._borrowed and self._give_back is None:
             raise given_back()
         if not (write or self._shared):
@@ -96,9 +100,15 @@ class PostgresConnection:
         parts = [f"BEGIN {'READ WRITE' if write else 'READ ONLY'}", *(local * self._shared)]
         self._statements.defer("; ".join(parts))
 
+    def expect(self, targets: Iterable[str]) -> None:
+        """Looks at the tables that will be changed together with the next statement."""
+        # One that the server cannot look up has to fail together with its own statement.
+        self._expected = tuple(self._targets.intersection(targets))
+
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
-        self.own("SET TRANSACTION READ ONLY")
+        # If nothing is read any more, it is not sent at all.
+        self._statements.defer("SET TRANSACTION READ ONLY")
 
     def commit(self) -> None:
         """Commits the transaction, if one is open."""
@@ -150,9 +160,16 @@ class PostgresConnection:
         for number in range(1, len(params) + 1):
             sql = sql.replace("?", f"${number}", 1)
         with self._translate_errors():
-            if params:
+            if not params:
+                return self._statements.command(sql)
+            if not self._expected:
                 return self._statements.own(sql, params)
-            return self._statements.command(sql)
+            targets, self._expected = self._expected, ()
+            lookups = [(SCHEMA_VERSION, [target]) for target in targets]
+            rows, *found = self._statements.together((sql, params), *lookups)
+            for target, ((functions, table),) in zip(targets, found, strict=True):
+                self._versions[target] = SchemaVersion(functions, table)
+            return rows
 
     def can_return(self, table: str) -> bool:
         """Whether a change of this table can return its rows."""
@@ -254,6 +271,7 @@ class PostgresConnection:
         if target not in self._versions:
             ((functions, table),) = self._query(SCHEMA_VERSION, [target])
             self._versions[target] = SchemaVersion(functions, table)
+            self._targets.add(target)
         return self._versions[target]
 
     def _json_positions(self, sql: str) -> frozenset[int]:

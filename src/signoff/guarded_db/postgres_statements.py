@@ -71,10 +71,7 @@ class ServerStatements:
 
     def command(self, sql: str) -> list[tuple[Any, ...]]:
         """Runs a text of one or more statements without values; returns the last one's rows."""
-        text, self._prefix = f"{self._prefix}; {sql}" if self._prefix else sql, ""
-        encoded = text.encode(self._db.info.encoding)
-        results = self._exchange(lambda: self._db.pgconn.send_query(encoded))
-        return self._loaded(self._transformer(), results[-1:]).rows
+        return self._loaded(self._transformer(), self._send_text(sql)[-1:]).rows
 
     def run(self, sql: str, values: Values) -> ServerRows:
         """Runs one statement that returns few rows, if any; raises `StoreError` for too many."""
@@ -84,12 +81,29 @@ class ServerStatements:
         """Runs a statement of signoff's own, in one round trip with a deferred command."""
         if not self._prefix:
             return self.run(sql, values).rows
+        return self.together((sql, values))[0]
+
+    def together(self, *statements: tuple[str, Values]) -> list[list[tuple[Any, ...]]]:
+        """Runs statements of signoff's own, in one round trip if all have plans."""
+        calls = [self._call(sql, values) for sql, values in statements]
+        if "" in calls:
+            return [self.run(sql, values).rows for sql, values in statements]
+        results = self._send_text("; ".join(calls))[-len(calls) :]
+        return [self._loaded(self._transformer(), [result]).rows for result in results]
+
+    def _call(self, sql: str, values: Values) -> str:
+        """Returns a text that runs a statement by its plan; empty if it has none."""
         transformer, _values = self._dumped(values)
         plan = self._plans.get((sql, tuple(transformer.types or ())))
         if plan is None:
-            return self.run(sql, values).rows
+            return ""
         literals = b", ".join(bytes(transformer.as_literal(value)) for value in values)
-        return self.command(f"EXECUTE {plan}({literals.decode(self._db.info.encoding)})")
+        return f"EXECUTE {plan}({literals.decode(self._db.info.encoding)})"
+
+    def _send_text(self, sql: str) -> list[PGresult]:
+        text, self._prefix = f"{self._prefix}; {sql}" if self._prefix else sql, ""
+        encoded = text.encode(self._db.info.encoding)
+        return self._exchange(lambda: self._db.pgconn.send_query(encoded))
 
     def read(self, sql: str, values: Values, *, keep_plan: bool = True) -> ServerRows:
         """Reads rows as they arrive; raises `StoreError` when they are too many."""

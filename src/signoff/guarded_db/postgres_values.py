@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from signoff.errors import StoreError
@@ -15,21 +16,30 @@ if TYPE_CHECKING:
 
 _JSON_TYPES = frozenset({114, 3802})
 """The server's numbers for json and jsonb."""
+_CACHED_CHARACTERS = 20_000
+"""A longer statement contains a text of its own, so it will hardly occur again."""
 
 
 def numbered(sql: str, params: Params) -> tuple[str, list[object]]:
     """Returns a statement with `$1` instead of each `:name`, and the values in that order."""
     if not isinstance(params, Mapping):
         return sql, list(params)
+    text, names = _numbered(sql) if len(sql) <= _CACHED_CHARACTERS else _numbered.__wrapped__(sql)
+    for name in names:
+        if name not in params:
+            raise StoreError(f"there is no value for :{name}")
+    return text, [params[name] for name in names]
+
+
+@lru_cache(maxsize=200)
+def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     order: dict[str, int] = {}
     pieces, last = [], 0
     for match in named_parameters(sql, "postgres"):
-        if match[1] not in params:
-            raise StoreError(f"there is no value for :{match[1]}")
         number = order.setdefault(match[1], len(order) + 1)
         pieces += [sql[last : match.start()], f"${number}"]
         last = match.end()
-    return "".join([*pieces, sql[last:]]), [params[name] for name in order]
+    return "".join([*pieces, sql[last:]]), tuple(order)
 
 
 def adapted(values: list[object], json_positions: Callable[[], Collection[int]]) -> list[object]:

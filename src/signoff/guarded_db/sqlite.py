@@ -105,6 +105,9 @@ class SqliteConnection:
             self._changes_when_sealed = None if write else self._db.total_changes
             self._update_schema()
 
+    def expect(self, targets: Iterable[str]) -> None:
+        """Does nothing: SQLite asks about each table while it compiles a statement."""
+
     def seal(self) -> None:
         """Makes the rest of a writing transaction read-only."""
         self._changes_when_sealed = self._db.total_changes

@@ -134,6 +134,7 @@ def apply_together(db: Connection, reader: Reader, works: Sequence[StepWork]) ->
 
 def _apply_in(db: Connection, reader: Reader, table: str, work: StepWork, *, seal: bool) -> Applied:
     """Does a step's work in an open transaction; it counts if the caller commits."""
+    db.expect(each.allowed.target for each in work.statements)
     if not _mark(db, table, work.marker, work.note):
         return Committed(0, already=True)
     changed = _run(db, work.statements, list(work.confirmed))
