@@ -24,6 +24,7 @@ SignoffError
 │   │       ├── PresenceRequired    the approval needs the signature of a passkey
 │   │       └── SignatureRefused    the signature of a passkey is not valid for this
 │   ├── StaleApproval           the content changed after the approver saw it
+│   ├── FilesChanged            files of the project changed while a run worked on copies of them
 │   ├── RunBusy                 another process is driving the run
 │   ├── DefinitionChanged       the workflow is not the one the run was started with
 │   ├── UnreadableFile          a file of a run is missing, or cannot be recorded as text
@@ -226,6 +227,10 @@ class RunEnded(UsageError):
 
 class StaleApproval(OperatorError):
     """The content has changed since you saw it; look at it again before approving."""
+
+
+class FilesChanged(OperatorError):
+    """Files of the project changed while the run worked on copies of them."""
 
 
 class RunBusy(OperatorError):

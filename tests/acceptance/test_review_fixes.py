@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from signoff.flows.files import prepared
+from signoff.runtime import performers, project_files
 from tests.acceptance.review_project import ReviewProject, finds, issue
 
 EDIT = {"kind": "replace", "find": "It always works.", "text": "It usually works."}
 FIXED = "It usually works.\n"
+WRITES_BACK = """
+artifact: {globs: ["docs/*.md"]}
+rereview: changed
+output: {write_back: on_approval}
+workflow:
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, mode: apply, loop_to: review}
+"""
 
 
 @pytest.fixture
@@ -20,6 +30,18 @@ def fixable(review_project: ReviewProject) -> ReviewProject:
         finds(issue("docs/a.md", edit=EDIT), issue("docs/b.md", edit=EDIT), times=1)
     )
     return review_project
+
+
+def change_before_writing(project: ReviewProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has someone change a file right before a run writes it for the first time."""
+    changed: list[Path] = []
+
+    def replace_files(*arguments: Any) -> dict[str, list[str]]:
+        if not changed:
+            changed.append(project.write("docs/b.md", "Somebody else was here.\n"))
+        return project_files.replace_files(*arguments)
+
+    monkeypatch.setattr(performers, "replace_files", replace_files)
 
 
 def test_a_fix_is_printed_as_a_diff_and_changes_no_file(fixable: ReviewProject) -> None:
@@ -56,14 +78,7 @@ def test_a_file_that_changed_during_the_review_is_not_overwritten(
     fixable: ReviewProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other files stay as they are, too: half a fix is worse than none."""
-    whole = prepared.prepared
-
-    def change_after_reading(*arguments: Any, **options: Any) -> dict[str, Any]:
-        params = whole(*arguments, **options)
-        fixable.write("docs/b.md", "Somebody else was here.\n")
-        return params
-
-    monkeypatch.setattr(prepared, "prepared", change_after_reading)
+    change_before_writing(fixable, monkeypatch)
 
     result = fixable.review("docs", "--fix", "--write")
 
@@ -108,18 +123,7 @@ def test_options_about_fixes_need_fixes(
 
 
 def test_a_flow_file_starts_from_files_and_writes_them_back(fixable: ReviewProject) -> None:
-    fixable.write(
-        "flow.yaml",
-        """
-artifact: {globs: ["docs/*.md"]}
-rereview: changed
-output: {write_back: on_approval}
-workflow:
-  - {step: critique, name: review}
-  - {step: adjudicate, name: judge, agent: policy}
-  - {step: refine, name: fix, mode: apply, loop_to: review}
-""",
-    )
+    fixable.write("flow.yaml", WRITES_BACK)
 
     assert fixable.call("validate", "flow.yaml").code == 0
     assert fixable.call("run", "flow.yaml", "--name", "one").code == 0
@@ -155,3 +159,19 @@ def test_a_review_that_fixes_nothing_says_why(review_project: ReviewProject) -> 
 
     assert result.code == 0
     assert "nothing was fixed: none of the findings blocks" in result.out
+
+
+def test_a_flow_without_sign_off_fails_until_its_files_can_be_written(
+    fixable: ReviewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fixable.write("flow.yaml", WRITES_BACK)
+    change_before_writing(fixable, monkeypatch)
+
+    result = fixable.call("run", "flow.yaml", "--name", "one")
+
+    assert result.code == 1
+    assert "docs/b.md was changed during the review; no file was written" in result.out
+    assert fixable.call("resume", "one").code == 1
+    fixable.write("docs/b.md", "It always works.\n")
+    assert fixable.call("resume", "one").code == 0
+    assert fixable.read("docs/b.md") == FIXED

@@ -15,6 +15,7 @@ from signoff.review.finding import Finding, FindingStatus
 from signoff.review.history import ReviewHistory, Round, fate
 from signoff.runtime.amounts import count, duration, format_spend
 from signoff.runtime.narration import describe_stop
+from signoff.runtime.project_files import written_note
 
 MOST_FINDINGS = 50
 """Open findings that are listed; a comment on GitHub may have 65,536 characters."""
@@ -31,6 +32,8 @@ def markdown(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     if state.status is not Status.RUNNING:
         timeline.close_bill()
     yield f"## {_verdict(state, history)}\n\n"
+    if written := written_note(history.written):
+        yield f"Files of the project: {_text(written)}\n\n"
     opened = history.open_findings()
     yield from _findings("Open findings", opened, history)
     dismissed = [each for each in history.findings if each.status is FindingStatus.DISMISSED]

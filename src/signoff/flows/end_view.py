@@ -18,7 +18,15 @@ from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimi
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.files.end import files_end
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
-from signoff.flows.state import NOT_CONVERGING, STATUS, VERIFY, FlowState, critiques_in, read
+from signoff.flows.state import (
+    NOT_CONVERGING,
+    NOT_WRITTEN,
+    STATUS,
+    VERIFY,
+    FlowState,
+    critiques_in,
+    read,
+)
 from signoff.flows.steps.updates import best_version, findings_of, shortened, without_findings
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.findings import Finding
@@ -44,12 +52,13 @@ class _OutputFiles(NamedTuple):
 def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     """Returns what a run leaves; None while it has not ended, or if there is no artifact yet."""
     view = FlowState(state.state_with_pending)
-    if not view.content or (state.status in NOT_ENDED and not _asks_for_rounds(state)):
+    if not view.content or (state.status in NOT_ENDED and not _needs_result(state)):
         return None
     source = description.get("source") or {}
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
     if view.has_files:
-        return files_end(state, view, output.dir, description)
+        approved = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
+        return files_end(view, output.dir, description, approved=approved)
     if state.status is Status.COMPLETED:
         return _approved(state, view, output)
     return _unapproved(state, view, output)
@@ -62,15 +71,19 @@ def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
     return f"{stem}_{what}.{suffix}" if dot else f"{suffix}_{what}"
 
 
-def _asks_for_rounds(state: RunState) -> bool:
-    """Tells whether a human decides about more rounds; for that, the best version is needed."""
+def _needs_result(state: RunState) -> bool:
+    """Tells whether a human decides about more rounds or what to do with the result."""
     if state.status is not Status.WAITING:
         return False
     if state.pending is not None:
         return state.pending.way == ROUNDS
-    # The judge asks before its step ends, so the question is one of its effects.
+    # The step asks before it ends, so the question is one of its effects.
+    return _asks(state, NOT_CONVERGING) or _asks(state, NOT_WRITTEN)
+
+
+def _asks(state: RunState, question: str) -> bool:
     effects = state.effects.get("", {})
-    return any(i.startswith(NOT_CONVERGING) and not each.done for i, each in effects.items())
+    return any(i.startswith(question) and not each.done for i, each in effects.items())
 
 
 def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:

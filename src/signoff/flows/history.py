@@ -87,6 +87,7 @@ class FlowHistory:
             issues=self._issues,
             warnings=tuple(values.get("remarks") or ()),
             approved=verdict.get("status") == Verdict.APPROVED,
+            written=values.get("written") or {},
             best=self._best(),
         )
 
@@ -200,7 +201,7 @@ class _RoundFacts:
     judgments: list[Judgment]
 
 
-_KEPT = ("findings", "rounds", "remarks", "last_adjudication", "best")
+_KEPT = ("findings", "rounds", "remarks", "last_adjudication", "written", "best")
 """The keys of a flow's state that the history shows."""
 
 _FOLLOW: Mapping[str, Callable[..., Iterator[ReviewNews]]] = {

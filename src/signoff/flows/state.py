@@ -32,6 +32,9 @@ STATUS = "status.md"
 NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
 
+NOT_WRITTEN = "not_written"
+"""The id of the question what to do if approved files could not go back into the project."""
+
 PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
@@ -153,6 +156,11 @@ class FlowState:
     def approval_warnings(self) -> list[str]:
         """What a user should know before using the approved artifact."""
         return [str(each) for each in self.raw.get("approval_warnings", ())]
+
+    @property
+    def written(self) -> Mapping[str, list[str]]:
+        """The files of the project that the approval has `written`, or why not: `conflicts`."""
+        return self.raw.get("written") or {}
 
     def source(self, name: str = "") -> str:
         """Returns the material of a constraint, or of the goal."""

@@ -12,7 +12,7 @@ from signoff.pages.diff import hunk_html
 from signoff.pages.findings import finding_html, marked_text
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, section, status_mark, tile
-from signoff.pages.run_parts import cost, decisions, figures, status_words, steps
+from signoff.pages.run_parts import cost, decisions, figures, status_words, steps, written_files
 from signoff.review.finding import FindingStatus
 from signoff.review.history import ReviewHistory
 from signoff.runtime.narration import describe_stop
@@ -70,6 +70,7 @@ def _summary(
     yield tag("p", status_mark(state.status, how), class_="status")
     if why:
         yield tag("p", why)
+    yield from written_files(history)
     if history is not None and history.goal:
         yield tag("div", tag("b", "Goal. "), history.goal, class_="card")
     yield tag("div", [tile(*each) for each in figures(timeline, history)], class_="tiles")

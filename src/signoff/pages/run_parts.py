@@ -10,11 +10,12 @@ from signoff.core.requests import RequestKind
 from signoff.core.spend import LedgerEntry
 from signoff.pages.diff import finding_link
 from signoff.pages.html import Content, Markup, tag
-from signoff.pages.parts import moment, scrollable, section, table
+from signoff.pages.parts import moment, scrollable, section, sentence, table
 from signoff.review.finding import Finding, FindingStatus
 from signoff.review.history import Judgment, ReviewHistory, open_counts
 from signoff.runtime.amounts import count, duration, money, partial
 from signoff.runtime.narration import describe_answer
+from signoff.runtime.project_files import written_note
 from signoff.runtime.store_port import LedgerTotal
 from signoff.runtime.timeline import Timeline
 
@@ -43,6 +44,12 @@ def figures(timeline: Timeline, history: ReviewHistory | None) -> Iterator[tuple
     cached = f", {spend.known_cached:,} cached" if spend.known_cached else ""
     yield _known(spend.known_tokens, spend.unknown_tokens), f"tokens{cached}"
     yield duration(spend.seconds), "at work"
+
+
+def written_files(history: ReviewHistory | None) -> Iterator[Markup]:
+    """Yields which files of the project an approval has replaced, or why it has not."""
+    if history is not None and (written := written_note(history.written)):
+        yield tag("p", sentence(f"Files of the project: {written}"))
 
 
 def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:

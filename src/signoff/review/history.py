@@ -100,6 +100,8 @@ class ReviewHistory:
     warnings: tuple[Mapping[str, Any], ...] = ()
     approved: bool = False
     """Whether the last verdict approved the last version."""
+    written: Mapping[str, list[str]] = field(default_factory=dict)
+    """The files of the project that the approval has `written`, or why not: `conflicts`."""
     best: int = 0
     """The number of the best reviewed version; 0 if none was ranked."""
 

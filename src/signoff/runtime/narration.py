@@ -159,7 +159,7 @@ class Narrator:
             case EffectKind.COMMAND:
                 yield f"{where}: {who} exited with {reply.get('code')} in {took}", weight
             case EffectKind.WRITE | EffectKind.REPLACE:
-                yield f"{where}: wrote {who}", weight
+                yield f"{where}: {_wrote(reply, who)}", weight
             case EffectKind.READ:
                 yield f"{where}: read {who}" if reply else f"{where}: {who} is missing", DETAIL
             case EffectKind.WAIT:
@@ -278,6 +278,13 @@ def _answerer(reply: Mapping[str, Any], asked: str) -> str:
     """Returns the agent that answered, and the agent that was asked if that is another."""
     by = reply.get("agent")
     return asked if by is None or asked.split(" ")[0] == by else f"{by} (for {asked})"
+
+
+def _wrote(reply: Mapping[str, Any], label: str) -> str:
+    """Returns which file was written, or which files of the project were replaced, if any."""
+    if conflicts := reply.get("conflicts"):
+        return f"wrote no file; changed meanwhile: {', '.join(conflicts)}"
+    return f"wrote {', '.join(reply.get('written', ())) or label}"
 
 
 def _entered(visit: StepVisit) -> str:

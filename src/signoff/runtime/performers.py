@@ -44,7 +44,7 @@ from signoff.runtime.ports import (
     capabilities_of,
 )
 from signoff.runtime.process import run_process
-from signoff.runtime.project_files import replace_files
+from signoff.runtime.project_files import conflict_text, replace_files
 from signoff.runtime.working_copy import ask_on_copy
 
 Performed = tuple[dict[str, Any], Usage | None]
@@ -243,6 +243,9 @@ class Performers:
     async def _replace(self, effect: Effect, _call: Call) -> Performed:
         payload = effect.payload
         reply = replace_files(Path(payload["root"]), payload["files"], payload["expected"])
+        if reply["conflicts"] and payload.get("strict"):
+            # A failed effect is performed again when its run is resumed; a reply never is.
+            raise errors.FilesChanged(conflict_text(reply["conflicts"]))
         return dict(reply), None
 
     async def _read(self, effect: Effect, call: Call) -> Performed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +33,19 @@ def replace_files(
         if states[path] != text_digest(text):
             _replace(_target(root, path), text)
     return {"written": list(files), "conflicts": []}
+
+
+def conflict_text(paths: Sequence[str]) -> str:
+    """Returns why no file was written, naming the files that were changed meanwhile."""
+    verb = "was" if len(paths) == 1 else "were"
+    return f"{', '.join(paths)} {verb} changed during the review; no file was written"
+
+
+def written_note(written: Mapping[str, list[str]]) -> str:
+    """Returns which files of the project were replaced, or why none was; empty if none had to."""
+    if written.get("conflicts"):
+        return conflict_text(written["conflicts"])
+    return f"wrote {', '.join(written['written'])}" if written.get("written") else ""
 
 
 def _target(root: Path, path: str) -> Path:

@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from signoff.core.outcome import Status
-from signoff.core.run_state import RunState
 from signoff.errors import UnsafePath
 from signoff.flows.state import STATUS, FlowState
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.findings import Finding
 from signoff.runtime.amounts import count
 from signoff.runtime.paths import check_path
+from signoff.runtime.project_files import written_note
 from signoff.store.rundir.layout import EndView
 
 
 def files_end(
-    state: RunState, view: FlowState, folder: str, description: Mapping[str, Any]
+    view: FlowState, folder: str, description: Mapping[str, Any], *, approved: bool
 ) -> EndView:
     """Returns what a run about files leaves; one that only reviewed leaves a list of findings."""
-    approved = state.status is Status.COMPLETED
     findings = view.ledger.open()
     version = ArtifactVersion(view.files)
     guide = f"{folder}/{STATUS}"
     heading = "Approved" if approved else "Not approved"
     lines = [f"# {heading}", "", f"{count(len(view.files), 'file')} reviewed."]
+    note = written_note(view.written)
+    if note:
+        lines += ["", "## Files of the project", "", f"{note}."]
     if findings:
         lines += ["", "## Open findings", "", *(_line(version, each) for each in findings)]
     changed = _changes_files(description)
@@ -39,7 +40,13 @@ def files_end(
         folder if changed else guide,
         approved=approved,
         label=("result" if approved else "latest files") if changed else "findings",
-        facts={"reviewed": bool(view.rounds), "open": open_counts, "files": len(view.files)},
+        note=note,
+        facts={
+            "reviewed": bool(view.rounds),
+            "open": open_counts,
+            "files": len(view.files),
+            **view.written,
+        },
         files={**files, guide: "\n".join(lines) + "\n"},
         guide=guide,
     )

@@ -11,16 +11,19 @@ from signoff.core.effects import Effect, EffectKind
 from signoff.errors import UsageError
 from signoff.flows.flow import Flow
 
-NOTHING: Mapping[str, list[str]] = {"written": [], "conflicts": []}
+Written = Mapping[str, list[str]]
+"""The files that were `written`, and the `conflicts` because of which none was."""
+NOTHING: Written = {"written": [], "conflicts": []}
 
 
 async def write_back(
-    ctx: StepContext, flow: Flow, files: Mapping[str, str]
-) -> Mapping[str, list[str]]:
+    ctx: StepContext, flow: Flow, files: Mapping[str, str], *, strict: bool = False
+) -> Written:
     """Replaces the files that a run has changed; returns what was written, or what conflicts.
 
     If any file is not what the run has read, or the new text already, nothing is written. A
-    process that dies in between leaves each file old or new, and a resume writes the rest.
+    process that dies in between leaves each file old or new, and a resume writes the rest. With
+    `strict`, a conflict is an error that fails the run, and a resume tries again.
     """
     changed, expected = changed_files(ctx.workflow_params["files"], files)
     if not changed:
@@ -29,7 +32,7 @@ async def write_back(
         raise UsageError("files can only be written by a run")
     # Where the project is does not identify the request: it may be moved between two resumes.
     material = {"files": changed, "expected": expected}
-    payload: dict[str, Any] = {"root": str(flow.root), **material}
+    payload: dict[str, Any] = {"root": str(flow.root), "strict": strict, **material}
     effect = Effect(EffectKind.REPLACE, "write back", payload, material=material)
     reply: dict[str, list[str]] = await ctx.port.perform(ctx, effect)
     return reply

@@ -6,10 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.flows.files.write_back import write_back
+from signoff.core.effects import ProductPrompt
+from signoff.core.questions import Option
+from signoff.core.requests import Choice, Request
+from signoff.flows.files.patch import unified_diff
+from signoff.flows.files.write_back import Written, write_back
 from signoff.flows.flow import Flow
-from signoff.flows.state import FlowState
-from signoff.flows.steps.updates import shortened
+from signoff.flows.state import NOT_WRITTEN, FlowState
+from signoff.flows.steps.updates import report_warnings, shortened
+from signoff.runtime.project_files import conflict_text
+
+WRITE_AGAIN, NO_WRITE = "write again", "finish without writing"
 
 
 def at_limit(ctx: StepContext, flow: Flow) -> bool:
@@ -19,12 +26,19 @@ def at_limit(ctx: StepContext, flow: Flow) -> bool:
 
 
 async def save_approved(
-    ctx: StepContext, flow: Flow, state: Mapping[str, Any], warnings: Sequence[str] = ()
+    ctx: StepContext,
+    flow: Flow,
+    state: Mapping[str, Any],
+    warnings: Sequence[str] = (),
+    *,
+    ask: bool = False,
 ) -> dict[str, Any]:
     """Writes the approved artifact to `final/`; returns the update.
 
     `warnings` are what the user should know before using the artifact, such as a changed passage
-    that was not read again. They are shown at the end of the run and in `status.md`.
+    that was not read again. They are shown at the end of the run and in `status.md`. If a file of
+    the project was changed meanwhile, `ask` leaves it to a human how the run ends; without it,
+    the run fails, and a resume writes again.
     """
     output, view = flow.config.output, FlowState(state)
     update: dict[str, Any] = {}
@@ -33,9 +47,43 @@ async def save_approved(
         await ctx.write(f"{output.dir}/{output.filename}", view.artifact)
     elif output.write_back == "on_approval":
         # The end of a run shows the files in `final/`; here they go back to where they are from.
-        update = {"written": await write_back(ctx, flow, view.files)}
-        found += [f"not written back, it was changed: {p}" for p in update["written"]["conflicts"]]
+        written = await _write_back(ctx, flow, view.files, ask=ask)
+        update = {"written": written}
+        if written["conflicts"]:
+            problem = conflict_text(written["conflicts"])
+            found.append(problem)
+            update |= report_warnings(ctx, [problem])
     return update | note_warnings(found)
+
+
+async def _write_back(
+    ctx: StepContext, flow: Flow, files: Mapping[str, str], *, ask: bool
+) -> Written:
+    """Writes files back until that works, or a human decides to end the run without it."""
+    written = await write_back(ctx, flow, files, strict=not ask)
+    while written["conflicts"]:
+        request = _conflict_request(ctx.workflow_params["files"], files, written["conflicts"])
+        answer = await ctx.wait(request, key=NOT_WRITTEN)
+        if answer.value == NO_WRITE:
+            break
+        written = await write_back(ctx, flow, files)
+    return written
+
+
+def _conflict_request(
+    before: Mapping[str, str], files: Mapping[str, str], conflicts: Sequence[str]
+) -> Request:
+    prompt = (
+        f"The result is approved, but {conflict_text(conflicts)}. The approved files are in the "
+        "run's result folder. Undo your change, or copy the approved file over it, and choose "
+        f"{WRITE_AGAIN!r}; or merge them by hand and choose {NO_WRITE!r}."
+    )
+    options = [
+        Option(WRITE_AGAIN, description="replace the files of the project now"),
+        Option(NO_WRITE, description="the project stays as it is now"),
+    ]
+    shown = {"changes": unified_diff(before, files), "changed meanwhile": "\n".join(conflicts)}
+    return Choice(ProductPrompt(prompt), options, question_id=NOT_WRITTEN, shown=shown)
 
 
 def note_warnings(warnings: Sequence[str]) -> dict[str, Any]:

@@ -61,7 +61,8 @@ class SignOffHandler(FlowHandler):
             return Outcome.ITERATE, {**update, **_change_request(ctx, state, answer)}
         if self.step.id == self.flow.config.workflow[-1].id:
             warnings = state.approval_warnings
-            update |= await save_approved(ctx, self.flow, after(ctx.step_state, update), warnings)
+            approved = after(ctx.step_state, update)
+            update |= await save_approved(ctx, self.flow, approved, warnings, ask=True)
         return Outcome.OK, update
 
     def _request(self, ctx: StepContext, state: FlowState) -> Request:
