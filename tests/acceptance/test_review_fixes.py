@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,41 @@ def test_a_flow_without_sign_off_fails_until_its_files_can_be_written(
     fixable.write("docs/b.md", "It always works.\n")
     assert fixable.call("resume", "one").code == 0
     assert fixable.read("docs/b.md") == FIXED
+
+
+def test_an_agent_that_only_checks_is_refused_as_the_fixer(review_project: ReviewProject) -> None:
+    """Its critique replaced the file, with exit code 0."""
+    review_project.write(
+        ".signoff/config.yaml", "version: 1\nagents: {words: {kind: check, argv: [grep, -q, no]}}\n"
+    )
+    before = review_project.read("docs/b.md")
+
+    result = review_project.review("docs/b.md", "--agent", "words", "--fix", "--write")
+
+    assert result.code == 2
+    assert "the agent 'words' only checks and cannot fix" in result.err
+    assert "let another agent review and fix (the option `agent`" in result.err
+    assert review_project.read("docs/b.md") == before
+    assert not (review_project.folder / ".signoff/runs").exists()
+    assert review_project.review("docs/b.md", "--agent", "words").code == 17
+
+
+def test_a_critique_never_becomes_the_text_of_a_file(review_project: ReviewProject) -> None:
+    """A model that answers a request to fix with another review must not overwrite the file."""
+    argv = ["printf", "%s", json.dumps({"overall": "FAIL", "issues": []})]
+    agents = {
+        "claude": {"kind": "command", "argv": argv},
+        "critic": {"kind": "scripted", "file": ".signoff/script.json"},
+    }
+    review_project.write(".signoff/config.yaml", json.dumps({"version": 1, "agents": agents}))
+    review_project.write(
+        ".signoff/constraints/tone.yaml",
+        "agents: [critic]\nrules:\n  - {id: sure, text: Promise nothing.}\n",
+    )
+    review_project.script(finds(issue("docs/b.md")))
+
+    result = review_project.review("docs/b.md", "--fix", "--write")
+
+    assert result.code != 0
+    assert "the answer is a critique" in result.err + result.out
+    assert review_project.read("docs/b.md") == "It always works.\n"

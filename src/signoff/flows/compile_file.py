@@ -31,7 +31,16 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     """Returns the workflow a flow file describes; raises `InvalidWorkflow` with every problem."""
     root = context.root
     goal = root / context.options["goal"] if context.options.get("goal") else None
-    read = read_flow(file, root=root, home=context.home, goal=goal, known=context.agent_names)
+    read = read_flow(
+        file,
+        root=root,
+        home=context.home,
+        goal=goal,
+        known=context.agent_names,
+        # The current agents must not affect a run that has already started.
+        agents=None if context.resumes else context.agents,
+        default_agent=context.default_agent or DEFAULT_AGENT,
+    )
     flow = _flow(read, context)
     name = read.config.name or file.path.stem
     problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from signoff.agents.base import KnownAgent
+from signoff.agents.kinds import DEFAULT_AGENT
 from signoff.documents.files import display_path
 from signoff.documents.mistakes import Mistake, format_path, line_of, mistakes_of, unknown_key
 from signoff.documents.mistakes import Path as KeyPath
@@ -27,7 +29,7 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.prompt_files import read_templates
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
-from signoff.flows.validation import flow_mistakes, unknown_agents
+from signoff.flows.validation import flow_mistakes, unable_writers, unknown_agents
 from signoff.flows.warnings import flow_warnings
 from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import ConstraintBehavior
@@ -62,11 +64,13 @@ def read_flow(
     home: Path | None = None,
     goal: Path | None = None,
     known: Collection[str] | None = None,
+    agents: Mapping[str, KnownAgent] | None = None,
+    default_agent: str = DEFAULT_AGENT,
 ) -> ReadFlow:
     """Reads a flow file, its constraints and its goal; raises `InvalidWorkflow` with every problem.
 
     Relative paths start at `root`, the project's folder, or else next to the file. `known` are
-    the agents that can be asked; None skips that check.
+    the agents that can be asked, and `agents` what is known about them; None skips a check.
     """
     problems: list[Problem] = []
     warnings: list[Problem] = []
@@ -83,6 +87,7 @@ def read_flow(
         # Some rules need the constraints. They would report nonsense about a flow in doubt.
         found = flow_mistakes(config, constraints) if not problems else []
         found += unknown_agents(config, constraints, known)
+        found += unable_writers(config, agents or {}, default_agent)
         problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(file.name, problems)

@@ -27,7 +27,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.reading import config_from_dict
 from signoff.flows.sections import Goal
 from signoff.flows.serialize import config_from_json
-from signoff.flows.validation import unknown_agents
+from signoff.flows.validation import unable_writers, unknown_agents
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint
@@ -38,6 +38,10 @@ TARGET = "review:files"
 NAME = "review"
 ROUNDS = 3
 """Rounds of a review that fixes what it finds."""
+_OTHER_FIXER = (
+    "let another agent review and fix (the option `agent`), and name the check in the file of its "
+    "constraint (agents: in .signoff/constraints)"
+)
 _NAMED = re.compile(r"([a-z][a-z0-9_-]{0,39}):\s+(.*)", re.DOTALL)
 
 
@@ -159,6 +163,10 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     config = config_from_json(source["flow"])
     constraints = tuple(constraint_from_dict(each) for each in source["constraints"])
     mistakes = unknown_agents(config, constraints, context.agent_names)
+    if not context.resumes:
+        default = context.default_agent or DEFAULT_AGENT
+        unable = unable_writers(config, context.agents, default)
+        mistakes += [replace(each, remedy=_OTHER_FIXER) for each in unable]
     if mistakes:
         problems = [Problem(NAME, each.what, each.remedy) for each in mistakes]
         raise InvalidWorkflow(NAME, problems)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, Path, format_path
 from signoff.errors import Problem
 from signoff.flows.model import GenflowConfig
@@ -212,6 +213,24 @@ def unknown_agents(
         for path, what, agent in _agents_by_path(config, constraints)
         if agent not in known and agent != POLICY_JUDGE
     ]
+
+
+def unable_writers(
+    config: GenflowConfig, agents: Mapping[str, KnownAgent], default_agent: str
+) -> Iterator[Mistake]:
+    """Yields every step that writes or fixes with an agent that computes critiques.
+
+    Its answer to any prompt is a critique, which would become the text.
+    """
+    for position, step in enumerate(config.workflow):
+        agent = step.agent or default_agent
+        if step.step not in (StepKind.GENERATE, StepKind.REFINE) or agent not in agents:
+            continue
+        if agents[agent].capabilities.deterministic:
+            verb = "write" if step.step is StepKind.GENERATE else "fix"
+            path: Path = ("workflow", position, *(("agent",) if step.agent else ()))
+            what = f"{_name(config, position)}: the agent {agent!r} only checks and cannot {verb}"
+            yield Mistake(path, what, "name another agent for this step (agent:)")
 
 
 def _agents_by_path(

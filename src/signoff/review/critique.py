@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -32,6 +33,20 @@ def quotes_nothing(evidence: str) -> bool:
 def says_omission(evidence: str) -> bool:
     """Whether evidence says that something is missing."""
     return _OMISSION.match(evidence.strip()) is not None
+
+
+def is_critique(text: str) -> bool:
+    """Whether a text is a critique as a check or a critic writes it: one JSON object, and no more.
+
+    An agent that answers so when it should write a text has reviewed it instead.
+    """
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value.get("overall"), str) and isinstance(value.get("issues"), list)
 
 
 class Overall(StrEnum):

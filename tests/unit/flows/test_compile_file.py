@@ -1,5 +1,6 @@
 """What a flow file gets from the settings."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from signoff.agents.base import KnownAgent
 from signoff.documents.source_file import SourceFile
+from signoff.errors import InvalidWorkflow
 from signoff.flows.compile_file import compile_file
 from signoff.flows.steps.refine import writes_text
 from signoff.notation import CompileContext
@@ -45,6 +47,47 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
 
     handler: Any = workflow.steps["refine"].handler
     assert not writes_text(handler.flow, handler.step)
+
+
+@pytest.mark.parametrize(
+    ("agents", "verbs"),
+    [
+        ({"own": Capabilities(deterministic=True)}, ["write", "fix"]),
+        ({"own": Capabilities()}, []),
+    ],
+    ids=["a check", "a writer"],
+)
+def test_an_agent_that_only_checks_cannot_write(
+    agents: dict[str, Capabilities], verbs: list[str], tmp_path: Path
+) -> None:
+    """Its critique, a JSON object, became the artifact."""
+    file = tmp_path / "flow.yaml"
+    file.write_text(FLOW)
+    known = {name: KnownAgent("x", declared=lambda: can) for name, can in agents.items()}
+    context = CompileContext(tmp_path, agents=known)
+
+    problems = []
+    try:
+        compile_file(SourceFile(file), context)
+    except InvalidWorkflow as error:
+        problems = [(each.where.rpartition("/")[2], each.what) for each in error.problems]
+
+    steps = {"write": ("flow.yaml:5", "generate", 0), "fix": ("flow.yaml:8", "refine", 3)}
+    assert problems == [
+        (where, f"the {kind} step at {at}: the agent 'own' only checks and cannot {verb}")
+        for verb in verbs
+        for where, kind, at in [steps[verb]]
+    ]
+    compile_file(SourceFile(file), replace(context, resumes=True))
+
+
+def test_a_check_as_the_agent_of_steps_that_name_none_cannot_write(tmp_path: Path) -> None:
+    file = tmp_path / "flow.yaml"
+    file.write_text(FLOW.replace(", agent: own", ""))
+    known = {"claude": KnownAgent("x", declared=lambda: Capabilities(deterministic=True))}
+
+    with pytest.raises(InvalidWorkflow, match="'claude' only checks and cannot write"):
+        compile_file(SourceFile(file), CompileContext(tmp_path, agents=known))
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from signoff.flows.steps.work_order import (
 )
 from signoff.flows.warnings import independence_warnings, verify_warnings
 from signoff.light_dataclass import light_dataclass
+from signoff.review.critique import is_critique
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
 
@@ -109,14 +110,19 @@ def author_prompt(
     )
 
 
-def checked_artifact(text: str) -> str:
-    """Returns an agent's text as an artifact; raises `AgentBadOutput` if it cannot be one."""
+def checked_artifact(text: str, before: str = "") -> str:
+    """Returns an agent's text as an artifact; raises `AgentBadOutput` if it cannot be one.
+
+    `before` is the text that it replaces.
+    """
     if not text.strip():
         raise AgentBadOutput("the answer is empty; answer with the whole text and nothing else")
     if len(text) > MOST_CHARACTERS:
         raise AgentBadOutput(
             f"the answer has {len(text):,} characters; at most {MOST_CHARACTERS:,} are accepted"
         )
+    if is_critique(text) and not is_critique(before):
+        raise AgentBadOutput("the answer is a critique; answer with the whole text itself")
     if variable := hidden_in(text):
         raise AgentBadOutput(
             f"artifact.md contained the value of {variable}; write it without that value"

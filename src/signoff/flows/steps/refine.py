@@ -132,10 +132,10 @@ class RefineHandler(FlowHandler):
         if checked.answer.value == REGENERATE:
             prompt = rewrite_prompt(self.flow, self.step, state, text, bill, ctx.iteration, problem)
             reply = await ctx.ask(self.agent, prompt, key="refine", **self.call_options)
-            return checked_artifact(reply.text), "", update
+            return checked_artifact(reply.text, text), "", update
         form = f"Write the whole revised text. The work order:\n\n{bill}\n\n{text}"
         by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
-        return checked_artifact(str(by_hand.value)), "", update
+        return checked_artifact(str(by_hand.value), text), "", update
 
     @property
     def _writes_blind(self) -> bool:
@@ -157,12 +157,12 @@ class RefineHandler(FlowHandler):
     def _revised_text(self, reply: Reply, before: str) -> str:
         """Returns the edited working copy, or the reply itself if a human answered instead."""
         if reply.contents is None:
-            return checked_artifact(reply.text)
+            return checked_artifact(reply.text, before)
         left = reply.contents.get(self.filename, "")
         if not left.strip():
             return before
         # Only checked: an edited file keeps its own ending, or every edit would be a change there.
-        checked_artifact(left)
+        checked_artifact(left, before)
         return left
 
     def _problem(self, before: str, after: str) -> str:
