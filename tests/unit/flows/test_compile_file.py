@@ -50,20 +50,17 @@ def test_without_any_project_the_usual_agents_can_do_what_they_declare(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("agents", "verbs"),
-    [
-        ({"own": Capabilities(deterministic=True)}, ["write", "fix"]),
-        ({"own": Capabilities()}, []),
-    ],
+    ("can", "verbs"),
+    [(Capabilities(deterministic=True), ["write", "fix"]), (Capabilities(), [])],
     ids=["a check", "a writer"],
 )
 def test_an_agent_that_only_checks_cannot_write(
-    agents: dict[str, Capabilities], verbs: list[str], tmp_path: Path
+    can: Capabilities, verbs: list[str], tmp_path: Path
 ) -> None:
     """Its critique, a JSON object, became the artifact."""
     file = tmp_path / "flow.yaml"
     file.write_text(FLOW)
-    known = {name: KnownAgent("x", declared=lambda: can) for name, can in agents.items()}
+    known = {"own": KnownAgent("x", declared=lambda: can)}
     context = CompileContext(tmp_path, agents=known)
 
     problems = []
