@@ -19,7 +19,7 @@ from typing import Any
 
 from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
-from signoff.agents.findings import READERS, Source, build_critique
+from signoff.agents.findings import READERS, Source, build_critique, crash_of
 from signoff.agents.options import one_of
 from signoff.agents.project_copy import copy_project, project_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
@@ -171,6 +171,13 @@ class CheckAgent:
             reason = (result.stderr or result.stdout).strip().splitlines()[-1:]
             raise AgentBadOutput(
                 f"the check itself failed with exit code {result.code}: {''.join(reason):.300}"
+            )
+        # Of a program that executes the project, a crash may be what the change has broken.
+        crashes = result.code != 0 and not self._whole
+        if crashes and (why := crash_of(result.stdout, result.stderr, source)):
+            name = " ".join(self._argv)
+            raise AgentBadOutput(
+                f"the check itself crashed ({name:.100}, exit code {result.code}): {why:.300}"
             )
         output = result.stdout if result.stdout.strip() else result.stderr
         return self._read(output, result.code, source)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from signoff.core.severity import Severity
@@ -31,6 +32,13 @@ _LINE = re.compile(
     r"(?P<file>(?:[A-Za-z]:[\\/])?[^:\n]+):(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?:\s*"
     r"(?:(?P<word>fatal|error|warning|note|info)\b\s*:?\s*)?(?P<message>\S.*)"
 )
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d')
+_EXCEPTION = re.compile(r"(?P<name>[\w.]+)(?::|$)")
+_NOT_STARTED = re.compile(r"\S*(?:python[\d.]*: (?:can't open file|No module named)|Node\.js v\d)")
+"""The last line of an interpreter that did not find the program, or of Node.js after a crash."""
+_MOST_FRAME_LINES = 400
+_PARSED = frozenset({"<unknown>", "<string>"})
+"""What Python calls a text that it parses."""
 _OTHER_NAMES = {"message": "finding", "text": "finding", "rule": "rule_id", "fix": "suggested_fix"}
 
 
@@ -62,6 +70,38 @@ def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -
         "approved_sections": [],
         "summary": summary or ("1 finding" if count == 1 else f"{count or 'no'} findings"),
     }
+
+
+def crash_of(stdout: str, stderr: str, source: Source) -> str:
+    """Returns the line that says why a failed check crashed; "" if it has reported something.
+
+    A crash says nothing about the artifact. It is one if the output ends in the traceback of an
+    uncaught exception and has no finding. An `AssertionError` is a way to report, and so is an
+    error in the artifact itself, of a check that parses or executes it.
+    """
+    if _has_findings(stdout):
+        return ""
+    lines = (stderr if stderr.strip() else stdout).rstrip().splitlines()[-_MOST_FRAME_LINES:]
+    if not lines:
+        return ""
+    *before, last = lines
+    if _NOT_STARTED.match(last):
+        return last
+    indented = list(takewhile(lambda line: line[:1] in (" ", "\t"), reversed(before)))
+    frame = next(filter(None, map(_FRAME.match, indented)), None)
+    exception = _EXCEPTION.match(last)
+    if frame is None or exception is None or exception["name"] == AssertionError.__name__:
+        return ""
+    parsed = "SyntaxError" in last or "IndentationError" in last
+    in_artifact = frame["file"] in source.artifact_names or (parsed and frame["file"] in _PARSED)
+    return "" if in_artifact else last
+
+
+def _has_findings(output: str) -> bool:
+    if any(_LINE.fullmatch(line.strip()) for line in output.splitlines()):
+        return True
+    # JSON with findings is not the output of a crash; an empty list may be all that was printed.
+    return output.lstrip()[:1] in ("{", "[") and output.strip() != "[]"
 
 
 def _from_output(output: str, code: int, source: Source) -> dict[str, Any]:

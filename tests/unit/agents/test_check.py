@@ -201,6 +201,52 @@ def endless(text: str) -> list[str]:
     return [f"finding {n}" for n in range(501)]
 
 
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("print('checking'); {}['key']", "KeyError: 'key'"),
+        ("print('[]'); raise SystemError", "SystemError"),
+        ("def check(:", "SyntaxError: invalid syntax"),
+    ],
+)
+async def test_a_check_that_crashes_is_broken(code: str, why: str, tmp_path: Path) -> None:
+    """A missing module was a finding about the document, with the traceback as its quote."""
+    file = tmp_path / "check.py"
+    file.write_text(code)
+
+    with pytest.raises(AgentBadOutput) as raised:
+        await check(argv=[sys.executable, str(file)])
+
+    assert "the check itself crashed" in str(raised.value)
+    assert "exit code 1): " in str(raised.value)
+    assert str(raised.value).endswith(why)
+
+
+@pytest.mark.parametrize("missing", [["no_such_check.py"], ["-m", "no_such_check"]])
+async def test_a_script_that_is_missing_is_a_broken_check(missing: list[str]) -> None:
+    with pytest.raises(AgentBadOutput, match="the check itself crashed"):
+        await check(argv=[sys.executable, *missing])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        program("import sys; assert 'tea' in sys.stdin.read(), 'no tea'"),
+        program("import ast, sys; ast.parse(sys.stdin.read())"),
+        [sys.executable, "-m", "py_compile", "{file}"],
+        [sys.executable, "{file}"],
+        program("print('a.md:1: bad', flush=True); 1 / 0"),
+        program("import sys; sys.exit('a Traceback is mentioned')"),
+    ],
+    ids=["assertion", "parser", "compiler", "executed", "finding", "prose"],
+)
+async def test_a_failure_that_is_about_the_text_is_a_finding(argv: list[str]) -> None:
+    found = await check("x = (\n", argv=argv, suffix=".py")
+
+    assert found["overall"] == "FAIL"
+
+
 def broken(text: str) -> list[str]:
     raise RuntimeError("no dictionary")
 
