@@ -224,9 +224,10 @@ def unable_writers(
     """
     for position, step in enumerate(config.workflow):
         agent = step.agent or default_agent
-        if step.step not in (StepKind.GENERATE, StepKind.REFINE) or agent not in agents:
-            continue
-        if agents[agent].capabilities.deterministic:
+        known = agents.get(agent)
+        writes = step.step in (StepKind.GENERATE, StepKind.REFINE)
+        # Agents that need no settings all write, and are not imported to be asked about it.
+        if writes and known and known.configured and known.capabilities.deterministic:
             verb = "write" if step.step is StepKind.GENERATE else "fix"
             path: Path = ("workflow", position, *(("agent",) if step.agent else ()))
             what = f"{_name(config, position)}: the agent {agent!r} only checks and cannot {verb}"
