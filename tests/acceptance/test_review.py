@@ -203,6 +203,23 @@ def test_without_constraints_the_message_lists_presets(review_project: ReviewPro
     assert "code, docs, review, stories" in result.err
 
 
+@pytest.mark.parametrize(
+    ("preset", "rule"), [("docs", "not-in-source (HIGH)"), ("stories", "agrees-with-source (CRIT")]
+)
+def test_rules_about_sources_apply_only_if_there_are_sources(
+    review_project: ReviewProject, preset: str, rule: str
+) -> None:
+    """A critic that obeys would otherwise block each page for each fact that it states."""
+    review_project.review("docs/a.md", "--preset", preset)
+
+    prompts = review_project.call("prompts", "--run", "one").out
+
+    rules = [line for line in prompts.splitlines() if line.startswith("- ") and rule in line]
+    assert rules
+    assert all("): If source material is given, " in line for line in rules)
+    assert "<<<SOURCES" not in prompts
+
+
 def test_constraints_of_a_preset_or_in_words_replace_those_of_the_project(
     review_project: ReviewProject,
 ) -> None:

@@ -47,7 +47,9 @@ def test_a_dismissal_ends_when_its_passage_changes(found: ReviewProject) -> None
 
 
 def test_a_dismissal_ends_on_its_day(found: ReviewProject) -> None:
-    found.call("dismiss", finding_id(found), "--why", "Later.", "--until", "2020-01-01")
+    found.call("dismiss", finding_id(found), "--why", "Later.", "--until", "2999-12-31")
+    path = ".signoff/decisions.yaml"
+    found.write(path, found.read(path).replace("2999-12-31", "2020-01-01"))
 
     assert again(found, "two")[0] == 17
 
@@ -106,6 +108,7 @@ def test_a_comment_about_something_else_does_not(found: ReviewProject, text: str
         (("ffff", "--why", "x"), "unknown finding 'ffff'"),
         (("", "--why", " "), "write the reason"),
         (("", "--why", "x", "--until", "tomorrow"), "is not a date"),
+        (("", "--why", "x", "--until", "2020-01-01"), "--until 2020-01-01 has passed"),
     ],
 )
 def test_a_wrong_dismissal_is_refused(
@@ -142,3 +145,24 @@ def test_two_dismissals_leave_the_users_own_lines_alone(found: ReviewProject) ->
     text = path.read_text()
     assert "# my note" in text
     assert text.count("- finding:") == 2
+
+
+def test_a_finding_that_is_dismissed_again_has_the_new_reason(found: ReviewProject) -> None:
+    """A second entry would leave readers with two reasons, of which one counts."""
+    found.call("dismiss", finding_id(found), "--why", "First.")
+    path = ".signoff/decisions.yaml"
+    found.write(path, found.read(path) + "  # my note\n")
+
+    found.call("dismiss", finding_id(found), "--why", "Second.", "--until", "2999-12-31")
+    found.call("dismiss", finding_id(found), "--why", "Third.")
+
+    text = found.read(path)
+    assert text.count("- finding:") == text.count("# my note") == 1
+    assert again(found, "two") == (0, [("dismissed", "Third.")])
+
+
+def test_a_dismissal_leaves_one_new_file_for_git(found: ReviewProject) -> None:
+    """A lock file that shows up is committed sooner or later."""
+    found.call("dismiss", finding_id(found), "--why", "First.")
+
+    assert found.git("status", "--short") == "?? .signoff/decisions.yaml\n"

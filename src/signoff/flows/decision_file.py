@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from signoff.documents.file_lock import file_lock
+from signoff.documents.regular_files import make_private_folders
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem, UsageError, WriteFailed
 from signoff.flows.yaml_pages import as_yaml
@@ -50,19 +51,26 @@ def _read(path: Path) -> list[LastingDecision]:
     return decisions
 
 
-def add_decisions(home: Path, decisions: Sequence[LastingDecision]) -> Path:
+def add_decisions(
+    home: Path, decisions: Sequence[LastingDecision], *, replace: bool = False
+) -> Path:
     """Adds decisions to the file, without those it has already; returns it.
 
     A decision about a finding that it knows is added if it holds longer, for
-    another text, or for a worse report.
+    another text, or for a worse report. With `replace`, it takes the place of the earlier one.
     """
-    path = home / NAME
+    path, ignored = home / NAME, home / "runs"
     try:
-        with file_lock(path.with_suffix(".lock")):
+        # The lock's file stays, and must not appear in `git status`.
+        make_private_folders(ignored)
+        with file_lock(ignored / NAME):
             known = read_decisions(home)
+            subjects = set(map(_subject, decisions)) if replace else set()
+            outdated = [_subject(each) in subjects for each in known]
+            known = [each for each in known if _subject(each) not in subjects]
             scopes = set(map(_scope, known))
             new = [each for each in decisions if _scope(each) not in scopes]
-            text = path.read_text("utf-8") if path.exists() else _HEAD
+            text = _without(path.read_text("utf-8"), outdated) if path.exists() else _HEAD
             entries = as_yaml({"decisions": [each.to_json() for each in new]}).decode()
             body = entries.partition("\n")[2] if new else ""
             if body:
@@ -71,6 +79,22 @@ def add_decisions(home: Path, decisions: Sequence[LastingDecision]) -> Path:
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
     return path
+
+
+def _without(text: str, outdated: Sequence[bool]) -> str:
+    """Returns the file without some of its decisions; the user's comments stay."""
+    lines, number = list[str](), -1
+    for line in text.splitlines(keepends=True):
+        number += line.startswith("  - ")
+        drop = 0 <= number < len(outdated) and outdated[number]
+        if not drop or line.startswith(("#", "  #")):
+            lines.append(line)
+    return "".join(lines)
+
+
+def _subject(decision: LastingDecision) -> tuple[str, ...]:
+    """Returns what a decision is about."""
+    return decision.finding, decision.path, decision.version
 
 
 def _scope(decision: LastingDecision) -> tuple[str, ...]:

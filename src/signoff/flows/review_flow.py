@@ -30,7 +30,7 @@ from signoff.flows.serialize import config_from_json
 from signoff.flows.validation import unable_writers, unknown_agents
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
-from signoff.review.constraint import Constraint
+from signoff.review.constraint import Constraint, SourceBlock
 
 OPTION = "review"
 """The option that holds the flow of a review."""
@@ -115,8 +115,8 @@ def _preset_constraints(project: Path, name: str) -> list[Constraint]:
     if name not in preset_names():
         raise UnknownName("preset", name, sorted({*preset_names(), *_sets(project)}))
     shipped = load_constraints(_presets() / name / "home" / "constraints" / name)
-    # An agent that a constraint names is in the settings that the preset adds to a project.
-    return [each for each in shipped if not each.agents]
+    # Agents and sources that a constraint names are in what the preset adds to a project.
+    return [replace(each, source=SourceBlock()) for each in shipped if not each.agents]
 
 
 def _sets(folder: Path) -> list[str]:

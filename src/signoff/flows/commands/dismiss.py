@@ -27,7 +27,7 @@ def command(finding: str, why: str, until: str | None, run: str | None, out: Out
     """Dismiss a finding in later runs, while its passage is unchanged.
 
     FINDING is its id, or the beginning of it. The decision is added to .signoff/decisions.yaml,
-    which you commit.
+    which you commit; it replaces an earlier one about the same finding.
 
     Examples:
       signoff dismiss 0a99eb9001c4 --why "It is a slogan."
@@ -41,16 +41,16 @@ def command(finding: str, why: str, until: str | None, run: str | None, out: Out
 
     if not why.strip():
         raise UsageError("write the reason: --why TEXT")
+    today = date.today()  # noqa: DTZ011  # the user's own calendar
     if until is not None:
-        _check_day(until)
+        _check_day(until, today)
     with open_here() as project:
         details = show(project, run)
         found = _find(FlowState(details.state).ledger.findings.values(), finding)
-        today = date.today().isoformat()  # noqa: DTZ011  # the user's own calendar
         decision = LastingDecision.about_finding(
-            found, why, by=current_user(), on=today, until=until or ""
+            found, why, by=current_user(), on=today.isoformat(), until=until or ""
         )
-        path = add_decisions(project.home.path, [decision])
+        path = add_decisions(project.home.path, [decision], replace=True)
     if out.as_json:
         out.json({"file": str(path), "decision": decision.to_json()})
     else:
@@ -67,8 +67,10 @@ def _find(findings: Collection[Finding], name: str) -> Finding:
     raise UnknownName("finding", name, [each.id for each in findings])
 
 
-def _check_day(text: str) -> None:
+def _check_day(text: str, today: date) -> None:
     try:
-        date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"--until {text!r} is not a date; write it as 2026-12-31") from error
+    if day < today:
+        raise UsageError(f"--until {text} has passed, so the decision would have no effect")
