@@ -1,6 +1,7 @@
 """`signoff pair` on the real command line, with a server that speaks Ollama's protocol."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -129,6 +130,29 @@ def test_a_server_that_is_down_is_named_with_how_to_start_it(project: CliProject
     assert (done.returncode, done.stdout) == (1, "")
     assert "Ollama cannot be reached at http://127.0.0.1:9" in done.stderr
     assert "ollama serve" in done.stderr
+    assert not (project.folder / ".signoff").exists()
+
+
+def test_without_a_server_the_default_agent_writes(project: CliProject) -> None:
+    """The first command of the README works with any agent that is ready."""
+    project.write(".signoff/config.yaml", "agents: {claude: {kind: scripted, file: pen.yaml}}\n")
+    replies = [{"text": "Save Our Seas", "times": 1}, {"text": "SHIP IT!"}]
+    project.write("pen.yaml", json.dumps({"rules": replies}))
+
+    done = project.signoff(*SLOGAN)
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n"), done.stderr
+    assert "no Ollama server is running; using the default agent, claude" in done.stderr
+
+
+@pytest.mark.parametrize("preset", ["slogan", "text"])
+def test_without_any_agent_nothing_is_started(project: CliProject, preset: str) -> None:
+    """The message says what is missing and names the option, as that of `run` does."""
+    done = project.signoff("pair", TASK, "--preset", preset, PATH=os.defpath)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no agent is ready" in done.stderr
+    assert "--agent" in done.stderr
     assert not (project.folder / ".signoff").exists()
 
 

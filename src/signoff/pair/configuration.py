@@ -141,6 +141,12 @@ def resolve_settings(
     return {**chosen, SEATS: {WRITER: writer, "reviewers": reviewers}}
 
 
+def may_ask_another(preset: str, params: Mapping[str, Any], context: CompileContext) -> bool:
+    """Whether a pair would ask the Ollama server although no one has chosen it."""
+    layers = _layers(context.settings, context.agents.get(OLLAMA), params)
+    return PRESETS[preset].agent == OLLAMA and not {WRITER, "base_url", "model_name"} & {*layers}
+
+
 def _layers(
     sections: Mapping[str, Mapping[str, Any]], agent: HasOptions | None, given: Mapping[str, Any]
 ) -> dict[str, _Given]:

@@ -22,6 +22,7 @@ from signoff.pair.presets import PRESETS, TEXT, VERDICTS
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
+    from signoff.app.start import StartPlan
     from signoff.pair.session import IterationSession
 
 STDIN = "-"
@@ -30,7 +31,7 @@ STDIN = "-"
 @click.command(cls=CliCommand)
 @click.argument("task", required=False)
 @click.option("--preset", default=TEXT.name, show_default=True, type=click.Choice(list(PRESETS)),
-              help="What is written; `slogan` uses Ollama unless you name an agent.")  # fmt: skip
+              help="What is written; `slogan` uses Ollama if it runs, else the default agent.")  # fmt: skip
 @click.option("--agent", metavar="AGENT", help="The writer and the reviewer.")
 @click.option("--writer", metavar="AGENT", help="The writer.")
 @click.option("--reviewer", "reviewers", multiple=True, metavar="AGENT[=SPECIALTY]",
@@ -95,27 +96,16 @@ def _run(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    from signoff.app.agents import build_agents
-    from signoff.app.notations import compile_context
     from signoff.app.start import plan, start
     from signoff.cli.driving import drive
     from signoff.cli.options import limit_settings, set_up_logging
-    from signoff.pair.agents import check_pair
 
-    planned = plan(
-        Path.cwd(),
-        os.environ,
-        f"pair:{preset}",
-        params,
-        name=name,
-        command_line=limit_settings(limits),
-    )
+    target, settings = f"pair:{preset}", limit_settings(limits)
+    planned = plan(Path.cwd(), os.environ, target, params, name=name, command_line=settings)
     for warning in planned.warnings:
         display.out.warn(warning)
     set_up_logging(planned.settings)
-    context = compile_context(planned.home, planned.settings)
-    agents = build_agents(planned.settings.agents)
-    asyncio.run(check_pair(preset, params, context, agents))
+    params = _with_ready_agents(preset, params, planned, display.out)
     with planned.open(Path.cwd(), os.environ) as project:
         return drive(
             project,
@@ -130,6 +120,39 @@ def _run(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _with_ready_agents(
+    preset: str, params: dict[str, Any], planned: StartPlan, out: Output
+) -> dict[str, Any]:
+    """Returns the parameters with agents that can answer; raises if there are none.
+
+    Without an Ollama server, the default agent takes its place, unless the user has chosen one.
+    """
+    from signoff.app.agents import build_agents
+    from signoff.app.notations import compile_context
+    from signoff.app.readiness import find_not_ready, refuse_not_ready
+    from signoff.pair.agents import check_pair
+    from signoff.pair.configuration import may_ask_another
+    from signoff.pair.errors import AgentError, ModelNotFoundError
+
+    context = compile_context(planned.home, planned.settings)
+    agents = build_agents(planned.settings.agents)
+    try:
+        asyncio.run(check_pair(preset, params, context, agents))
+    except AgentError as error:
+        missing_model = isinstance(error, ModelNotFoundError)
+        if missing_model or not may_ask_another(preset, params, context):
+            refuse_not_ready(planned.not_ready(), by_name=False)
+            raise
+        other = planned.default_agent
+        asks, root = [(other, None)], planned.home.root
+        not_ready = find_not_ready(planned.settings.agents, asks, root, quick=True)
+        refuse_not_ready(not_ready, by_name=False)
+        out.note(f"no Ollama server is running; using the default agent, {other}")
+        params = {**params, "writer": other}
+        asyncio.run(check_pair(preset, params, context, agents))
+    return params
 
 
 def _task(task: str | None) -> str:
