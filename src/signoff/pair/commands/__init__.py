@@ -31,7 +31,7 @@ STDIN = "-"
 @click.command(cls=CliCommand)
 @click.argument("task", required=False)
 @click.option("--preset", default=TEXT.name, show_default=True, type=click.Choice(list(PRESETS)),
-              help="What is written; `slogan` uses Ollama if it runs, else the default agent.")  # fmt: skip
+              help="What is written; `slogan` uses Ollama if it runs.")  # fmt: skip
 @click.option("--agent", metavar="AGENT", help="The writer and the reviewer.")
 @click.option("--writer", metavar="AGENT", help="The writer.")
 @click.option("--reviewer", "reviewers", multiple=True, metavar="AGENT[=SPECIALTY]",
