@@ -295,3 +295,14 @@ def test_a_look_for_work_that_finds_nothing_is_no_news_for_others(url: str) -> N
         assert store.claim(this_process(), ["gpu"], is_alive, 4) == []
 
         assert other.changes() == before
+
+
+def test_a_commit_works_after_the_driver_has_dropped_every_plan(url: str) -> None:
+    """It does so after a rollback, and a worker would lose its runs."""
+    with closing(PostgresStore(url)) as store:
+        run = start_run(store)
+        assert all(run.append().accepted for _ in range(3))
+
+        store._server.perform(lambda session: session.run("DEALLOCATE ALL"))
+
+        assert all(run.append().accepted for _ in range(3))

@@ -40,6 +40,9 @@ _FIRST_DELAY_SECONDS, _LAST_DELAY_SECONDS = 0.02, 1.0
 _PREPARED_FROM = 2
 """How often a statement is sent before the server keeps its plan."""
 _BINARY = 1
+_SQLSTATE = ord("C")
+"""The field of a result that has the code of its error."""
+_NO_SUCH_PLAN = b"26000"
 
 DEFAULTS = {
     # A server that vanished without a word must be noticed: TCP alone would wait for hours.
@@ -90,10 +93,16 @@ class ServerSession:
         encoded, formats = encoder.encode(values), [_BINARY] * len(values)
         name = self._prepared(statement) if keep_plan else None
         # Both send everything at once and wait without holding the interpreter's lock.
+        result = None
         if name is not None:
             # Its annotation leaves out None, which is NULL, as for the other call.
             result = self._db.pgconn.exec_prepared(name, encoded, formats)  # type: ignore[arg-type]
-        else:
+            if result.error_field(_SQLSTATE) == _NO_SUCH_PLAN:
+                # The driver deallocates every plan of the session, these too, after a rollback.
+                # The statement has not run.
+                self._names.clear()
+                result = None
+        if result is None:
             result = self._db.pgconn.exec_params(sql.encode(), encoded, encoder.oids, formats)
         check_result(result)
         columns = range(result.nfields)
