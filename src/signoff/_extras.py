@@ -11,18 +11,22 @@ from urllib.parse import urlsplit
 
 def install_command(extra: str) -> str:
     """Returns the command that adds an extra to the environment this signoff runs in."""
+    import shutil
     from importlib.util import find_spec
 
-    return worded(extra, _origin(), has_pip=find_spec("pip") is not None)
+    has_pip, has_uv = find_spec("pip") is not None, shutil.which("uv") is not None
+    return worded(extra, _origin(), has_pip=has_pip, has_uv=has_uv)
 
 
-def worded(extra: str, origin: str | None, *, has_pip: bool) -> str:
+def worded(extra: str, origin: str | None, *, has_pip: bool, has_uv: bool = True) -> str:
     """Returns the same for an `origin` as installers record it (PEP 610); None is an index."""
     # Imported here because it takes longer than all else most commands do.
     from urllib.request import url2pathname
 
     # Environments created by uv have no pip, and the pip of another one would install there.
-    tool = "pip install" if has_pip else f"uv pip install --python {shlex.quote(sys.prefix)}"
+    here = shlex.quote(sys.prefix)
+    other = f"uv pip install --python {here}" if has_uv else f"pip --python {here} install"
+    tool = "pip install" if has_pip else other
     record = json.loads(origin) if origin else {}
     checkout = Path(url2pathname(urlsplit(record.get("url", "")).path))
     if "dir_info" not in record or not checkout.is_dir():

@@ -151,6 +151,7 @@ def test_doctor_prints_three_lines_of_setup_help_if_there_is_no_agent(project: C
     )
     assert done.returncode == 0, done.stdout
     assert [line.strip()[:2] for line in advice.splitlines()[:3]] == ["1.", "2.", "3."]
+    assert "small model" not in advice, "it cannot review"
 
 
 def test_recorded_answers_replay_without_the_agent(project: CliProject) -> None:

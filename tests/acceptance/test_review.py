@@ -141,7 +141,7 @@ def test_a_review_has_a_default_limit(review_project: ReviewProject) -> None:
         (("../x.md",), "outside of the project"),
         (("docs", "-"), "either standard input or files"),
         (("docs", "--preset", "poems"), "unknown preset 'poems'"),
-        (("docs", "--agent", "cluade"), "'cluade', an unknown agent"),
+        (("docs", "--agent", "cluade"), "signoff: unknown agent 'cluade'; valid names: claude, "),
         (("--diff", "nowhere"), "git has no commit 'nowhere'"),
         (("--diff", "HEAD", "nowhere"), "there is no file or folder 'nowhere'"),
         ((".signoff/runs", "docs/a.md", "--constraint", ""), "is empty"),

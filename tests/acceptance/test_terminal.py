@@ -329,3 +329,19 @@ def test_a_retry_that_no_one_decides_about_is_left_alone_or_continues_without_a_
     assert "the last one failed: Not good yet" in continued.stderr
     assert "How to proceed?" not in continued.stderr
     assert (project.folder / "attempts").read_text() == "1 2 2 "
+
+
+def test_an_error_has_a_line_for_each_thing_to_do(project: CliProject) -> None:
+    """One line of 200 characters hides what the user has to type."""
+    project.write("a.md", "Text.\n")
+    options = ("review", "a.md", "--preset", "docs")
+
+    with terminal(project, *options, width=120, environment={"PATH": os.defpath}) as shown:
+        shown.read_until("signoff doctor -v")
+
+    lines = shown.text.replace("\r", "").splitlines()
+    start = next(n for n, line in enumerate(lines) if "no agent is ready" in line)
+    assert lines[start].startswith("signoff: auto is not ready: no agent is ready (make one of")
+    assert lines[start + 1].startswith("  Nothing was started; fix that, name another agent")
+    assert lines[start + 2] == "  add --agent manual"
+    assert lines[start + 3] == "  see what each agent needs: signoff doctor -v"

@@ -41,11 +41,14 @@ def test_an_extra_comes_from_the_checkout_that_was_installed(
     assert command == f"pip install {option}'{checkout}[local]'"
 
 
-def test_an_environment_without_pip_is_named_to_uv() -> None:
-    """Some other pip would install it where it is of no use."""
-    command = worded("local", None, has_pip=False)
+@pytest.mark.parametrize(
+    ("has_uv", "tool"), [(True, "uv pip install --python {}"), (False, "pip --python {} install")]
+)
+def test_an_environment_without_pip_is_named_to_a_tool_that_exists(has_uv: bool, tool: str) -> None:
+    """Some other pip would install it where it is of no use, and not everyone has uv."""
+    command = worded("local", None, has_pip=False, has_uv=has_uv)
 
-    assert command == f"uv pip install --python {sys.prefix} 'signoff[local]'"
+    assert command == f"{tool.format(sys.prefix)} 'signoff[local]'"
 
 
 def test_the_command_for_a_checkout_names_the_checkout() -> None:

@@ -26,7 +26,7 @@ from signoff.app.stores import database_file, open_store
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable
 from signoff.errors import ConfigError, Problem, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
-from signoff.remedies import CheckSetup, InitProject, Install, PullModel, ShowSettings, StartWorker
+from signoff.remedies import CheckSetup, InitProject, ShowSettings, StartWorker
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Capabilities, capabilities_of
 from signoff.runtime.store_port import Store
@@ -44,9 +44,9 @@ API_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
 _NO_AGENT = (
     "a chat window in your browser: use the agent `manual`, and paste prompts and answers",
     "a vendor account: install claude, codex or gemini and log in; {setup}",
-    "no account: use a small model on this machine; {install}; {pull}",
+    "no account: run a model that can review on this machine, with Ollama (https://ollama.com)",
 )
-"""What a user without any agent can do, the easiest option first."""
+"""What a user without an agent that can review can do, the easiest option first."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,8 @@ def check_setup(cwd: Path, environment: Mapping[str, str], look: Look | None = N
     # A model that is too small to review does not count: runs would not choose it either.
     if any(each.judges for each in models):
         return SetupReport(checks)
-    return SetupReport(checks, _advice(has_small_model=bool(models)))
-
-
-def _advice(*, has_small_model: bool) -> tuple[str, ...]:
-    setup, install = next_command(CheckSetup()), next_command(Install("local"))
-    pull = next_command(PullModel("smollm2-135m"))
-    ways = _NO_AGENT[:-1] if has_small_model else _NO_AGENT
-    return tuple(line.format(setup=setup, install=install, pull=pull) for line in ways)
+    setup = next_command(CheckSetup())
+    return SetupReport(checks, tuple(line.format(setup=setup) for line in _NO_AGENT))
 
 
 def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[Check]:

@@ -5,6 +5,7 @@ No other module outside `cli` names a command or an option.
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,6 +28,12 @@ LOCAL_WORKER_IDLE_SECONDS = 60
 def error_message(error: SignoffError) -> str:
     """Returns what an error reports, with the commands that fix it."""
     return "; ".join([str(error), *map(next_command, error.remedies)])
+
+
+def error_lines(error: SignoffError) -> str:
+    """Returns the same for a terminal: what is wrong, then a line for each thing to do."""
+    sentences = re.split(r"(?<=\.) (?=[A-Z])", str(error))
+    return "\n  ".join([*sentences, *map(next_command, error.remedies)])
 
 
 def local_worker_arguments() -> list[str]:

@@ -192,9 +192,11 @@ def run_command(
     except click.ClickException as error:
         return report(_format_click_error(error), exits.USAGE, error)
     except SignoffError as error:
-        from signoff.app.next_commands import error_message
+        from signoff.app.next_commands import error_lines, error_message
 
-        return report(error_message(error), exits.code_of_error(error), error)
+        on_terminal = error.remedies and sys.stderr.isatty() and "--json" not in arguments
+        message = error_lines(error) if on_terminal else error_message(error)
+        return report(message, exits.code_of_error(error), error)
     except OSError as error:
         return report(_describe_os_error(error), exits.ERROR, error)
     except SystemExit:

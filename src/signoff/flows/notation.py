@@ -52,7 +52,7 @@ NOTATION = Notation(
         NotationOption("paths", "", "Files and folders to review.", OptionKind.LIST),
         NotationOption("diff", "--diff", "Review what has changed since this commit or branch."),
         NotationOption("preset", "--preset", "The set of constraints to review against."),
-        NotationOption("constraints", "", "Constraints to review against.", OptionKind.LIST),
+        NotationOption("constraint", "", "Constraints to review against.", OptionKind.LIST),
         NotationOption("intent", "--intent", "What the change is meant to do."),
         NotationOption("fix", "--fix", "Fix what is found and review again.", OptionKind.FLAG),
         NotationOption(

@@ -7,7 +7,7 @@ is the one that was started, whatever has changed in the project since.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,8 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         raise UsageError("a review has its own command, which names the files to review")
     config = config_from_json(source["flow"])
     constraints = tuple(constraint_from_dict(each) for each in source["constraints"])
+    if context.agent_names is not None:
+        _check_agent(config.constraints.routing.default_agents, context.agent_names)
     mistakes = unknown_agents(config, constraints, context.agent_names)
     if not context.resumes:
         default = context.default_agent or DEFAULT_AGENT
@@ -183,6 +185,14 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         options=context.stored,
     )
     return compile_flow(flow, NAME)
+
+
+def _check_agent(names: Sequence[str], known: Collection[str]) -> None:
+    """Refuses an unknown agent by what the user wrote, not by the key of a flow no one sees."""
+    for name in names:
+        if name not in known:
+            # To the caller of an API, an unknown name would be a page that does not exist.
+            raise UsageError(str(UnknownName("agent", name, sorted(known))))
 
 
 def _flow_keys(options: ReviewOptions) -> dict[str, Any]:

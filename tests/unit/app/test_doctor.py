@@ -245,7 +245,7 @@ def test_a_model_too_small_to_review_is_not_enough(
 
     report = check_setup(tmp_path, environment, small)
 
-    assert len(report.advice) == 2
+    assert len(report.advice) == 3
     assert not any("small model" in each for each in report.advice)
 
 

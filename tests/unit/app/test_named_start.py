@@ -105,7 +105,7 @@ def test_a_name_that_two_workflows_have_is_refused_with_both_targets(folder: Pat
 def test_files_are_reviewed_wherever_the_server_runs(folder: Path) -> None:
     """A server may have been started in any folder."""
     (folder / "a.md").write_text("It always works.\n")
-    options = {"paths": ["a.md"], "constraints": ["tone: Promise nothing."]}
+    options = {"paths": ["a.md"], "constraint": ["tone: Promise nothing."]}
 
     planned = plan_named(folder, {}, request("review", options=options))
 

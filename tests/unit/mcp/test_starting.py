@@ -41,7 +41,7 @@ async def test_an_unknown_name_is_reported_with_those_of_the_project_first(
 async def test_files_are_reviewed_without_a_workflow(server: ReviewServer) -> None:
     """This is what agents want most: their own change reviewed."""
     server.write("a.md", "It always works.\n")
-    options = {"paths": ["a.md"], "constraints": ["tone: Promise nothing."]}
+    options = {"paths": ["a.md"], "constraint": ["tone: Promise nothing."]}
     async with server.client() as client:
         started = await client.call("start", options=options, name="one")
         ended = await server.drive("one")
@@ -60,7 +60,7 @@ async def test_files_are_reviewed_without_a_workflow(server: ReviewServer) -> No
         ({"paths": ["a.md"], "write": True}, "unknown option 'write'"),
         ({"paths": ["-"]}, "name files or folders"),
         ({}, "name files or folders"),
-        ({"paths": ["../a.md"], "constraints": ["x"]}, "outside of the project"),
+        ({"paths": ["../a.md"], "constraint": ["x"]}, "outside of the project"),
     ],
     ids=str,
 )

@@ -144,7 +144,7 @@ def plan_review(
     if STDIN in paths or not (paths or since):
         raise UsageError("name files or folders (paths), or the base of a change (diff)")
     flags |= {"write": False, "baseline": False, "config_from": None}
-    flags |= {"sentences": flags["constraints"], "intent": flags["intent"] or ""}
+    flags |= {"sentences": flags["constraint"], "intent": flags["intent"] or ""}
     review = _Review(paths, since, flags, environment, cwd)
     planned, _ = review.plan(name=None, limits=limits)
     own = _limits(planned, yes=False)

@@ -82,7 +82,8 @@ class RequestInfo(BaseModel):
     run: str
     step: str
     kind: RequestKind
-    prompt: str
+    title: str = Field(description="Its title, or else the first line of its prompt.")
+    prompt: str = Field(description="Its beginning; the request itself has all of it.")
     opened_at: float
     deadline: float | None
 

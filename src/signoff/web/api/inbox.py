@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query, Request
 
 from signoff.app.answering import LONGEST_NUMBER, AnswerInput, decide, record_answer
 from signoff.app.hand_over import ensure_worker, wake
-from signoff.app.inbox import open_requests, request_to_json
+from signoff.app.inbox import open_requests, request_line, request_to_json
 from signoff.app.project import Project
 from signoff.app.run_files import catch_up
 from signoff.errors import RequestClosed
@@ -34,6 +34,10 @@ Key = Annotated[
     ),
 ]
 
+TITLE_CHARACTERS = 80
+LISTED_CHARACTERS = 200
+"""How much of a prompt a list has; a prompt to an agent can fill a page."""
+
 router = APIRouter(tags=["inbox"], route_class=TaggedRoute)
 
 
@@ -42,11 +46,8 @@ def list_requests(
     project: OpenProject,
     run: Annotated[str | None, Query(max_length=100, description="Only of this run.")] = None,
 ) -> list[RequestInfo]:
-    """List pending requests, oldest first."""
-    return [
-        RequestInfo.model_validate({**line._asdict(), "number": line.id})
-        for line in open_requests(project, run)
-    ]
+    """List pending requests, oldest first, each with the beginning of its prompt."""
+    return [_listed(request_line(project, line)) for line in open_requests(project, run)]
 
 
 @router.get("/inbox/{number}", operation_id="get_request")
@@ -85,6 +86,17 @@ def answer_request(
         wake(project, item.run)
         ensure_worker(project)
     return _document(project, project.store.item(number))
+
+
+def _listed(line: dict[str, Any]) -> RequestInfo:
+    prompt = line["prompt"]
+    title = line["title"] or next(iter(prompt.strip().splitlines()), "")
+    short = {"title": _cut(title, TITLE_CHARACTERS), "prompt": _cut(prompt, LISTED_CHARACTERS)}
+    return RequestInfo.model_validate({**line, **short})
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def _record(

@@ -23,6 +23,7 @@ from signoff.web.api.documents import (
 )
 from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.projects import OpenProject
+from signoff.web.workflow_descriptions import described
 
 router = APIRouter(tags=["workflows"], route_class=TaggedRoute)
 
@@ -34,7 +35,8 @@ def list_workflows(project: OpenProject) -> WorkflowList:
     `review` reviews files that exist, by its options.
     """
     found = catalog(project)
-    workflows = [WorkflowInfo.model_validate(each._asdict()) for each in found.entries]
+    entries = [described(project, each) for each in found.entries]
+    workflows = [WorkflowInfo.model_validate(each._asdict()) for each in entries]
     return WorkflowList(workflows=workflows, problems=[*map(str, found.problems)])
 
 
@@ -44,7 +46,7 @@ def get_workflow(
     target: Annotated[str, Query(max_length=500, description=TARGET_HELP)],
 ) -> WorkflowDocument:
     """Get a workflow: its parameters, the options it takes, and its graph."""
-    entry = catalog(project).find(target, project.home.root)
+    entry = described(project, catalog(project).find(target, project.home.root))
     if entry.target == REVIEW:
         # Its graph depends on its options.
         parts: Json = {"params": [], "graph": {}, "options": _described(_review_options())}

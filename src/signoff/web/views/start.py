@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from signoff import plugins
-from signoff.app.catalog import REVIEW, CatalogEntry, catalog
+from signoff.app.catalog import REVIEW, catalog
 from signoff.app.hand_over import ensure_worker, hand_over
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project
@@ -36,6 +35,7 @@ from signoff.runtime.names import checked_name
 from signoff.web.callers import Operator
 from signoff.web.projects import OpenProject
 from signoff.web.views.frame import FormFields, SentForm, show_page
+from signoff.web.workflow_descriptions import described
 
 HERE = "/workflows"
 
@@ -47,7 +47,7 @@ def list_workflows(request: Request, project: OpenProject) -> Response:
     """Lists what can be started."""
     found = catalog(project)
     # A review of files has options of another kind, for which there is no form.
-    entries = [_described(project, each) for each in found.entries if each.target != REVIEW]
+    entries = [described(project, each) for each in found.entries if each.target != REVIEW]
     own = sum(each.own for each in entries)
     parts = workflow_list(entries, [str(each) for each in found.problems], own)
     return show_page(request, project, "Start a run", parts, here=HERE)
@@ -72,22 +72,6 @@ def start_run(request: Request, project: OpenProject, caller: Operator, form: Se
         return _page(request, project, shown.with_errors(_field_errors(shown, error)))
     ensure_worker(project)
     return RedirectResponse(run_path(row), 303)
-
-
-def _described(project: Project, entry: CatalogEntry) -> CatalogEntry:
-    """Returns an entry with the description of its workflow."""
-    if entry.description or entry.own:
-        return entry
-    return entry._replace(description=_shipped_description(entry.target, project.home.root))
-
-
-@cache
-def _shipped_description(target: str, root: Path) -> str:
-    """Returns what a shipped workflow is for; it has to be imported to find out, once."""
-    try:
-        return find_workflow(target, root, os.environ).description
-    except SignoffError:
-        return ""
 
 
 def _start(project: Project, shown: StartForm, form: FormFields) -> str:

@@ -28,6 +28,7 @@ async def test_the_list_begins_with_what_the_project_has(program: httpx.AsyncCli
     review = await program.get("/api/v1/workflow", params={"target": "review"})
 
     assert listed[0]["name"] == "slogan"
+    assert [each["name"] for each in listed if not each["description"] and not each["own"]] == []
     assert {"review", "code-review"} <= {each["name"] for each in listed}
     assert {"name": "paths", "kind": "list", "description": "Files and folders to review."} in (
         review.json()["options"]
@@ -40,7 +41,7 @@ async def test_a_workflow_is_started_by_its_name_too(
 ) -> None:
     """`signoff run` and MCP take the name."""
     (project.home.root / "a.md").write_text("It always works.\n")
-    options = {"paths": ["a.md"], "constraints": ["tone: Promise nothing."]}
+    options = {"paths": ["a.md"], "constraint": ["tone: Promise nothing."]}
     body = {"target": target, "options": options if target == "review" else {}}
 
     started = await program.post("/api/v1/runs", json=body)
