@@ -28,6 +28,7 @@ def waiting(review_project: ReviewProject) -> ReviewProject:
     review_project.write("flow.yaml", FLOW)
     review_project.script(
         finds(issue("docs/b.md", edit=EDIT), issue("docs/a.md", severity="MEDIUM"), times=1),
+        {"step": "fix", "contains": "nicer", "text": "ok", "files": {"b.md": "It works.\n"}},
         {"step": "fix", "contains": "shorter", "text": "ok", "files": {"b.md": "Works.\n"}},
         {"step": "fix", "text": "nothing to do"},
     )
@@ -85,6 +86,41 @@ def test_a_change_request_becomes_a_finding_that_is_fixed_and_signed_off_again(
     assert (asked["finding"], asked["path"]) == (text, "docs/b.md")
     assert waiting.call("approve", "one", "--resume", "--no-input").code == 0
     assert waiting.read("docs/b.md") == "Works.\n"
+
+
+def test_every_surface_counts_a_request_that_was_met_the_same_way(waiting: ReviewProject) -> None:
+    """The decision page, `inbox`, `findings`, `show` and the chart must not contradict."""
+    text = "docs/b.md should be shorter"
+    waiting.call("answer", "one", "request changes", "--text", text, "--resume", "--no-input")
+
+    item = request(waiting)
+    assert text not in item["shown"]["open findings"]
+    assert text in item["shown"]["addressed requests"]
+    found = waiting.call("findings", "one").out
+    assert "addressed in round 3, awaits your sign-off" in found
+    assert "3 findings: 1 open, 1 addressed, 1 fixed" in found
+    state = waiting.call("show", "one", "--json").json
+    assert [sum(each["open"].values()) for each in state["rounds"]] == [2, 2, 1]
+    (asked,) = [each for each in state["findings"] if each["constraint"] == "sign_off"]
+    assert f"answers {asked['id']} (sign_off)" in waiting.call("diff", "one", "--round", "2").out
+
+    waiting.call("approve", "one", "--resume", "--no-input")
+
+    assert "3 findings: 1 open, 2 fixed" in waiting.call("findings", "one").out
+    last = waiting.call("show", "one", "--json").json["rounds"][-1]
+    assert (last["open"]["HIGH"], last["fixed"]) == (0, 1)
+    waiting.call("report", "one", "-o", "one.html")
+    assert "round 3: 1 open" in waiting.read("one.html")
+
+
+def test_another_request_replaces_the_one_that_was_met(waiting: ReviewProject) -> None:
+    for text in ("docs/b.md should be shorter", "docs/b.md should be nicer"):
+        waiting.call("answer", "one", "request changes", "--text", text, "--resume", "--no-input")
+
+    found = waiting.call("findings", "one", "--json").json
+    requests = {f["finding"]: f["status"] for f in found if f["constraint"] == "sign_off"}
+    assert requests["docs/b.md should be shorter"] == "fixed"
+    assert requests["docs/b.md should be nicer"] == "addressed"
 
 
 def test_an_answer_about_other_content_is_refused(waiting: ReviewProject) -> None:

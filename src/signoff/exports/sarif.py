@@ -28,6 +28,7 @@ ROOT = "SRCROOT"
 """The base of all paths: the folder that the run was started in."""
 FINGERPRINT = "signoffFinding/v1"
 """The fingerprint is a finding's identity, which lasts across rounds and runs."""
+_FIXED = (FindingStatus.FIXED, FindingStatus.ADDRESSED)
 INFORMATION = "urn:signoff:review"
 """Readers want an address for the tool. It has none of its own, and a name is no false link."""
 
@@ -36,7 +37,7 @@ def sarif(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     """Yields a SARIF log with one run."""
     history = need_history(record, "sarif")
     state = record.timeline(whole=False).state
-    shown = [each for each in history.findings if each.status is not FindingStatus.FIXED]
+    shown = [each for each in history.findings if each.status not in _FIXED]
     rules = _rules(history, shown)
     indexes = {rule["id"]: number for number, rule in enumerate(rules)}
     workflow = state.workflow or record.workflow

@@ -99,6 +99,7 @@ def _review(history: ReviewHistory) -> Iterator[Markup]:
 
 _GROUPS = {
     FindingStatus.OPEN: "Open",
+    FindingStatus.ADDRESSED: "Awaiting your sign-off",
     FindingStatus.DISMISSED: "Dismissed",
     FindingStatus.FIXED: "Fixed",
     FindingStatus.IGNORED: "Ignored",

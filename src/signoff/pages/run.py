@@ -199,6 +199,7 @@ def _rendered_link(run: str, version: Version) -> Markup | None:
 
 _GROUPS = {
     FindingStatus.OPEN: "Open",
+    FindingStatus.ADDRESSED: "Awaiting your sign-off",
     FindingStatus.DISMISSED: "Dismissed",
     FindingStatus.FIXED: "Fixed",
     FindingStatus.IGNORED: "Ignored",

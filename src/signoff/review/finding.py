@@ -50,6 +50,8 @@ class FindingStatus(StrEnum):
     """The current status of a finding."""
 
     OPEN = "open"
+    ADDRESSED = "addressed"
+    """Changed as a human requested at a sign-off, who has yet to decide about the change."""
     FIXED = "fixed"
     DISMISSED = "dismissed"
     """The judge or a human decided not to fix it."""

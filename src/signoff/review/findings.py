@@ -18,14 +18,12 @@ from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
 from signoff.review.identity import identify
-from signoff.review.ledger_update import LedgerUpdate, Report
+from signoff.review.ledger_update import LedgerUpdate, Report, is_unchanged
 from signoff.review.severity import Severity
 
 __all__ = ["Finding", "FindingStatus", "Label", "Ledger", "summarize_round"]
 
-_CLOSED = frozenset(
-    {"", FindingStatus.FIXED.value, FindingStatus.DISMISSED.value, FindingStatus.IGNORED.value}
-)
+_CLOSED = frozenset({"", *(each.value for each in FindingStatus if each is not FindingStatus.OPEN)})
 """Labels after which a finding is not open; "" means that it was not reported yet."""
 
 
@@ -101,6 +99,29 @@ class Ledger:
             each: replace(self.findings[each], edited=True) for each in ids if each in self.findings
         }
         return replace(self, findings={**self.findings, **edited})
+
+    def address(self, constraint: str, artifact: ArtifactVersion, iteration: int) -> Ledger:
+        """Returns the ledger with open findings of a constraint addressed if its file changed."""
+        met = [f for f in self._open_of(constraint) if not is_unchanged(f, artifact)]
+        return self._close(met, FindingStatus.ADDRESSED, iteration)
+
+    def settle(self, iteration: int) -> Ledger:
+        """Returns the ledger with what was addressed fixed: a human has decided about it."""
+        addressed = FindingStatus.ADDRESSED
+        found = [each for each in self.findings.values() if each.status is addressed]
+        return self._close(found, FindingStatus.FIXED, iteration)
+
+    def _open_of(self, constraint: str) -> list[Finding]:
+        return [each for each in self.open() if each.constraint == constraint]
+
+    def _close(self, found: Iterable[Finding], status: FindingStatus, iteration: int) -> Ledger:
+        closed = {
+            each.id: replace(each, status=status, label=Label.FIXED).with_history(
+                iteration, status.value
+            )
+            for each in found
+        }
+        return replace(self, findings={**self.findings, **closed})
 
     def open(self, severities: Iterable[Severity] | None = None) -> list[Finding]:
         """Returns the open findings, the most severe first."""

@@ -227,6 +227,10 @@ def fate(finding: Finding) -> str:
             return f"open, came back in round {when}"
         case FindingStatus.OPEN:
             return f"open since round {finding.first}"
+        case FindingStatus.ADDRESSED:
+            return f"addressed in round {when}, awaits your sign-off"
+        case FindingStatus.DISMISSED if when == 0:
+            return "dismissed before this run"
         case FindingStatus.FIXED | FindingStatus.DISMISSED:
             return f"{finding.status.value} in round {when}"
         case FindingStatus.IGNORED:

@@ -60,6 +60,15 @@ def tie_hunks(
     return hunks
 
 
+def tie_requests(hunks: Sequence[dict[str, Any]], requests: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the hunks with all others tied to the requests, if nothing else was to be done."""
+    if not requests:
+        return list(hunks)
+    first, *others = requests
+    claim = {"issue": first, **({"also": others} if others else {})}
+    return [hunk if hunk["issue"] is not None else {**hunk, **claim} for hunk in hunks]
+
+
 def answered_by(hunks: Sequence[Mapping[str, Any]]) -> set[str]:
     """Returns the findings that some hunk addresses."""
     issues = [(hunk["issue"], *hunk.get("also", ())) for hunk in hunks]

@@ -19,6 +19,7 @@ LONGEST_TEXT = 240
 
 _ORDER = (
     FindingStatus.OPEN,
+    FindingStatus.ADDRESSED,
     FindingStatus.DISMISSED,
     FindingStatus.IGNORED,
     FindingStatus.FIXED,

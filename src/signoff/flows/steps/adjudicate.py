@@ -54,7 +54,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
-from signoff.review.findings import Finding
+from signoff.review.findings import Finding, Ledger
 from signoff.review.memory import earlier_findings, held_back_by
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
@@ -98,7 +98,7 @@ class AdjudicateHandler(FlowHandler):
         warnings: list[str] = []
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
-            ledger = state.ledger.apply(judged)
+            ledger = _decided(state, judged)
             checked = check_approval(judged, ledger, state.content, block_on)
             judged = checked.verdict
             # A human sees again what was changed at their request.
@@ -106,7 +106,7 @@ class AdjudicateHandler(FlowHandler):
             warnings = approval_warnings(self.flow, state, unread)
         judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
-        ledger = state.ledger.apply(judged)
+        ledger = _decided(state, judged)
         update = joined(
             update,
             {
@@ -355,6 +355,12 @@ def _format_findings(findings: Sequence[Finding]) -> str:
         f"- [{each.severity.value}] {each.id}: {' '.join(each.finding.split())}"
         for each in findings
     )
+
+
+def _decided(state: FlowState, judged: Adjudication) -> Ledger:
+    """Returns the findings after a verdict; what a human requested and was changed is not open."""
+    ledger = state.ledger.apply(judged)
+    return ledger.address(SIGN_OFF, state.content, judged.iteration)
 
 
 def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:

@@ -28,12 +28,13 @@ from signoff.flows.steps.work_order import (
     bill_of,
     carried_out,
     pursued_findings,
+    requests_of,
     unchanged_before,
     wanted_edits,
 )
 from signoff.light_dataclass import light_dataclass
 from signoff.review.edit import EditResult, apply_edits
-from signoff.review.hunks import answered_by, tie_hunks, word_change_pct
+from signoff.review.hunks import answered_by, tie_hunks, tie_requests, word_change_pct
 from signoff.review.prompts import refinement_prompt
 
 FILE = "artifact.md"
@@ -78,7 +79,7 @@ class RefineHandler(FlowHandler):
         if bill.strip():
             text, problem, update = await self._revise(ctx, state, applied.text, bill)
         quotes = [(f.id, f.quote) for f in state.ledger.open()]
-        hunks = tie_hunks(state.artifact, text, edits, quotes)
+        hunks = tie_requests(tie_hunks(state.artifact, text, edits, quotes), requests_of(state))
         update |= {
             "artifact": text,
             "artifact_path": self.artifact_path("artifact_refined", ctx.iteration),

@@ -30,7 +30,6 @@ from signoff.review.artifact import locate_finding
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding, FindingStatus, Label
 from signoff.review.findings import Ledger
-from signoff.review.ledger_update import is_unchanged
 from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 from signoff.runtime.amounts import format_spend
@@ -46,22 +45,21 @@ class SignOffHandler(FlowHandler):
 
     async def __call__(self, ctx: StepContext) -> StepResult:
         """Asks a human to approve what the judge approved."""
-        ledger = _with_requests_met(FlowState(ctx.step_state), ctx.iteration)
-        update: dict[str, Any] = {"findings": ledger.to_json()}
-        state = FlowState(after(ctx.step_state, update))
-        request = self._request(ctx, state)
+        request = self._request(ctx, FlowState(ctx.step_state))
         answer = await ctx.wait(request, key=SIGN_OFF)
-        update |= {
+        update: dict[str, Any] = {
             **keep_answer(ctx, SIGN_OFF, str(request.prompt), answer),
             **self.record(by=answer.by, decision=answer.value),
         }
         if answer.value == REJECT:
             return Outcome.FAIL, {**update, REASON: Rejected(answer.by, answer.text)}
+        update |= _settled(FlowState(ctx.step_state), ctx.iteration)
         if answer.value == CHANGES:
+            state = FlowState(after(ctx.step_state, update))
             return Outcome.ITERATE, {**update, **_change_request(ctx, state, answer)}
         if self.step.id == self.flow.config.workflow[-1].id:
-            warnings = state.approval_warnings
             approved = after(ctx.step_state, update)
+            warnings = FlowState(approved).approval_warnings
             update |= await save_approved(ctx, self.flow, approved, warnings, ask=True)
         return Outcome.OK, update
 
@@ -87,6 +85,21 @@ class SignOffHandler(FlowHandler):
         )
 
 
+def _settled(state: FlowState, iteration: int) -> dict[str, Any]:
+    """Returns the update in which earlier change requests are fixed: their change was decided on.
+
+    Another request replaces them, whatever it is about.
+    """
+    ledger = _with_requests_met(state, iteration).settle(iteration)
+    rounds = {"rounds": with_round(state, ledger, iteration)} if state.rounds else {}
+    return {"findings": ledger.to_json(), **rounds}
+
+
+def _with_requests_met(state: FlowState, iteration: int) -> Ledger:
+    # Judges of earlier releases left requests open that had been met.
+    return state.ledger.address(SIGN_OFF, state.content, iteration)
+
+
 def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
     """Returns what a human decides about: the result, what was found, and what it cost."""
     if state.has_files:
@@ -94,9 +107,15 @@ def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
         shown = {"changes": diff} if diff else {"files": "\n".join(state.files)}
     else:
         shown = {"artifact": state.artifact}
-    findings = state.ledger.findings.values()
-    dismissed = [each for each in findings if each.status is FindingStatus.DISMISSED]
-    shown["open findings"] = _listed(state, state.ledger.open())
+    ledger = _with_requests_met(state, ctx.iteration)
+    by_status = {
+        status: [each for each in ledger.findings.values() if each.status is status]
+        for status in FindingStatus
+    }
+    dismissed = by_status[FindingStatus.DISMISSED]
+    shown["open findings"] = _listed(state, ledger.open())
+    if addressed := by_status[FindingStatus.ADDRESSED]:
+        shown["addressed requests"] = _listed(state, addressed)
     shown["dismissed findings"] = _listed(state, dismissed)
     if ctx.port is not None:
         shown["cost"] = format_spend(ctx.port.spend())
@@ -169,16 +188,3 @@ def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> F
         artifact=state.content.digest(path),
         path=path,
     )
-
-
-def _with_requests_met(state: FlowState, iteration: int) -> Ledger:
-    """Returns the ledger with earlier requests closed where something was changed since."""
-    ledger = state.ledger
-    met = {
-        each.id: replace(each, status=FindingStatus.FIXED, label=Label.FIXED).with_history(
-            iteration, Label.FIXED.value
-        )
-        for each in ledger.open()
-        if each.constraint == SIGN_OFF and not is_unchanged(each, state.content)
-    }
-    return replace(ledger, findings={**ledger.findings, **met})

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from signoff.core.approvals import SIGN_OFF
 from signoff.core.digest import SHORT, digest
 from signoff.flows.state import FlowState, read
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
@@ -84,6 +85,15 @@ def pursued_findings(
         and (not entries or entries & {decision.issue_id, decision.finding_id})
     ]
     return [text for text in texts if text]
+
+
+def requests_of(state: FlowState) -> list[str]:
+    """Returns the change requests of a human, if there is nothing else to carry out."""
+    judged, findings = state.adjudication, state.ledger.findings
+    pursued = [d.finding_id for d in judged.pursued()] if judged is not None else []
+    known = [findings[each] for each in pursued if each in findings]
+    only = len(known) == len(pursued) and all(each.constraint == SIGN_OFF for each in known)
+    return [each.id for each in known] if only else []
 
 
 def approved_sections(state: FlowState) -> list[str]:
