@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from signoff.flows.commands import review_report
 from signoff.runtime import performers, project_files
 from tests.acceptance.review_project import ReviewProject, finds, issue
 
@@ -48,9 +49,11 @@ def change_before_writing(project: ReviewProject, monkeypatch: pytest.MonkeyPatc
 def test_a_fix_is_printed_as_a_diff_and_changes_no_file(fixable: ReviewProject) -> None:
     result = fixable.review("docs", "--fix")
 
-    assert result.code == 0
+    # The files still have the findings, so `review --fix && deploy` must not deploy them.
+    assert result.code == 17
+    assert "no open findings in 2 files\n2 findings fixed in copies, not written\n" in result.out
     assert "--- a/docs/b.md\n+++ b/docs/b.md\n@@ -1 +1 @@\n-It always works.\n" in result.out
-    assert "no file was changed" in result.out
+    assert "no file was changed; --write applies fixes, --patch FILE keeps them" in result.out
     assert fixable.git("status", "--porcelain") == ""
     final = ".signoff/runs/one/final/docs"
     assert fixable.read(f"{final}/b.md") == FIXED
@@ -58,7 +61,11 @@ def test_a_fix_is_printed_as_a_diff_and_changes_no_file(fixable: ReviewProject) 
 
 
 def test_a_patch_applies(fixable: ReviewProject) -> None:
-    fixable.review("docs", "--fix", "--patch", "fix.patch")
+    result = fixable.review("docs", "--fix", "--patch", "fix.patch")
+
+    assert result.code == 17
+    assert "2 findings fixed in copies, not written" in result.out
+    assert "fix.patch: apply them with git apply" in result.out
     fixable.git("apply", "fix.patch")
 
     assert fixable.read("docs/b.md") == FIXED
@@ -71,6 +78,7 @@ def test_fixes_are_written_on_approval(fixable: ReviewProject) -> None:
 
     assert result.code == 0
     assert "wrote docs/a.md, docs/b.md" in result.out
+    assert "not written" not in result.out
     assert fixable.read("docs/b.md") == FIXED
     assert (fixable.folder / "docs/b.md").stat().st_mode & 0o777 == 0o755
 
@@ -214,3 +222,25 @@ def test_a_critique_never_becomes_the_text_of_a_file(review_project: ReviewProje
     assert result.code != 0
     assert "the answer is a critique" in result.err + result.out
     assert review_project.read("docs/b.md") == "It always works.\n"
+
+
+def test_fixes_that_were_not_approved_and_cannot_be_written_stay_in_the_run(
+    review_project: ReviewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A message that recommends --write is of no use to someone who has passed it."""
+
+    def conflict(*_arguments: Any) -> dict[str, list[str]]:
+        return {"written": [], "conflicts": ["docs/b.md"]}
+
+    monkeypatch.setattr(review_report, "replace_files", conflict)
+    review_project.script(
+        finds(issue("docs/b.md", "It", finding="Still too sure.")),
+        {"step": "fix", "text": "ok", "files": {"b.md": "It may work.\n"}},
+    )
+
+    result = review_project.review("docs/b.md", "--fix", "--write")
+
+    assert result.code == 1
+    assert "docs/b.md was changed during the review; no file was written" in result.err
+    assert "the fixed files are in final of the run directory" in result.out
+    assert "--write" not in result.out

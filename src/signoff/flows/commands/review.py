@@ -86,7 +86,8 @@ def command(
 
     It is a shortcut: the command builds a review flow with `artifact:` and runs it, so `show`,
     `resume` and all other commands work with it. The exit code is 0 if nothing blocks, also
-    if a change has no files to review, and 17 if blocking findings are open.
+    if a change has no files to review, and 17 if blocking findings are open or, without --write,
+    were fixed only in copies.
 
     Examples:
       signoff review README.md --preset docs

@@ -23,7 +23,7 @@ from signoff.review.artifact import locate_finding
 from signoff.review.finding import FindingStatus
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count
-from signoff.runtime.project_files import replace_files
+from signoff.runtime.project_files import conflict_text, replace_files
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
@@ -86,11 +86,21 @@ class ReviewReport:
         return replace_files(self.project.home.root, *changed_files(self.before, self.view.files))
 
     @property
+    def fixed_in_copies(self) -> list[Finding]:
+        """The findings that were fixed, but not in the files of the project."""
+        if not self.diff or self.written.get("written"):
+            return []
+        findings = self.view.ledger.findings.values()
+        return [each for each in findings if each.status is FindingStatus.FIXED]
+
+    @property
     def code(self) -> int:
         """The exit code."""
         if self.written.get("conflicts"):
             return exits.ERROR
-        blocks = any(each.severity in self.blocking for each in self.findings)
+        # A fix that is only in a copy leaves the file as it was found.
+        in_files = [*self.findings, *self.fixed_in_copies]
+        blocks = any(each.severity in self.blocking for each in in_files)
         return exits.FINDINGS if blocks and not self.baseline else exits.OK
 
     def act(self) -> None:
@@ -122,12 +132,30 @@ class ReviewReport:
             if not finding.omission:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
         out.line(_summary(self.view, self.findings, self.blocking))
-        _print_fixes(self.diff, self.written, self.patch, out)
-        if self.fix and self.findings and not self.diff and self.code == exits.OK:
-            out.line("nothing was fixed: none of the findings blocks")
+        self._print_fixes(out)
         if self.baseline and self.findings:
             out.line(f"accepted in {self.project.home.path.name}/decisions.yaml; commit it")
         out.line(f"details: signoff show {self.details.row.name}")
+
+    def _print_fixes(self, out: Output) -> None:
+        if self.fix and self.findings and not self.diff and self.code == exits.OK:
+            out.line("nothing was fixed: none of the findings blocks")
+        if conflicts := self.written.get("conflicts"):
+            out.warn(conflict_text(conflicts))
+        if self.written.get("written"):
+            out.line(f"wrote {', '.join(self.written['written'])}")
+        elif self.diff:
+            out.line(f"{count(len(self.fixed_in_copies), 'finding')} fixed in copies, not written")
+            out.line(self._how_to_apply)
+
+    @property
+    def _how_to_apply(self) -> str:
+        if self.patch is not None:
+            return f"no file was changed; the fixes are in {self.patch}: apply them with git apply"
+        if self.write:
+            folder = self.details.end.path if self.details.end is not None else "final"
+            return f"no file was changed; the fixed files are in {folder} of the run directory"
+        return "no file was changed; --write applies fixes, --patch FILE keeps them"
 
 
 def print_review(project: Project, name: str, *, out: Output, **options: Any) -> int:
@@ -173,19 +201,6 @@ def _write_patch(path: Path, diff: str) -> None:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _print_fixes(
-    diff: str, written: Mapping[str, list[str]], patch: Path | None, out: Output
-) -> None:
-    for path in written.get("conflicts", ()):
-        out.warn(f"{path} was changed during the review; no file was written")
-    if written.get("written"):
-        out.line(f"wrote {', '.join(written['written'])}")
-    elif diff and patch is None:
-        out.line("no file was changed; --write applies fixes, --patch FILE keeps them")
-    if patch is not None and diff:
-        out.line(f"the fixes are in {patch}")
-
-
 def finding_line(view: FlowState, finding: Finding) -> str:
     """Returns a finding on one line, in the form that editors and CI systems recognize."""
     where = locate_finding(view.content, finding)
@@ -213,6 +228,7 @@ def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) 
     dismissed = sum(each.status is FindingStatus.DISMISSED for each in every)
     rest = f", {dismissed} dismissed" if dismissed else ""
     if not findings:
-        return f"no open findings in {files}{rest}" if dismissed else f"no findings in {files}"
+        known = any(each.status is not FindingStatus.IGNORED for each in every)
+        return f"no open findings in {files}{rest}" if known else f"no findings in {files}"
     block = sum(each.severity in blocking for each in findings)
     return f"{count(len(findings), 'finding')} in {files}, {block or 'none'} blocking{rest}"
