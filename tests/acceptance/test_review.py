@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
 import pytest
 
@@ -388,3 +389,60 @@ def test_a_waiting_review_logs_which_constraint_waits(review_project: ReviewProj
 
     assert result.code == 10
     assert "review tone docs/a.md: waits for a human (manual work)" in result.err
+
+
+CHECK = """\
+import sys
+
+for number, line in enumerate(sys.stdin.read().split("\\n"), start=1):
+    if "always" in line:
+        print(f"docs/a.md:{number}: says always")
+"""
+
+
+@pytest.fixture
+def checked(review_project: ReviewProject) -> ReviewProject:
+    """A project whose constraint a script of the project checks."""
+    argv = f"[{sys.executable}, tools/check.py]"
+    review_project.write(
+        ".signoff/config.yaml", f"version: 1\nagents: {{words: {{kind: check, argv: {argv}}}}}\n"
+    )
+    review_project.write("tools/check.py", CHECK)
+    return review_project
+
+
+def test_the_line_that_a_check_prints_is_the_place_of_its_finding(checked: ReviewProject) -> None:
+    """An editor or a pull request showed the finding without a line."""
+    result = checked.review("docs/a.md", "--agent", "words")
+
+    assert result.out.startswith("docs/a.md:3: HIGH tone: says always [")
+    (finding,) = checked.call("findings", "one", "--json").json
+    assert (finding["path"], finding["line"]) == ("docs/a.md", 3)
+    sarif = checked.call("export", "sarif", "one").json
+    (location,) = sarif["runs"][0]["results"][0]["locations"]
+    assert location["physicalLocation"]["region"]["startLine"] == 3
+
+
+def test_programs_of_the_settings_are_found_from_a_subfolder(
+    checked: ReviewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their paths started in the current folder."""
+    monkeypatch.chdir(checked.folder / "docs")
+
+    result = checked.review("a.md", "--agent", "words")
+
+    assert result.out.startswith("docs/a.md:3: HIGH tone: says always [")
+
+
+def test_files_of_the_settings_are_found_from_a_subfolder(
+    review_project: ReviewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review_project.script(finds(issue("docs/a.md")))
+    monkeypatch.chdir(review_project.folder / "docs")
+
+    result = review_project.review("a.md", "--patch", "x.patch", "--fix", "--dry-run")
+    assert (result.code, "script.json" in result.err) == (0, False)
+    result = review_project.review("a.md")
+
+    assert (result.code, result.out.splitlines()[0][:11]) == (17, "docs/a.md:3")
+    assert "script.json" not in result.err

@@ -35,7 +35,9 @@ class CassetteAgent:
     `auto` asks for answers that are not recorded yet.
     """
 
-    capabilities = Capabilities(edits_files=True, is_model=False, needs_agents=True)
+    capabilities = Capabilities(
+        edits_files=True, is_model=False, needs_agents=True, path_options=("file",)
+    )
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
+from signoff.runtime.home_folder import VARIABLE
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import path_from
 from signoff.runtime.ports import Call, Capabilities
@@ -97,7 +98,7 @@ class CheckAgent:
         """Checks the request's `artifact` option, or its whole prompt."""
         artifact = str(request.options.get("artifact", request.prompt))
         constraint = str(request.options.get("constraint", self._constraint))
-        source = Source(constraint, self._severity, artifact, _STDIN)
+        source = Source(constraint, self._severity, artifact, _STDIN | _names_of(request))
         try:
             async with asyncio.timeout(self._timeout):
                 if self._function is not None:
@@ -118,22 +119,29 @@ class CheckAgent:
             except AgentBadRequest as error:
                 return Health(False, str(error), "fix `function:` in the settings")
             return Health(True, f"function {_name(self._function)}")
-        program = shutil.which(self._argv[0])
+        program = shutil.which(self._program)
         if program is None:
             return Health(False, f"{self._argv[0]} is not on PATH", f"install {self._argv[0]}")
         return Health(True, program)
 
+    @property
+    def _program(self) -> str:
+        """The program; one that is named by a path is in the project."""
+        name = self._argv[0]
+        return str(Path(_project(None), name)) if Path(name).name != name else name
+
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
-        folder = request.workspace or path_from(call.folder)
+        started = path_from(call.folder)
         if self._whole:
-            return await self._run_on_copy(source, request, folder, call)
+            return await self._run_on_copy(source, request, request.workspace or started, call)
+        folder = request.workspace or _project(started)
         in_file = any(FILE in argument for argument in self._argv)
         with scratch_folder() as scratch:
             file = scratch / f"artifact{self._suffix}"
             if in_file:
                 file.write_text(source.artifact, encoding="utf-8", errors="replace")
                 names = frozenset({str(file), file.name})
-                source = replace(source, artifact_names=names)
+                source = replace(source, artifact_names=source.artifact_names - _STDIN | names)
             argv = [argument.replace(FILE, str(file)) for argument in self._argv]
             stdin = None if in_file else source.artifact
             return self._critique(await self._start(argv, folder, stdin, call), source)
@@ -183,6 +191,16 @@ class CheckAgent:
         return self._read(output, result.code, source)
 
 
+def _project(folder: str | None) -> str:
+    """Returns the folder of the project around a folder: paths in its settings start there.
+
+    It is not searched where a variable names the home. A review whose rules come from before a
+    change works in a folder of its own then, which that variable would lead out of.
+    """
+    start = Path(folder or Path.cwd())
+    return str(start if VARIABLE in os.environ else project_folder(start, {}))
+
+
 async def _call(check: CheckFunction, artifact: str, source: Source) -> dict[str, Any]:
     function, name = _load(check), _name(check)
     try:
@@ -203,6 +221,12 @@ async def _call(check: CheckFunction, artifact: str, source: Source) -> dict[str
             f"{name} returned {type(result).__name__}; it must return a list of findings"
         )
     return build_critique(result, source)
+
+
+def _names_of(request: AgentRequest) -> frozenset[str]:
+    """Returns what a check may call the file that it gets; nothing if the text has no file."""
+    path = str(request.options.get("path", ""))
+    return frozenset({path, f"./{path}", Path(path).name}) if path else frozenset()
 
 
 def _name(check: CheckFunction) -> str:

@@ -169,7 +169,7 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
         "severity": Severity.read(severity).value,
         "location": str(fields.get("location") or ""),
         "finding": str(fields["finding"]),
-        "evidence": str(fields.get("evidence") or ""),
+        "evidence": str(fields.get("evidence") or _quoted_line(fields, source)),
         "suggested_fix": fields.get("suggested_fix"),
         "confidence": confidence if isinstance(confidence, int | float) else 1.0,
         # The edit that fixes it, where the check knows it exactly.
@@ -203,3 +203,10 @@ def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
         file = f"{fields['file']}:" if fields.get("file") else "line "
         fields["location"] = f"{file}{fields['line']}"
     return fields
+
+
+def _quoted_line(fields: Mapping[str, Any], source: Source) -> str:
+    """Returns the line that a finding is about; "" if it names none or that of another file."""
+    number, file = fields.get("line"), fields.get("file")
+    ours = not file or str(file) in source.artifact_names
+    return source.line(number) if ours and isinstance(number, int) else ""

@@ -51,7 +51,7 @@ def build_agent(
     """
     settings = configs[name]
     factory = _factory(name, settings.kind)
-    options = dict(settings.options)
+    options = _options(settings, factory)
     if capabilities_of(factory).needs_agents:
         options["agents"] = dict(_candidates(name, configs, agents))
     try:
@@ -61,6 +61,12 @@ def build_agent(
     if capabilities_of(agent).answered_by_human:
         return agent
     return _with_fallback(name, configs, agents, _priced(agent, settings))
+
+
+def _options(settings: AgentSettings, factory: plugins.AgentKind) -> dict[str, Any]:
+    """Returns the options of an agent, with the paths among them as its kind can use them."""
+    can = capabilities_of(factory)
+    return settings.located({*can.file_options, *can.path_options})
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
@@ -302,7 +308,7 @@ def unusable_files(settings: Settings, root: Path) -> Iterator[Problem]:
         import asyncio
 
         try:
-            health = asyncio.run(health_of(factory(**agent.options)))
+            health = asyncio.run(health_of(factory(**_options(agent, factory))))
         except TypeError as error:
             health = Health(False, f"agents.{name}: {error}")
         if not health.ready:
@@ -314,8 +320,8 @@ def named_files(settings: Settings, root: Path) -> list[Path]:
     found = []
     for name, agent in settings.agents.items():
         factory = known_factory(name, agent, root)
-        options = capabilities_of(factory).file_options if factory is not None else ()
-        values = [agent.options.get(option) for option in options]
+        names = capabilities_of(factory).file_options if factory is not None else ()
+        values = [agent.located(names).get(each) for each in names]
         found += [Path(each).absolute() for each in values if isinstance(each, str)]
     return found
 

@@ -21,6 +21,7 @@ from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.errors import ConfigError, Problem
 from signoff.light_dataclass import light_dataclass
+from signoff.runtime.paths import path_from
 
 BUILT_IN: Mapping[str, Any] = {
     "limits.usd": None,
@@ -81,6 +82,15 @@ class AgentSettings:
     None means the price list."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options that are specific to the kind of agent."""
+    folder: Path | None = field(default=None, compare=False)
+    """Where relative paths in its options start; None means the current folder."""
+
+    def located(self, names: Iterable[str]) -> dict[str, Any]:
+        """Returns the options; those of these names are paths, which start at the folder."""
+        start = str(self.folder or "")
+        paths = {each: self.options[each] for each in names if each in self.options}
+        texts = {each: path_from(start, path) for each, path in paths.items() if type(path) is str}
+        return {**self.options, **texts}
 
 
 @light_dataclass(frozen=True)
@@ -194,12 +204,17 @@ def load_settings(
     if environment.get("SIGNOFF_CONFIG") and not user.exists():
         problems.append(Problem(str(user), "does not exist", "SIGNOFF_CONFIG names it"))
     layers: list[Layer] = [{key: Value(v, BUILT_IN_ORIGIN) for key, v in BUILT_IN.items()}]
-    layers += [_read_file(path, problems) for path in settings_files(home, environment)]
+    folders: dict[str, Path] = {}
+    for path in settings_files(home, environment):
+        layers.append(_read_file(path, problems))
+        of_project = home is not None and path == home.config
+        names = _by_name(_agent_values(layers[-1]))
+        folders |= dict.fromkeys(names, home.root if home and of_project else path.parent)
     layers.append(_check(_from_environment(environment), problems))
     layers.append(_check(_from_command_line(command_line or {}), problems))
     if problems:
         raise ConfigError("\n".join(str(problem) for problem in problems))
-    return _merge(layers)
+    return _merge(layers, folders)
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -300,8 +315,17 @@ def _check(settings: Iterable[tuple[str, Value]], problems: list[Problem]) -> La
     return check(raw, origin_of, problems, strict=False)
 
 
-def _merge(layers: Iterable[Layer]) -> Settings:
-    """Returns the settings of all layers, lowest precedence first."""
+def _agent_values(layer: Layer) -> dict[str, Any]:
+    """Returns the settings of agents in a layer, by name and option."""
+    values = {key.partition(".")[::2]: each.value for key, each in layer.items()}
+    return {rest: value for (section, rest), value in values.items() if section == "agents"}
+
+
+def _merge(layers: Iterable[Layer], folders: Mapping[str, Path]) -> Settings:
+    """Returns the settings of all layers, lowest precedence first.
+
+    `folders` are where the paths of agents start, by agent.
+    """
     values: dict[str, Value] = {}
     for layer in layers:
         values.update(layer)
@@ -320,7 +344,7 @@ def _merge(layers: Iterable[Layer]) -> Settings:
     return Settings(
         limits=Limits.from_json(limits),
         agents={
-            name: _agent(name, options)
+            name: _agent(name, options, folders.get(name))
             for name, options in _by_name(sections.pop("agents")).items()
         },
         observe={
@@ -354,10 +378,10 @@ def _by_name(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return by_name
 
 
-def _agent(name: str, options: dict[str, Any]) -> AgentSettings:
-    names = {each.name for each in fields(AgentSettings)} - {"options"}
+def _agent(name: str, options: dict[str, Any], folder: Path | None) -> AgentSettings:
+    names = {each.name for each in fields(AgentSettings)} - {"options", "folder"}
     common = {each: options.pop(each) for each in names & options.keys()}
     if common.get("rate"):
         common["rate"] = parse_rate(common["rate"])
     common["kind"] = common.get("kind") or name
-    return AgentSettings(**common, options=options)
+    return AgentSettings(**common, options=options, folder=folder)

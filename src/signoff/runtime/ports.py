@@ -200,6 +200,9 @@ class Capabilities:
     file_options: tuple[str, ...] = ()
     """Its options that name files which it reads once. They count as settings: a worker starts
     itself again when one changes."""
+    path_options: tuple[str, ...] = ()
+    """Its other options that name files. Relative paths in the settings start at the project's
+    folder, or next to the user's settings file, wherever a command is used."""
 
 
 @runtime_checkable

@@ -247,6 +247,40 @@ async def test_a_failure_that_is_about_the_text_is_a_finding(argv: list[str]) ->
     assert found["overall"] == "FAIL"
 
 
+async def test_a_program_of_the_project_is_found_from_a_subfolder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its path in the settings started in the current folder."""
+    for folder in (".signoff", "docs", "tools"):
+        (tmp_path / folder).mkdir()
+    program = tmp_path / "tools" / "check"
+    program.write_text("#!/bin/sh\necho docs/a.md:1: found\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path / "docs")
+    monkeypatch.delenv("SIGNOFF_HOME", raising=False)
+
+    agent = CheckAgent(argv=["tools/check"])
+
+    assert (await agent.health()).ready
+    assert (await agent.ask(AgentRequest(TEXT), call_for())).value["overall"] == "FAIL"
+
+
+@pytest.mark.parametrize("path", ["docs/a.md", "./docs/a.md", "a.md"])
+async def test_a_line_of_the_reviewed_file_is_quoted(path: str) -> None:
+    """Without a quote, the finding had no line in reports."""
+    documents = [
+        f"{path}:2: no word",
+        json.dumps([{"file": path, "line": 2, "message": "no word"}]),
+    ]
+    for document in documents:
+        agent = CheckAgent(argv=prints(document))
+        request = AgentRequest("", options={"artifact": TEXT, "path": "docs/a.md"})
+
+        (issue,) = (await agent.ask(request, call_for())).value["issues"]
+
+        assert issue["evidence"] == "Teh second."
+
+
 def broken(text: str) -> list[str]:
     raise RuntimeError("no dictionary")
 
@@ -276,7 +310,7 @@ async def test_a_function_can_return_all_fields_of_a_finding() -> None:
         "severity": "LOW",
         "location": "line 2",
         "finding": "f",
-        "evidence": "",
+        "evidence": "Teh second.",
         "suggested_fix": "g",
         "confidence": 1.0,
     }

@@ -57,6 +57,26 @@ def test_every_example_in_the_fresh_file_is_valid_when_uncommented(
     assert settings.workflows == ["workflows", "my_package.workflows"]
 
 
+def test_relative_paths_of_agents_start_where_their_settings_are(
+    home: Home, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They started in the current folder, so a command failed in a subfolder of the project."""
+    home.config.write_text(
+        "version: 1\nagents:\n  gpt-4.1: {kind: scripted, file: script.yaml, model: small}\n"
+    )
+    write_user(environment, "version: 1\nagents:\n  own: {kind: scripted, file: own.yaml}\n")
+    monkeypatch.chdir(home.path)
+
+    agents = load_settings(home, environment).agents
+
+    of_project = {"file": str(home.root / "script.yaml"), "model": "small"}
+    assert agents["gpt-4.1"].located(["file", "other"]) == of_project
+    own = user_file(environment).with_name("own.yaml")
+    assert agents["own"].located(["file"]) == {"file": str(own)}
+    monkeypatch.chdir(home.root)
+    assert agents["gpt-4.1"].located(["file"])["file"] == "script.yaml"
+
+
 def test_each_layer_overrides_the_one_before(home: Home, environment: dict[str, str]) -> None:
     """A limit on the command line that a file overrides would be useless."""
     write_user(environment, "limits: {usd: 1, tokens: 1, calls: 1, seconds: 1}")

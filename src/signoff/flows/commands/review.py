@@ -232,7 +232,7 @@ class _Review:
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
         params = prepared(flow, selection, trusted=selection.base if base is not None else None)
         target = replace(planned.target, workflow=workflow.with_prepare(lambda _params: params))
-        self.folder = base or cwd
+        self.folder = base or home.root
         return replace(planned, target=target, home=home, code_root=base), selection
 
     def _constraints(self, home: Home, *, trusted: bool) -> list[Constraint]:
@@ -322,9 +322,10 @@ def _start(
         return _print_plan(planned, selection, summary, out)
     out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
     limits = _limits(planned, yes=options.yes)
-    refuse_not_ready(planned.not_ready(), by_name=False)
+    with chdir(options.folder):
+        refuse_not_ready(planned.not_ready(), by_name=False)
     set_up_logging(planned.settings)
-    # A run's programs work in the folder it was started in.
+    # A run's programs work in the folder it was started in: the settings name them from there.
     with chdir(options.folder), planned.open(options.folder, os.environ) as project:
         return drive(
             project,
