@@ -446,3 +446,37 @@ def test_files_of_the_settings_are_found_from_a_subfolder(
 
     assert (result.code, result.out.splitlines()[0][:11]) == (17, "docs/a.md:3")
     assert "script.json" not in result.err
+
+
+def test_a_comment_that_ignores_an_unknown_rule_is_reported(
+    review_project: ReviewProject,
+) -> None:
+    """A rule that was misspelled or renamed was reported again and again, without a reason."""
+    comments = "signoff: ignore tone/shure why\nsignoff: ignore sure\nsignoff: ignore tone\n"
+    review_project.write("docs/a.md", f"One.\n{comments}")
+
+    result = review_project.review("docs")
+
+    what = "docs/a.md:2: ignores the unknown rule 'tone/shure' (rules: sure, tone, tone/sure)"
+    assert what in result.err
+    assert result.err.count("ignores the unknown rule") == 1
+    shown = review_project.call("show", "one").out
+    assert "ignores the unknown rule" in shown
+
+
+def test_comments_about_rules_of_other_sets_and_of_programs_are_fine(
+    checked: ReviewProject,
+) -> None:
+    """A preset reviews the same files, and a linter has rules of its own."""
+    other = ".signoff/constraints/other/style.yaml"
+    checked.write(other, "rules:\n  - {id: terse, text: Be terse.}\n")
+    comments = "signoff: ignore terse\nsignoff: ignore security\n"
+    checked.write("docs/a.md", comments)
+    checked.write("docs/b.md", "signoff: ignore MD013\nsignoff: ignore nothing/MD013\n")
+
+    by_model = checked.review("docs/a.md", "--agent", "manual")
+    by_program = checked.review("docs/b.md", "--agent", "words", "--name", "two")
+
+    assert "unknown rule" not in by_model.err
+    assert by_program.err.count("unknown rule") == 1
+    assert "docs/b.md:2: ignores the unknown rule 'nothing/MD013'" in by_program.err

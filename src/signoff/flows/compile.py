@@ -20,7 +20,7 @@ from signoff.core.workflow import Workflow
 from signoff.flows.flow import Flow
 from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.serialize import config_to_json
-from signoff.flows.state import PREPARED
+from signoff.flows.state import FILE_WARNINGS, PREPARED
 from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.amounts import count
@@ -103,6 +103,7 @@ class FilesHandler:
     async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         """Stores the files, and gathers the material that they are compared with."""
         from signoff.flows.steps.material import gather
+        from signoff.flows.steps.updates import report_warnings
 
         params = ctx.workflow_params
         update = {name: params[name] for name in PREPARED if params.get(name) not in (None, {}, [])}
@@ -110,6 +111,7 @@ class FilesHandler:
             # What was dismissed in earlier runs is dismissed in this one, too.
             update["findings"] = {"iteration": 0, "entries": decisions}
         record = {"kind": FILES_STEP, "step": FILES_STEP}
+        update |= report_warnings(ctx, params.get(FILE_WARNINGS, ()))
         return Outcome.OK, {**update, "sources": await gather(ctx, self.flow), "step": record}
 
 

@@ -38,6 +38,9 @@ NOT_WRITTEN = "not_written"
 PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
+FILE_WARNINGS = "file_warnings"
+"""The parameter of a run with what is odd about its files."""
+
 VERIFY = "verify"
 """The key under which an agent is asked to confirm a finding."""
 

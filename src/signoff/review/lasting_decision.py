@@ -131,6 +131,17 @@ def dismiss_commented(
     return replace(critique, issues=tuple(issues))
 
 
+def ignored_rules(files: Mapping[str, str]) -> list[tuple[str, int, str]]:
+    """Returns what comments ignore: the file, the line, and the rule."""
+    return [
+        (path, number, comment[1])
+        for path, text in files.items()
+        if "signoff:" in text
+        for number, line in enumerate(text.split("\n"), start=1)
+        if (comment := _COMMENT.search(line))
+    ]
+
+
 def _comment_about(
     issue: CritiqueIssue,
     constraint: str,

@@ -8,8 +8,10 @@ from typing import Any
 
 from signoff.errors import UsageError
 from signoff.flows.decision_file import read_decisions
+from signoff.flows.files.ignore_comments import unknown_ignores
 from signoff.flows.files.selection import FileSelector, Selection
 from signoff.flows.flow import Flow
+from signoff.flows.state import FILE_WARNINGS
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.finding import Finding
 from signoff.review.lasting_decision import LastingDecision, dismissed_before
@@ -56,7 +58,9 @@ def prepared(
         raise NothingToReviewError(selection)
     source = flow.config.artifact
     every_line = source is not None and source.all_lines
+    warnings = unknown_ignores(flow, selection.files)
     return {
+        **({FILE_WARNINGS: warnings} if warnings else {}),
         "files": dict(selection.files),
         "base": {} if every_line else dict(selection.base),
         "renamed": dict(selection.renamed),
