@@ -295,7 +295,9 @@ def missing_needs(settings: Settings, environment: Mapping[str, str]) -> Iterato
             yield f"{origin}: agents.{name} needs a key, but {variable} is not set"
         argv = agent.options.get("argv")
         program = argv[0] if isinstance(argv, list) and argv else None
-        places = [program, Path(agent.folder or "", program)] if isinstance(program, str) else []
+        places = (
+            [program, str(Path(agent.folder or "", program))] if isinstance(program, str) else []
+        )
         if places and not any(map(shutil.which, places)):
             yield f"{origin}: agents.{name} runs {program}, which is not on PATH"
 
