@@ -256,7 +256,8 @@ def test_the_thread_has_the_documented_fields(tmp_path: Path, story: Story) -> N
 
 def test_the_answer_of_a_human_is_a_line_of_its_own(tmp_path: Path, story: Story) -> None:
     """Readers of the thread have to see who decided."""
-    waits = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", {"prompt": "Ship it?"})
+    form = {"kind": "question", "prompt": "Ship it?"}
+    waits = ev.EffectStarted(EffectId("wait#1"), EffectKind.WAIT, "d", form)
     answer = {"value": "no", "text": "too long", "by": "ann", "at": 0.0}
 
     story.begin().commit(waits).commit(ev.EffectFinished(EffectId("wait#1"), answer))
