@@ -108,6 +108,7 @@ def test_an_agent_fixes_what_has_no_exact_edit(review_project: ReviewProject) ->
     result = review_project.review("docs", "--fix", "--write")
 
     assert result.code == 0
+    assert "policy: rewrite, 2 to fix" in result.err
     assert review_project.read("docs/a.md") == "Port 80.\n"
     assert review_project.read("docs/b.md") == FIXED
 
@@ -244,3 +245,26 @@ def test_fixes_that_were_not_approved_and_cannot_be_written_stay_in_the_run(
     assert "docs/b.md was changed during the review; no file was written" in result.err
     assert "the fixed files are in final of the run directory" in result.out
     assert "--write" not in result.out
+
+
+def test_a_fix_that_changes_nothing_is_reported_at_once(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/b.md")), {"step": "fix", "text": "nothing to do"})
+
+    result = review_project.review("docs/b.md", "--fix")
+
+    assert "fix| docs/b.md: the refinement changed nothing" in result.err
+
+
+def test_a_review_without_fixes_announces_none(review_project: ReviewProject) -> None:
+    review_project.script(finds(issue("docs/b.md"), contains="FILE docs/b.md"))
+
+    result = review_project.review("docs/b.md")
+
+    assert "policy: 1 finding open, 1 blocking" in result.err
+    assert "judge: done" in result.err
+    assert "to fix" not in result.err
+    review_project.call("report", "one", "-o", "one.html")
+    page = review_project.read("one.html")
+    assert '<h3 class="mono">docs/b.md</h3>' in page.replace("class=mono", 'class="mono"')
+    assert "rounds</" not in page
+    assert "calls</" not in page

@@ -111,10 +111,7 @@ def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
         case ArtifactChanged():
             yield f"    {_change(news)}", "cyan"
         case Judged(judgment=judgment):
-            decided = {"to fix": judgment.pursued, "dismissed": judgment.dismissed}
-            parts = [f"{len(found)} {what}" for what, found in decided.items() if found]
-            words = ", ".join([judgment.verdict.lower(), *parts])
-            yield f"    {judgment.by}: {words}", "dim"
+            yield f"    {judgment.by}: {judgment.words}", "dim"
 
 
 def _change(news: ArtifactChanged) -> str:

@@ -33,6 +33,10 @@ class FlowHistory:
         self._goal = str((source.get("goal") or {}).get("goal", ""))
         self._constraints = {each["id"]: each for each in source.get("constraints") or ()}
         output = (source.get("flow") or {}).get("output") or {}
+        judging = (source.get("flow") or {}).get("adjudication") or {}
+        self._block_on = frozenset(judging.get("block_on") or ())
+        steps = (source.get("flow") or {}).get("workflow") or ()
+        self._fixes = any(each.get("step") in ("refine", "generate") for each in steps)
         self._file_name = str(output.get("filename") or ARTIFACT)
         self._step = ""
         self._round = 1
@@ -161,6 +165,9 @@ class FlowHistory:
     ) -> Iterator[ReviewNews]:
         verdict = changed.get("last_adjudication") or self._values.get("last_adjudication") or {}
         decided = [(each, _finding_of(each)) for each in verdict.get("decisions", ())]
+        entries = (self._values.get("findings") or {}).get("entries", ())
+        blocking = {each["id"] for each in entries if each["severity"] in self._block_on}
+        pursued = tuple(n for each, n in decided if each.get("status") == Pursuit.PURSUING)
         judgment = Judgment(
             round=self._round,
             step=self._step,
@@ -172,7 +179,9 @@ class FlowHistory:
                 for each, name in decided
                 if each.get("status") == Pursuit.DISMISSED
             },
-            pursued=tuple(n for each, n in decided if each.get("status") == Pursuit.PURSUING),
+            pursued=pursued,
+            blocking=len(blocking.intersection(pursued)),
+            fixes=self._fixes,
             notes=tuple(verdict.get("notes", ())),
             at=at,
         )

@@ -84,7 +84,7 @@ def marked_text(
     for path, text in version.files.items():
         quotes = [(each, history.location(each, version)) for each in findings if each.path == path]
         spans = [(*_span(text, found), each) for each, found in quotes if found is not None]
-        if len(version.files) > 1:
+        if path:
             yield tag("h3", history.name_of(path), class_="mono")
         shown = text[:MOST_TEXT]
         yield tag("pre", _highlighted(shown, spans))

@@ -134,8 +134,6 @@ def _changes(history: ReviewHistory) -> Iterator[Markup]:
         )  # fmt: skip
         files: list[Content] = []
         for path, found in changes.items():
-            files.append(
-                tag("h3", history.name_of(path), class_="mono") if len(changes) > 1 else None
-            )
+            files.append(tag("h3", history.name_of(path), class_="mono") if path else None)
             files += [hunk_html(hunk, by_id) for hunk in found]
         yield tag("details", summary, files, open=len(pairs) <= 6, class_="card")

@@ -35,15 +35,21 @@ def figures(timeline: Timeline, history: ReviewHistory | None) -> Iterator[tuple
     if history is not None:
         counts = open_counts(history.open_findings())
         listed = ", ".join(f"{number} {name.lower()}" for name, number in counts.items())
-        yield str(len(history.rounds)), "rounds"
+        yield _figure(len(history.rounds), "round")
         yield str(sum(counts.values())), f"open ({listed})" if listed else "open findings"
         fixed = sum(each.status is FindingStatus.FIXED for each in history.findings)
         yield str(fixed), f"fixed of {count(len(history.findings), 'finding')}"
-    yield f"{spend.calls:,}", "calls"
+    yield _figure(spend.calls, "call")
     yield partial(money(spend.known_usd), spend.known_usd, spend.unknown_usd), "cost"
     cached = f", {spend.known_cached:,} cached" if spend.known_cached else ""
     yield _known(spend.known_tokens, spend.unknown_tokens), f"tokens{cached}"
     yield duration(spend.seconds), "at work"
+
+
+def _figure(number: int, noun: str) -> tuple[str, str]:
+    """Returns a number and its noun apart, as tiles show them."""
+    amount, _, words = count(number, noun).partition(" ")
+    return amount, words
 
 
 def written_files(history: ReviewHistory | None) -> Iterator[Markup]:
@@ -78,7 +84,8 @@ def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
 
 def _judgment(judgment: Judgment, findings: Mapping[str, Finding]) -> Iterator[Content]:
     overruled = f" (stated {judgment.stated}; the rules overruled it)" if judgment.stated else ""
-    pursued = f", {len(judgment.pursued)} to fix" if judgment.pursued else ""
+    what = "to fix" if judgment.fixes else "open"
+    pursued = f", {len(judgment.pursued)} {what}" if judgment.pursued else ""
     yield tag("b", judgment.verdict), f"{overruled}{pursued}"
     for name, why in judgment.dismissed.items():
         link = finding_link(findings[name]) if name in findings else name

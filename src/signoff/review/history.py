@@ -64,8 +64,23 @@ class Judgment:
     dismissed: Mapping[str, str] = field(default_factory=dict)
     """Findings that it dismissed, and why."""
     pursued: tuple[str, ...] = ()
+    fixes: bool = True
+    """Whether a step of the run fixes what is pursued."""
+    blocking: int = 0
+    """How many of those that are pursued block an approval."""
     notes: tuple[str, ...] = ()
     at: float = 0.0
+
+    @property
+    def words(self) -> str:
+        """The verdict in a few words; a run that fixes nothing has nothing rewritten."""
+        dismissed = [f"{len(self.dismissed)} dismissed"] if self.dismissed else []
+        if self.pursued and not self.fixes:
+            plural = "" if len(self.pursued) == 1 else "s"
+            opened = f"{len(self.pursued)} finding{plural} open, {self.blocking or 'none'} blocking"
+            return ", ".join([opened, *dismissed])
+        pursued = [f"{len(self.pursued)} to fix"] if self.pursued else []
+        return ", ".join([self.verdict.lower(), *pursued, *dismissed])
 
 
 @light_dataclass(frozen=True)

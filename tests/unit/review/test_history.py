@@ -100,6 +100,12 @@ BACK = ((1, "new"), (2, "fixed"), (3, "regressed"))
         (FindingStatus.OPEN, BACK, "open, came back in round 3"),
         (FindingStatus.FIXED, BACK[:2], "fixed in round 2"),
         (FindingStatus.DISMISSED, (BACK[0], (1, "dismissed")), "dismissed in round 1"),
+        (FindingStatus.DISMISSED, ((0, "dismissed"),), "dismissed before this run"),
+        (
+            FindingStatus.ADDRESSED,
+            (BACK[0], (2, "addressed")),
+            "addressed in round 2, awaits your sign-off",
+        ),
         (FindingStatus.IGNORED, ((1, "ignored"),), "ignored"),
     ],
 )

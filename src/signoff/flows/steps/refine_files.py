@@ -63,6 +63,9 @@ async def refine_files(
     for key in ("human", "remarks"):
         if entries := [each for result in results for each in result[key]]:
             update[key] = Append(entries)
+    for warning in _remarks(update):
+        # Views leave out what single items report, as there may be hundreds.
+        ctx.progress(warning["text"])
     return update
 
 
