@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -32,7 +33,7 @@ from signoff.store.postgres.address import read_address
 from signoff.store.postgres.schema import LATEST
 from signoff.store.postgres.store import PostgresStore
 from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
-from tests.patience import wait_until, whole_lines
+from tests.patience import PATIENCE_SECONDS, wait_until, whole_lines
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.postgres import NotHereError, PostgresServer, running_server
 from tests.stubs.worker_process import start_worker
@@ -401,6 +402,46 @@ def test_a_worker_that_is_paused_past_its_lease_loses_its_run_and_its_reply_is_k
     (late,) = project.store.late(run).values()
     assert f"answer of {paused.pid}" in late
     assert [int(pid) for *_, pid in calls(project)] == [paused.pid, os.getpid()]
+
+
+def test_a_worker_that_is_stopped_while_the_network_is_cut_ends_and_says_what_becomes_of_its_run(
+    tmp_path: Path, server: PostgresServer, network: CutConnection
+) -> None:
+    """It cannot give its run back, and a service manager would wait for it, then kill it."""
+    url = server.new_schema()
+    with _project(tmp_path, url) as project:
+        project.home.config.write_text(f"database: {_through(url, server, network)}\n")
+        worker = subprocess.Popen(
+            [sys.executable, "-c", IMPATIENT_WORKER],
+            cwd=tmp_path,
+            env={**os.environ, **_environment(tmp_path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            queue(project, "one")
+            wait_until(lambda: calls(project), "the call")
+
+            network.cut()
+            worker.send_signal(signal.SIGTERM)
+            _, errors = worker.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            worker.kill()
+            worker.wait()
+
+        assert worker.returncode == 0
+        assert b"another worker takes them over" in errors
+        assert project.store.row("one").status is Status.RUNNING
+
+
+IMPATIENT_WORKER = """
+import sys
+from signoff.app import stop_watch
+from signoff.cli import main
+stop_watch.PATIENCE_SECONDS = 0.1
+sys.argv[1:] = ["worker"]
+sys.exit(main())
+"""
 
 
 def test_a_worker_whose_clock_is_ten_minutes_ahead_takes_no_run_from_a_living_one(

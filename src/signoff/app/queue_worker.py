@@ -306,6 +306,9 @@ class QueueWorker:
                 await self._drive_once(engine, row, token)
                 return
             except (StoreBusy, WriteFailed) as error:
+                if self._stopping:
+                    # Another worker takes it over: this one must not begin to drive it again.
+                    raise
                 is_again = True
                 await self._outlast(error)
 

@@ -94,16 +94,21 @@ def quit_at_once(view: View) -> None:
     for number in _SIGNALS:
         # A key that is held down sends more of them, which would interrupt this and start over.
         signal.signal(number, lambda _number, _frame: None)
+    names = "".join(
+        f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
+    )
+    exit_at_once(view, f"\nquit at once{names}\n", exits.INTERRUPTED)
+
+
+def exit_at_once(view: View, message: str, code: int) -> None:
+    """Ends this process and every program it started, with a last message; on any thread."""
     try:
         # Not by what the journal knows of them: a program that was just started is not in it yet.
         kill_children()
         view.release_terminal()
-        names = "".join(
-            f"; to continue it, run: signoff resume {run}" for run in list(view.timelines)[-1:]
-        )
-        os.write(2, f"\nquit at once{names}\n".encode())
+        os.write(2, message.encode())
     finally:
-        os._exit(exits.INTERRUPTED)
+        os._exit(code)
 
 
 def _install(

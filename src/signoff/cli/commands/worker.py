@@ -10,8 +10,9 @@ import click
 
 from signoff.app.dispatching import open_dispatcher
 from signoff.app.queue_worker import QueueWorker
+from signoff.app.stop_watch import StopWatch
 from signoff.cli import exits
-from signoff.cli.interrupts import Interrupted, run_interruptibly
+from signoff.cli.interrupts import Interrupted, exit_at_once, run_interruptibly
 from signoff.cli.options import CliCommand, open_here, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import clean, one_line
@@ -19,16 +20,22 @@ from signoff.cli.views import View
 from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.runtime.ports import Notice, Recorded
+from signoff.runtime.store_port import Store
 
 DEFAULT_SLOTS = 4
+NOT_GIVEN_BACK = (
+    "warning: the database cannot be reached, so the worker ends without giving its runs back; "
+    "another worker takes them over when the database is back and their leases have ended\n"
+)
 
 
 class WorkerView(View):
     """Prints a line when a run continues and when it stops; keeps nothing of it."""
 
-    def __init__(self, out: Output) -> None:
+    def __init__(self, out: Output, store: Store) -> None:
         super().__init__()
         self._out = out
+        self.watch = StopWatch(store, self._give_up)
 
     def notice(self, notice: Notice) -> None:
         """Prints what a run does, if it is worth a line."""
@@ -42,8 +49,12 @@ class WorkerView(View):
                     self._show(notice.run, status, event.at, reason)
 
     def stopping(self) -> None:
-        """Shows that the worker is about to end."""
+        """Shows that the worker is about to end, which a lost database must not prevent."""
+        self.watch.stopping()
         self._out.note("stopping: its runs go back to the queue (ctrl-c again quits at once)")
+
+    def _give_up(self) -> None:
+        exit_at_once(self, NOT_GIVEN_BACK, exits.OK)
 
     def _show(self, run: str, status: Status, at: float, reason: str = "") -> None:
         if self._out.as_json:
@@ -75,8 +86,8 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
       signoff worker
       signoff worker --slots 16
     """
-    view = WorkerView(out)
     with open_here() as project:
+        view = WorkerView(out, project.store)
         dispatcher = open_dispatcher(project) if project.settings.dispatch else None
         worker = QueueWorker(
             project,
@@ -87,7 +98,8 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
             warn=out.warn,
         )
         try:
-            outdated = run_interruptibly(worker.work([view]), view)
+            with view.watch:
+                outdated = run_interruptibly(worker.work([view]), view)
         except Interrupted:
             out.note("stopped")
             return exits.OK
