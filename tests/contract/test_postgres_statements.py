@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from signoff.errors import StoreError
 from signoff.guarded_db import postgres_statements
 from signoff.guarded_db.client import SafeDatabaseClient
 from signoff.guarded_db.postconditions import Postcondition
-from signoff.guarded_db.postgres_statements import ServerStatements
 from signoff.guarded_db.staging import Committed, Marker, RolledBack
 from signoff.guarded_db.view import ReadOnlyView
 from tests.contract.library import Library, postgres_library
@@ -130,6 +130,20 @@ def test_a_result_that_is_too_large_leaves_the_connection_usable(library: Librar
             assert len(db.query(large, [2])) == 2
 
 
+def test_a_result_that_is_too_large_for_a_condition_fails_the_step_only(library: Library) -> None:
+    """The condition's first query travels together with the command that ends all writing."""
+    large = "SELECT repeat('x', 10000) AS text FROM generate_series(1, $1::int)"
+    with library.open(functions=["generate_series"]) as db:
+        work = db.staged()
+        work.stage("UPDATE books SET title = 'Ulysses' WHERE id = 1")
+        condition = Postcondition("large", lambda view: view.exists(large, [20_000]))
+        applied = work.apply([condition], marker=Marker("run", "edit", 1))
+        again = work.apply([], marker=Marker("run", "edit", 2))
+
+    assert "larger than 64 MB" in str(applied)
+    assert again == Committed(1)
+
+
 @pytest.mark.parametrize(
     "note", ["it's", "\\", "'); DROP TABLE books; --", "$1 %s ß 🂡", '{"a": "\\u0000"}']
 )
@@ -148,16 +162,13 @@ def test_known_work_takes_no_more_round_trips_than_by_hand(
 ) -> None:
     """By hand, a change takes three, and a step with a condition five."""
     trips: list[None] = []
+    wait = psycopg.Connection.wait
 
-    def counted(exchange: Callable[..., Any]) -> Callable[..., Any]:
-        def count(*args: Any) -> Any:
-            trips.append(None)
-            return exchange(*args)
+    def counted(*args: Any, **options: Any) -> Any:
+        trips.append(None)
+        return wait(*args, **options)
 
-        return count
-
-    for name in ("_exchange", "_exchange_in_chunks"):
-        monkeypatch.setattr(ServerStatements, name, counted(getattr(ServerStatements, name)))
+    monkeypatch.setattr(psycopg.Connection, "wait", counted)
     change = "UPDATE books SET title = 'Emma' WHERE id = 2"
 
     def step(db: SafeDatabaseClient, number: int, *conditions: Postcondition) -> None:
@@ -180,4 +191,4 @@ def test_known_work_takes_no_more_round_trips_than_by_hand(
                 work(db, number)
             counts.append(len(trips))
 
-    assert counts == [1, 3, 3, 5]
+    assert counts == [1, 3, 3, 4]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn, Self
 
@@ -29,7 +28,7 @@ from signoff.guarded_db.impact import (
     run_checked,
     run_counted,
 )
-from signoff.guarded_db.ports import Connection, Row, StatementResult, transaction
+from signoff.guarded_db.ports import Connection, Row, StatementResult, Transaction
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.guarded_db.sources import Source, connect, read_source
 from signoff.guarded_db.staging import Applied, Marker, RolledBack, StepWork
@@ -54,6 +53,8 @@ class SafeDatabaseClient:
         self._guard = Guard(connection.dialect, functions=functions)
         self._confirmations = Confirmations(clock)
         self._lock = threading.RLock()
+        self._reading = Transaction(connection, write=False)
+        self._writing = Transaction(connection, write=True)
         self._steps = GroupCommit(connection, _reader(connection, self._guard), self._lock)
 
     @classmethod
@@ -80,8 +81,10 @@ class SafeDatabaseClient:
     def query(self, sql: str, params: Params = ()) -> tuple[Row, ...]:
         """Returns the rows of a SELECT, each by column name."""
         allowed = _check_read(self._guard, sql)
-        with self._transaction(write=False):
-            return self._db.run(sql, params, allowed).rows
+        with self._lock, self._reading:
+            result = self._db.run(sql, params, allowed)
+            self._db.commit()
+        return result.rows
 
     def execute(self, sql: str, params: Params = (), *, confirm: object = None) -> StatementResult:
         """Runs one statement now, in a transaction of its own.
@@ -97,11 +100,11 @@ class SafeDatabaseClient:
             raise confirmation_missing(allowed.kind.upper())
         if allowed.kind is StatementKind.READ:
             return StatementResult(self.query(sql, params), 0)
-        with self._change() as commit:
+        with self._lock, self._writing:
             result, needs_confirmation = run_checked(self._db, statement)
             if needs_confirmation:
                 raise confirmation_missing(f"a change of every row of {allowed.table}")
-            commit()
+            self._db.commit()
         return result
 
     def get_confirmation(self, sql: str, params: Params = ()) -> ChangeConfirmation:
@@ -113,7 +116,7 @@ class SafeDatabaseClient:
         statement = Statement(sql, params, self._guard.check(sql))
         if statement.allowed.kind in (StatementKind.READ, StatementKind.LOCK):
             raise UsageError("a statement that changes nothing needs no confirmation")
-        with self._change():
+        with self._lock, self._writing:
             _result, seen = self._run_seen(statement)
         token = self._confirmations.issue(statement.allowed.scope, params, seen)
         return ChangeConfirmation(token, statement.allowed.table, seen.rows, seen.others)
@@ -162,13 +165,17 @@ class SafeDatabaseClient:
 
     def notes(self, markers: Sequence[Marker]) -> list[str | None]:
         """Returns the notes of the work of several steps, each None if it was not committed."""
-        with self._transaction(write=False):
-            return staging.read_notes(self._db, markers)
+        with self._lock, self._reading:
+            notes = staging.read_notes(self._db, markers)
+            self._db.commit()
+        return notes
 
     def committed_items(self, marker: Marker) -> tuple[str, ...]:
         """Returns the items of a step that were committed, by this process or an earlier one."""
-        with self._transaction(write=False):
-            return staging.committed_items(self._db, marker)
+        with self._lock, self._reading:
+            items = staging.committed_items(self._db, marker)
+            self._db.commit()
+        return items
 
     def seems_open(self) -> bool:
         """Whether the connection was not lost, as far as this side can tell without asking."""
@@ -195,10 +202,10 @@ class SafeDatabaseClient:
 
     def _execute_confirmed(self, statement: Statement, token: str) -> StatementResult:
         confirmed = self._confirmations.redeem(token, statement.allowed.scope, statement.params)
-        with self._change() as commit:
+        with self._lock, self._writing:
             result, seen = self._run_seen(statement)
             check_same_rows(seen, confirmed)
-            commit()
+            self._db.commit()
         return result
 
     def _run_seen(self, statement: Statement) -> tuple[StatementResult, SeenRows]:
@@ -222,18 +229,6 @@ class SafeDatabaseClient:
         if allowed.every_row:
             raise NotAllowed("DELETE with a condition that is true for every row is refused here")
         return allowed
-
-    @contextmanager
-    def _transaction(self, *, write: bool) -> Iterator[None]:
-        with self._lock, transaction(self._db, write=write):
-            yield
-            self._db.commit()
-
-    @contextmanager
-    def _change(self) -> Iterator[Callable[[], None]]:
-        """Opens a transaction for one change; yields what commits it."""
-        with self._lock, transaction(self._db, write=True):
-            yield self._db.commit
 
 
 class Staged:

@@ -20,7 +20,7 @@ from signoff.guarded_db.ports import FailedTransactionError, StatementResult, gi
 from signoff.guarded_db.postgres_grants import missing_grants
 from signoff.guarded_db.postgres_judgments import SCHEMA_VERSION, Judgments, SchemaVersion
 from signoff.guarded_db.postgres_statements import ServerStatements
-from signoff.guarded_db.postgres_values import adapted, json_positions, numbered
+from signoff.guarded_db.postgres_values import adapted, json_positions, numbered, with_numbers
 from signoff.guarded_db.verdict import OWN_SCHEMA, Allowed, Dialect, Params, StatementKind
 from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetUpDatabase
@@ -45,6 +45,8 @@ _ABORTED = "57014"
 _DENIED = "42501"
 _FAILED = 3
 """The status of a transaction in which a statement has failed."""
+_OPEN = frozenset({1, 2, _FAILED})
+"""The status of a transaction that is open. A connection that was lost has another one."""
 
 
 class PostgresConnection:
@@ -62,6 +64,7 @@ class PostgresConnection:
         give_back: Callable[[], Any] | None = None,
     ) -> None:
         """`give_back` is called in the end with a connection of the user, which else is closed."""
+        self._driver_error: type[psycopg.Error] = driver().Error
         self._statement_seconds = statement_seconds
         self._judgments = Judgments(functions)
         self._versions: dict[str, SchemaVersion] = {}
@@ -86,6 +89,9 @@ class PostgresConnection:
             with self._translate_errors():
                 self._db, self._shared = self._connect(database, patience)
         self._statements = ServerStatements(self._db, keep_plans=not self._shared)
+        self._pgconn = self._db.pgconn
+        local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
+        self._local_settings = "".join(f"; {each}" for each in local) if self._shared else ""
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
@@ -96,9 +102,8 @@ class PostgresConnection:
         if not (write or self._shared):
             # Each statement is a transaction of its own, which can only read.
             return
-        local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
-        parts = [f"BEGIN {'READ WRITE' if write else 'READ ONLY'}", *(local * self._shared)]
-        self._statements.defer("; ".join(parts))
+        mode = "READ WRITE" if write else "READ ONLY"
+        self._statements.defer(f"BEGIN {mode}{self._local_settings}")
 
     def expect(self, targets: Iterable[str]) -> None:
         """Looks at the tables that will be changed together with the next statement."""
@@ -115,7 +120,7 @@ class PostgresConnection:
         self._statements.discard_deferred()
         if not self._in_transaction():
             return
-        if self._db.info.transaction_status == _FAILED:
+        if self._pgconn.transaction_status == _FAILED:
             # The server would roll it back, and report no error.
             raise FailedTransactionError(
                 "a statement of the transaction has failed, so nothing was committed; a condition "
@@ -132,18 +137,13 @@ class PostgresConnection:
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
         text, values = numbered(sql, params)
-        with self._translate_errors(allowed):
+        try:
             values = adapted(values, lambda: self._json_positions(text))
             if allowed.kind is StatementKind.READ:
-                self._judgments.check_read(text, allowed, self._query)
-                # A plan that is out of date would end a transaction, and with it the step.
-                keep_plan = not self._in_transaction()
-                found = self._statements.read(text, values, keep_plan=keep_plan)
-                return StatementResult(found.by_name(), 0)
-            version = self._version(allowed.target)
-            if not self._judgments.check_change(text, values, allowed, version, self._query):
-                self._statements.forget(text)
+                return self._read(text, values, allowed)
             return self._change(text, values, allowed)
+        except self._driver_error as error:
+            raise self._translate(error, allowed) from error
 
     def changes_so_far(self) -> int:
         """Returns how many rows this transaction has changed, by the server's own statistics."""
@@ -157,19 +157,17 @@ class PostgresConnection:
 
     def own(self, sql: str, params: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Runs a statement of signoff's own."""
-        for number in range(1, len(params) + 1):
-            sql = sql.replace("?", f"${number}", 1)
-        with self._translate_errors():
+        try:
             if not params:
                 return self._statements.command(sql)
-            if not self._expected:
-                return self._statements.own(sql, params)
             targets, self._expected = self._expected, ()
             lookups = [(SCHEMA_VERSION, [target]) for target in targets]
-            rows, *found = self._statements.together((sql, params), *lookups)
+            rows, *found = self._statements.own((with_numbers(sql), params), *lookups)
             for target, ((functions, table),) in zip(targets, found, strict=True):
                 self._versions[target] = SchemaVersion(functions, table)
             return rows
+        except self._driver_error as error:
+            raise self._translate(error) from error
 
     def can_return(self, table: str) -> bool:
         """Whether a change of this table can return its rows."""
@@ -256,12 +254,21 @@ class PostgresConnection:
         self._db = database
 
     def _in_transaction(self) -> bool:
-        return not self._db.closed and self._db.info.transaction_status != 0
+        return self._pgconn.transaction_status in _OPEN
 
     def _query(self, sql: str, params: Sequence[object]) -> list[tuple[Any, ...]]:
-        return self._statements.own(sql, params)
+        return self._statements.own((sql, params))[0]
+
+    def _read(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
+        self._judgments.check_read(sql, allowed, self._query)
+        # A plan that is out of date would end a transaction, and with it the step.
+        found = self._statements.read(sql, values, keep_plan=not self._in_transaction())
+        return StatementResult(found.by_name(), 0)
 
     def _change(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
+        version = self._version(allowed.target)
+        if not self._judgments.check_change(sql, values, allowed, version, self._query):
+            self._statements.forget(sql)
         found = self._statements.run(sql, values)
         changed = 0 if allowed.kind is StatementKind.LOCK else found.changed
         return StatementResult(found.by_name(), changed)
@@ -280,14 +287,13 @@ class PostgresConnection:
         return self._json[sql]
 
     @contextmanager
-    def _translate_errors(self, allowed: Allowed | None = None) -> Iterator[None]:
-        psycopg = driver()
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
-        except psycopg.Error as error:
-            raise self._translate(error, allowed) from error
+        except self._driver_error as error:
+            raise self._translate(error) from error
 
-    def _translate(self, error: psycopg.Error, allowed: Allowed | None) -> StoreError:
+    def _translate(self, error: psycopg.Error, allowed: Allowed | None = None) -> StoreError:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         code = error.sqlstate or ""
         if code in _BUSY:

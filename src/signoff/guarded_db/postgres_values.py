@@ -42,6 +42,13 @@ def _numbered(sql: str) -> tuple[str, tuple[str, ...]]:
     return "".join([*pieces, sql[last:]]), tuple(order)
 
 
+@lru_cache(maxsize=200)
+def with_numbers(sql: str) -> str:
+    """Returns a statement of signoff's own with `$1` and so on for each `?`."""
+    first, *others = sql.split("?")
+    return first + "".join(f"${number}{text}" for number, text in enumerate(others, start=1))
+
+
 def adapted(values: list[object], json_positions: Callable[[], Collection[int]]) -> list[object]:
     """Returns values as psycopg takes them: mappings as JSON, and lists where JSON is expected.
 
