@@ -68,6 +68,12 @@ class Connection(Protocol):
     def rollback(self) -> None:
         """Rolls the transaction back, if one is open."""
 
+    def had_stale_plan(self) -> bool:
+        """Whether the last transaction failed because the schema has changed since a statement ran.
+
+        The same work can succeed then.
+        """
+
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
 

@@ -95,6 +95,7 @@ class PostgresConnection:
 
     def begin(self, *, write: bool) -> None:
         """Opens a transaction; the server makes sure that one for reading only reads."""
+        self._statements.had_stale_plan = False
         self._versions.clear()
         self._expected = ()
         if self._borrowed and self._give_back is None:
@@ -133,6 +134,10 @@ class PostgresConnection:
         self._statements.discard_deferred()
         if self._in_transaction():
             self.own("ROLLBACK")
+
+    def had_stale_plan(self) -> bool:
+        """Whether the last transaction failed because of a plan, which is forgotten by now."""
+        return self._statements.had_stale_plan
 
     def run(self, sql: str, params: Params, allowed: Allowed) -> StatementResult:
         """Runs a checked statement, and makes sure that it does only what it is allowed to."""
@@ -261,9 +266,7 @@ class PostgresConnection:
 
     def _read(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
         self._judgments.check_read(sql, allowed, self._query)
-        # A plan that is out of date would end a transaction, and with it the step.
-        found = self._statements.read(sql, values, keep_plan=not self._in_transaction())
-        return StatementResult(found.by_name(), 0)
+        return StatementResult(self._statements.read(sql, values).by_name(), 0)
 
     def _change(self, sql: str, values: Sequence[object], allowed: Allowed) -> StatementResult:
         version = self._version(allowed.target)

@@ -76,6 +76,10 @@ class ServerStatements:
         self._seen: set[_Key] = set()
         self._count = 0
         self._deferred = ""
+        self.had_stale_plan = False
+        """Whether a statement failed because of its plan; the user sets it back."""
+        self._must_deallocate = False
+        """Whether the server has plans that are not used any more."""
         # What a pooler does with several statements on their way is up to the pooler.
         self._can_pipeline = keep_plans and self._driver.capabilities.has_pipeline()
         can_chunk = self._driver.capabilities.has_stream_chunked()
@@ -104,9 +108,9 @@ class ServerStatements:
             raise result_too_large()
         return self._loaded(results)
 
-    def read(self, sql: str, values: Values, *, keep_plan: bool = True) -> ServerRows:
+    def read(self, sql: str, values: Values) -> ServerRows:
         """Reads rows as they arrive; raises `StoreError` when they are too many."""
-        return self._loaded(self._exchange(sql, values, keep_plan=keep_plan, in_chunks=True))
+        return self._loaded(self._exchange(sql, values, in_chunks=True))
 
     def own(self, *statements: tuple[str, Values]) -> list[list[tuple[Any, ...]]]:
         """Runs statements of signoff's own in one round trip; returns the rows of each."""
@@ -139,7 +143,7 @@ class ServerStatements:
             results = _checked(received)
         except self._driver.Error as error:
             if not self._is_stale(message, error) or self._in_transaction():
-                # The transaction has failed with it; the next one does without this plan.
+                # A transaction has failed with it; the next one does without this plan.
                 raise
             return self._exchange(sql, values, keep_plan=False, in_chunks=in_chunks)
         return results
@@ -232,6 +236,9 @@ class ServerStatements:
             return None
         # A statement that cannot be prepared must fail in the transaction, if there is one.
         self._send_deferred()
+        if self._must_deallocate:
+            self.command("DEALLOCATE ALL")
+            self._must_deallocate = False
         if len(self._plans) >= MOST_PLANS:
             self._drop_plan(next(iter(self._plans)))
         self._count += 1
@@ -246,10 +253,14 @@ class ServerStatements:
         self.command(f"DEALLOCATE {self._plans.pop(key).decode()}")
 
     def _is_stale(self, message: _Message, error: psycopg.Error) -> bool:
-        """Whether a statement failed because of its plan, which is not used again then."""
+        """Whether a statement failed because of its plan; then no plan is used again.
+
+        Others of the same table are likely to be out of date as well.
+        """
         if message.plan is None or error.sqlstate not in _STALE_PLAN:
             return False
-        del self._plans[message.key]
+        self._plans.clear()
+        self._must_deallocate = self.had_stale_plan = True
         return True
 
     def _in_transaction(self) -> bool:

@@ -172,6 +172,10 @@ class SqliteConnection:
         """Aborts the statement that is running."""
         self._db.interrupt()
 
+    def had_stale_plan(self) -> bool:
+        """Whether the schema was in the way; SQLite compiles such statements again by itself."""
+        return False
+
     def seems_open(self) -> bool:
         """Whether the connection was not lost; a file's never is."""
         return True

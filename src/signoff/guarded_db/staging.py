@@ -102,6 +102,14 @@ class StepWork:
 def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
     """Applies a step's statements, checks its conditions and adds its marker, or does nothing."""
     table = _find_or_create_table(db)
+    applied = _apply_alone(db, reader, table, work)
+    if isinstance(applied, RolledBack) and db.had_stale_plan():
+        # That is no one's mistake, and must not cost the step an attempt.
+        return _apply_alone(db, reader, table, work)
+    return applied
+
+
+def _apply_alone(db: Connection, reader: Reader, table: str, work: StepWork) -> Applied:
     with Transaction(db, write=True):
         applied = _apply_in(db, reader, table, work, seal=True)
         if isinstance(applied, Committed):
