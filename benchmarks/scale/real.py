@@ -17,6 +17,7 @@ import psutil  # type: ignore[import-untyped]  # it brings no types
 
 from benchmarks.stores import DURABLE
 from signoff.app.project import Project, open_project
+from signoff.app.run_records import living_workers
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from tests.stubs.postgres import running_server
@@ -84,7 +85,7 @@ def _measure(
             open_project(root, environment) as project,
             _workers(root, environment, count, slots) as processes,
         ):
-            _wait(lambda: len(project.store.workers()) == count, "the workers")
+            _wait(lambda: len(living_workers(project.store)) == count, "the workers")
             names = [f"run-{number}" for number in range(count * slots * waves)]
             before = _cpu(processes)
             began = time.perf_counter()

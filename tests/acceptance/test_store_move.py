@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from signoff.app.store_move import public_address
 from tests.acceptance.cli_project import CliProject
 from tests.acceptance.workflows import SIGNS
 
@@ -22,15 +23,16 @@ def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliPro
     """A user who types the old number, or looks into the old store, finds nothing."""
     one = waiting.call("store", "move", "second", "--to", "other.db")
     rest = json.loads(waiting.call("store", "move", "--all", "--to", "other.db", "--json").out)
+    here = public_address(waiting.environment.get("SIGNOFF_DATABASE", "signoff.db"))
 
     assert "  request #2 is #1 there\n" in one.out
-    assert "the settings still name signoff.db" in one.out
+    assert f"the settings still name {here};" in one.out
     assert "set database: " in one.out
     (moved,) = rest["moved"]
     assert (moved["run"], moved["pending"]) == ("first", [{"old": 1, "new": 2}])
     assert rest["running"] == []
     assert rest["moved_to"].endswith("/other.db")
-    assert rest["database"] == "signoff.db"
+    assert rest["database"] == here
 
 
 def test_runs_that_are_running_are_listed_as_left_out(waiting: CliProject) -> None:

@@ -14,6 +14,7 @@ from signoff.app.dispatching import dispatcher_of, open_dispatcher
 from signoff.app.hand_over import hand_over, wake
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
+from signoff.app.run_records import living_workers
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.errors import WriteFailed
@@ -121,7 +122,7 @@ async def test_a_run_is_driven_parked_answered_and_finished_through_temporal(
     with other:
         task = asyncio.create_task(worker(project).work())
         # The first sweep finds an empty store.
-        await until(other.store.workers, "the worker")
+        await until(lambda: living_workers(other.store), "the worker")
         await queue(other, "ASKS", "one")
         await until(other.store.items, "the question, after the timer")
         (item,) = other.store.items()
@@ -140,11 +141,11 @@ async def test_a_stopped_worker_hands_its_run_over_to_another(project: Project) 
     other = open_project(project.home.root, _environment(project.home.root))
     with other:
         first = asyncio.create_task(worker(project).work())
-        await until(other.store.workers, "the first worker")
+        await until(lambda: living_workers(other.store), "the first worker")
         await queue(other, "HOLDS", "one")
         await until(lambda: list(project.home.root.glob("held-*")), "the second step")
         second = asyncio.create_task(worker(other).work())
-        await until(lambda: len(other.store.workers()) == 2, "the second worker")
+        await until(lambda: len(living_workers(other.store)) == 2, "the second worker")
 
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
@@ -163,11 +164,11 @@ def test_a_killed_workers_run_is_driven_by_another_after_the_heartbeat(project: 
     processes = []
     try:
         processes.append(start_worker(root, _environment(root)))
-        wait_until(project.store.workers, "the first worker")
+        wait_until(lambda: living_workers(project.store), "the first worker")
         asyncio.run(queue(project, "HOLDS", "one"))
         wait_until(lambda: list(root.glob("held-*")), "the second step")
         processes.append(start_worker(root, _environment(root)))
-        wait_until(lambda: len(project.store.workers()) == 2, "the second worker")
+        wait_until(lambda: len(living_workers(project.store)) == 2, "the second worker")
 
         processes[0].send_signal(signal.SIGKILL)
         processes[0].wait()

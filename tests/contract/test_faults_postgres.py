@@ -21,6 +21,7 @@ import pytest
 from signoff.app.hand_over import hand_over
 from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
+from signoff.app.run_records import living_workers
 from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.errors import StoreBusy, StoreError, StoreTooNew, WriteFailed
@@ -454,7 +455,7 @@ def test_a_worker_whose_clock_is_ten_minutes_ahead_takes_no_run_from_a_living_on
         wait_until(lambda: calls(project), "the call")
         owner = project.store.row("one").owner
         with working(root, ahead=TEN_MINUTES):
-            wait_until(lambda: len(project.store.workers()) == 2, "the second worker")
+            wait_until(lambda: len(living_workers(project.store)) == 2, "the second worker")
             queue(project, "two", "three", "four")
             # Only both together have slots for four runs, so the second one has looked.
             wait_until(lambda: len(calls(project)) == 4, "the other calls")
@@ -538,12 +539,14 @@ def test_the_run_of_a_dead_host_is_continued_on_another(project: Project) -> Non
         queue(project, "one")
         wait_until(lambda: calls(project), "the call on the first host")
         hosts.append(start_worker(root, _environment(root), IN_A_HOST_OF_ITS_OWN))
-        wait_until(lambda: len(project.store.workers()) == 2, "the second host")
+        wait_until(lambda: len(living_workers(project.store)) == 2, "the second host")
+        assert len({worker.owner.host for worker in living_workers(project.store)}) == 2
 
         hosts[0].kill()
         hosts[0].wait()
         # Instead of waiting for it; the living host renews its own.
         _end_leases(project)
+        wait_until(lambda: len(living_workers(project.store)) == 1, "only the living host")
         let_go(project)
         wait_until(is_done(project), "the end of the run")
     finally:
@@ -552,7 +555,6 @@ def test_the_run_of_a_dead_host_is_continued_on_another(project: Project) -> Non
             host.wait()
 
     assert len(calls(project)) == 2
-    assert len({worker.owner.host for worker in project.store.workers()}) == 2
 
 
 IN_A_HOST_OF_ITS_OWN = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")

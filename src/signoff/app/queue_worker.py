@@ -37,7 +37,7 @@ from signoff.remedies import Resume
 from signoff.runtime.dispatcher import Dispatcher, DispatcherUnavailable, Rest
 from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Observer
-from signoff.runtime.store_port import DispatchToken, RunRow
+from signoff.runtime.store_port import FORGOTTEN_SECONDS, DispatchToken, RunRow
 
 NEWS_SECONDS = 0.1
 """How often an idle worker asks whether another process has changed the store, which is cheap."""
@@ -87,6 +87,7 @@ class QueueWorker:
         self._dispatcher = dispatcher
         self._sweep_seconds = sweep_seconds
         self._swept_at = float("-inf")
+        self._claimed_at = float("inf")
         self._stopping = False
 
     async def work(self, observers: Sequence[Observer] = ()) -> bool:
@@ -146,6 +147,7 @@ class QueueWorker:
         """Claims runs for the free slots, and begins to drive them."""
         if self._free_slots <= 0 or self._is_outdated(engine):
             return
+        self._list_again(engine)
         is_due = self._may_claim()
         if is_due:
             self._start_claimed(engine)
@@ -153,6 +155,13 @@ class QueueWorker:
             engine.register(self._slots, self._capabilities.names)
             if is_due:
                 self._start_claimed(engine)
+
+    def _list_again(self, engine: Engine) -> None:
+        """Lists this worker again if it was paused for so long that others may have removed it."""
+        # By the wall clock: others do not stop while this machine sleeps.
+        before, self._claimed_at = self._claimed_at, self._project.clock.now()
+        if self._claimed_at - before >= FORGOTTEN_SECONDS:
+            engine.register(self._slots, self._capabilities.names)
 
     @property
     def _free_slots(self) -> int:

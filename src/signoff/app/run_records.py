@@ -38,19 +38,17 @@ def live_row(store: Store, row: RunRow) -> RunRow:
         return row._replace(reason=_why_queued(store, row))
     if row.status is not Status.RUNNING:
         return row
-    owner = store.owner(row.owner) if row.owner is not None else None
-    if owner is not None and is_alive(owner) is not False:
+    if row.owner is not None and store.owner(row.owner, is_alive) is not None:
         return row
     return row._replace(status=Status.INTERRUPTED, reason="its process stopped")
 
 
 def living_workers(store: Store) -> list[WorkerRow]:
-    """Returns the workers of a store that run, or may run on another host; the oldest first.
+    """Returns the workers of a store that run; the oldest first.
 
     Those without slots only finish what they have, and are left out.
     """
-    workers = store.workers()
-    return [each for each in workers if each.slots and is_alive(each.owner) is not False]
+    return [each for each in store.workers(is_alive) if each.slots]
 
 
 def missing_capabilities(

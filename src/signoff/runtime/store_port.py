@@ -34,6 +34,7 @@ from signoff.runtime.stored_values import (
 from signoff.runtime.transfer_port import RunTransfer
 
 __all__ = [
+    "FORGOTTEN_SECONDS",
     "LEASE_SECONDS",
     "Alive",
     "Commit",
@@ -59,6 +60,9 @@ __all__ = [
 
 LEASE_SECONDS = 10.0
 """How long an owner on another host is believed alive after its last heartbeat."""
+
+FORGOTTEN_SECONDS = 3600.0
+"""How long after its lease ended an owner without runs is removed: a killed one never leaves."""
 
 
 @light_dataclass(slots=True)
@@ -260,12 +264,13 @@ class Store(Protocol):
     def register(self, owner: Owner, slots: int, capabilities: Iterable[str]) -> int:
         """Lists an owner as a worker until it leaves, and renews its leases; returns its number.
 
-        Called again, it changes what the worker can do, and its number stays.
+        Called again, it changes what the worker can do, and its number stays. Owners that have no
+        run, and whose lease ended `FORGOTTEN_SECONDS` ago, are removed: they died, or sleep.
         """
         ...
 
-    def workers(self) -> list[WorkerRow]:
-        """Returns the workers that have not left, the oldest first; some may be dead."""
+    def workers(self, alive: Alive) -> list[WorkerRow]:
+        """Returns the workers that have not left, the oldest first; `alive` is that of `take`."""
         ...
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
@@ -276,8 +281,8 @@ class Store(Protocol):
         """Removes an owner that ends."""
         ...
 
-    def owner(self, identity: str) -> Owner | None:
-        """Returns a process that drives runs, or did and ended without `leave`."""
+    def owner(self, identity: str, alive: Alive) -> Owner | None:
+        """Returns a process that drives runs; None if it has ended. `alive` is that of `take`."""
         ...
 
     def ask_cancel(self, run: RunId, why: str) -> None:

@@ -117,6 +117,10 @@ LATE = "SELECT effect, attempt, outcome FROM late WHERE run = ?"
 OWNER = "SELECT id, host, pid, born, until FROM owners WHERE id = ?"
 PUT_OWNER = "INSERT OR REPLACE INTO owners (id, host, pid, born, until) VALUES (?, ?, ?, ?, ?)"
 DROP_OWNER = "DELETE FROM owners WHERE id = ?"
+FORGET_OWNERS = """
+DELETE FROM owners WHERE until < ? AND NOT EXISTS (SELECT 1 FROM runs WHERE owner = owners.id)
+"""
+FORGET_WORKERS = "DELETE FROM workers WHERE owner NOT IN (SELECT id FROM owners)"
 DROP_LEASES = "UPDATE runs SET owner = NULL WHERE owner = ?"
 TAKE = """
 UPDATE runs SET owner = ?, fence = fence + 1, cancel = NULL, dispatch = ?, attempt = ? WHERE id = ?
@@ -148,7 +152,7 @@ ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = exclude
 WORKER_NUMBER = "SELECT number FROM workers WHERE owner = ?"
 WORKERS = """
 SELECT number, owners.id, host, pid, born, slots,
-       (SELECT count(*) FROM runs WHERE runs.owner = owners.id), capabilities, started_at
+       (SELECT count(*) FROM runs WHERE runs.owner = owners.id), capabilities, started_at, until > ?
 FROM workers JOIN owners ON owners.id = workers.owner ORDER BY number
 """
 DROP_WORKER = "DELETE FROM workers WHERE owner = ?"

@@ -83,11 +83,14 @@ def run_row(values: Iterable[Any]) -> RunRow:
     return row._replace(status=_parse_enum(Status, row.status), needs=needs)
 
 
-def worker_row(values: Iterable[Any]) -> WorkerRow:
-    """Returns a worker, from its columns and those of its owner."""
-    number, identity, host, pid, born, slots, running, capabilities, started_at = values
-    owner, able = Owner(identity, host, pid, born), tuple(json.loads(capabilities))
-    return WorkerRow(number, owner, slots, running, able, started_at)
+def worker_rows(rows: Iterable[Iterable[Any]], alive: Alive) -> list[WorkerRow]:
+    """Returns the workers that have to be believed alive, from their columns and their owners'."""
+    workers = []
+    for number, identity, host, pid, born, slots, running, capabilities, started_at, leased in rows:
+        owner, able = Owner(identity, host, pid, born), tuple(json.loads(capabilities))
+        if is_held(owner, alive, leased=bool(leased)):
+            workers.append(WorkerRow(number, owner, slots, running, able, started_at))
+    return workers
 
 
 def inbox_item(values: Iterable[Any]) -> InboxItem:

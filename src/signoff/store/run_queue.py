@@ -12,9 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from signoff.core.outcome import FINAL
-from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, WorkerRow
+from signoff.runtime.store_port import (
+    FORGOTTEN_SECONDS,
+    Alive,
+    Owner,
+    RunId,
+    RunRow,
+    WorkerRow,
+)
 from signoff.store import queries as q
-from signoff.store.rows import is_held, run_row, worker_row
+from signoff.store.rows import is_held, run_row, worker_rows
 
 
 def enqueue(
@@ -59,15 +66,17 @@ def claim(db: sqlite3.Connection, owner: Owner, rows: Iterable[RunRow]) -> list[
 def register(
     db: sqlite3.Connection, owner: Owner, slots: int, capabilities: Iterable[str], now: float
 ) -> int:
-    """Lists an owner as a worker; returns its number."""
+    """Lists an owner as a worker, and removes those that are long dead; returns its number."""
+    db.execute(q.FORGET_OWNERS, (now - FORGOTTEN_SECONDS,))
+    db.execute(q.FORGET_WORKERS)
     values = (owner.id, slots, json.dumps(sorted(capabilities)), now)
     db.execute(q.REGISTER, values)
     return int(db.execute(q.WORKER_NUMBER, (owner.id,)).fetchone()[0])
 
 
-def workers(db: sqlite3.Connection) -> list[WorkerRow]:
-    """Returns the workers that have not left, the oldest first."""
-    return list(map(worker_row, db.execute(q.WORKERS)))
+def workers(db: sqlite3.Connection, alive: Alive, now: float) -> list[WorkerRow]:
+    """Returns the workers that have to be believed alive, the oldest first."""
+    return worker_rows(db.execute(q.WORKERS, (now,)), alive)
 
 
 def put_owner(db: sqlite3.Connection, owner: Owner, until: float) -> None:

@@ -233,10 +233,10 @@ class SqliteStore:
             run_queue.put_owner(db, owner, self.wall_time() + LEASE_SECONDS)
             return run_queue.register(db, owner, slots, capabilities, self.wall_time())
 
-    def workers(self) -> list[WorkerRow]:
+    def workers(self, alive: Alive) -> list[WorkerRow]:
         """Returns the workers that have not left, the oldest first."""
         with self._read as db:
-            return run_queue.workers(db)
+            return run_queue.workers(db, alive, self.wall_time())
 
     def beat(self, owner: Owner, lease_seconds: float = LEASE_SECONDS) -> None:
         """Renews all of an owner's leases at once."""
@@ -255,11 +255,10 @@ class SqliteStore:
             db.execute(q.DROP_OWNER, (owner.id,))
             db.execute(q.DROP_WORKER, (owner.id,))
 
-    def owner(self, identity: str) -> Owner | None:
-        """Returns a process that drives runs, or that died without leaving; None if unknown."""
+    def owner(self, identity: str, alive: Alive) -> Owner | None:
+        """Returns a process that drives runs; None if it has ended."""
         with self._read as db:
-            lease = db.execute(q.OWNER, (identity,)).fetchone()
-        return Owner(*lease[:-1]) if lease is not None else None
+            return run_queue.living_owner(db, identity, alive, self.wall_time())
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks the run's owner to cancel it."""

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from signoff.app.start import plan
 from signoff.core.outcome import Status
 from signoff.core.stop_reason import ProcessStopped
 from signoff.errors import WriteFailed
-from signoff.runtime.store_port import Commit, CommitResult, Store
+from signoff.runtime.ports import SystemClock
+from signoff.runtime.store_port import FORGOTTEN_SECONDS, Commit, CommitResult, Store
 from signoff.testing import WrappedStore
 from tests.patience import until
 
@@ -141,7 +143,7 @@ async def test_a_worker_that_is_stopped_puts_its_runs_back(project: Project) -> 
         assert show(project, "holds").timeline.state.stop_reason == ProcessStopped(
             "its worker stopped"
         )
-        assert project.store.workers() == []
+        assert living_workers(project.store) == []
         (project.home.root / "go").touch()
         async with working(project):
             await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
@@ -171,7 +173,7 @@ async def test_an_idle_worker_ends_and_a_due_time_keeps_it(project: Project) -> 
         await QueueWorker(project, slots=1, idle_seconds=0.0).work()
 
         assert statuses(project) == {Status.COMPLETED}
-        assert project.store.workers() == []
+        assert living_workers(project.store) == []
 
 
 async def test_of_workers_that_end_when_idle_the_first_one_stays(project: Project) -> None:
@@ -183,7 +185,25 @@ async def test_of_workers_that_end_when_idle_the_first_one_stays(project: Projec
             await until((project.home.root / "held").exists, "the first call")
             await QueueWorker(other, slots=1, idle_seconds=600).work()
 
-            assert len(project.store.workers()) == 1
+            assert len(living_workers(project.store)) == 1
+
+
+async def test_a_worker_that_slept_for_hours_is_listed_again(project: Project) -> None:
+    """Others have removed it meanwhile; runs that it can take would seem to have no worker."""
+    clock = _Clock()
+    with project:
+        async with working(replace(project, clock=clock)):
+            await until(lambda: living_workers(project.store), "the worker")
+            project.store.leave(living_workers(project.store)[0].owner)
+            clock.ahead = FORGOTTEN_SECONDS
+            await until(lambda: living_workers(project.store), "the worker again")
+
+
+class _Clock(SystemClock):
+    ahead = 0.0
+
+    def now(self) -> float:
+        return super().now() + self.ahead
 
 
 async def test_a_run_is_driven_again_after_it_was_woken(project: Project) -> None:
@@ -271,7 +291,7 @@ async def test_a_run_waits_for_a_worker_that_has_what_it_needs(project: Project)
     with project:
         assert current_row(project, project.store.row("heavy")).reason == "no worker is running"
         async with working(project):
-            await until(project.store.workers, "the worker")
+            await until(lambda: living_workers(project.store), "the worker")
             await queue(project, "NOTES", "light")
             done = Status.COMPLETED
             await until(lambda: project.store.row("light").status is done, "the end of the other")
@@ -295,7 +315,7 @@ async def test_an_agent_is_checked_when_a_run_needs_it(project: Project) -> None
             done = Status.COMPLETED
             await until(lambda: project.store.row("able").status is done, "the end of the run")
 
-            assert "agent:manual" in project.store.workers()[0].capabilities
+            assert "agent:manual" in living_workers(project.store)[0].capabilities
             row = current_row(project, project.store.row("asks"))
             assert row.reason == "no worker has agent:nobody"
 

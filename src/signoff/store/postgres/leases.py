@@ -9,7 +9,7 @@ from signoff.store.rows import busy, is_held, run_row, supersedes
 
 NOW = "extract(epoch FROM clock_timestamp())::float8"
 
-OWNER = f"SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners WHERE id = $1"
+_OWNER = f"SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners WHERE id = $1"
 RENEW = """
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, born = excluded.born,
                                until = excluded.until
@@ -63,12 +63,18 @@ def take(
 
 def refuse_if_alive(row: RunRow, alive: Alive, schema: str, session: ServerSession) -> None:
     """Raises `RunBusy` if a run's owner has to be believed alive."""
-    if row.owner is None:
-        return
-    for *identity, leased in session.rows(q.in_schema(OWNER, schema), [row.owner]):
-        owner = Owner(*identity)
+    owner = None if row.owner is None else living_owner(row.owner, alive, schema, session)
+    if owner is not None:
+        raise busy(row, owner)
+
+
+def living_owner(identity: str, alive: Alive, schema: str, session: ServerSession) -> Owner | None:
+    """Returns an owner that has to be believed alive; None if it is dead or unknown."""
+    for *values, leased in session.rows(q.in_schema(_OWNER, schema), [identity]):
+        owner = Owner(*values)
         if is_held(owner, alive, leased=leased):
-            raise busy(row, owner)
+            return owner
+    return None
 
 
 def put_owner(owner: Owner, lease_seconds: float, schema: str) -> tuple[str, list[object]]:

@@ -12,13 +12,21 @@ from collections.abc import Iterable, Sequence
 
 from signoff.core.outcome import FINAL
 from signoff.runtime.listener_port import Topic
-from signoff.runtime.store_port import LEASE_SECONDS, Alive, Owner, RunId, RunRow, WorkerRow
+from signoff.runtime.store_port import (
+    FORGOTTEN_SECONDS,
+    LEASE_SECONDS,
+    Alive,
+    Owner,
+    RunId,
+    RunRow,
+    WorkerRow,
+)
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.address import ServerAddress
 from signoff.store.postgres.connection import ServerSession
 from signoff.store.postgres.leases import NOW, RENEW, put_owner
 from signoff.store.postgres.schema import refuse_newer
-from signoff.store.rows import is_held, run_row, worker_row
+from signoff.store.rows import is_held, run_row, worker_rows
 
 SETTLED_SECONDS = 5.0
 """How long after a server came back leases that ended meanwhile are left alone.
@@ -72,10 +80,18 @@ INSERT INTO {{s}}.workers (owner, slots, capabilities, started_at) VALUES ($1, $
 ON CONFLICT (owner) DO UPDATE SET slots = excluded.slots, capabilities = excluded.capabilities
 RETURNING number
 """
-_WORKERS = """
+_WORKERS = f"""
 SELECT number, owners.id, host, pid, born, slots,
-       (SELECT count(*) FROM {s}.runs WHERE runs.owner = owners.id), capabilities, started_at
-FROM {s}.workers JOIN {s}.owners ON owners.id = workers.owner ORDER BY number
+       (SELECT count(*) FROM {{s}}.runs WHERE runs.owner = owners.id), capabilities, started_at,
+       until > {NOW}
+FROM {{s}}.workers JOIN {{s}}.owners ON owners.id = workers.owner ORDER BY number
+"""
+_FORGET_OWNERS = f"""
+DELETE FROM {{s}}.owners WHERE until < {NOW} - $1::float8
+AND NOT EXISTS (SELECT 1 FROM {{s}}.runs WHERE runs.owner = owners.id)
+"""
+_FORGET_WORKERS = """
+DELETE FROM {s}.workers WHERE NOT EXISTS (SELECT 1 FROM {s}.owners WHERE id = workers.owner)
 """
 
 
@@ -125,16 +141,19 @@ class RunQueue:
     def register(
         self, owner: Owner, slots: int, capabilities: Iterable[str], session: ServerSession
     ) -> int:
-        """Lists an owner as a worker; returns its number."""
+        """Lists an owner as a worker, and removes those that are long dead; returns its number."""
         values = [owner.id, slots, json.dumps(sorted(capabilities))]
-        _, ((number,),) = session.together(
-            put_owner(owner, LEASE_SECONDS, self._schema), (self._sql(_REGISTER), values)
+        *_, ((number,),) = session.together(
+            put_owner(owner, LEASE_SECONDS, self._schema),
+            (self._sql(_FORGET_OWNERS), [FORGOTTEN_SECONDS]),
+            (self._sql(_FORGET_WORKERS), []),
+            (self._sql(_REGISTER), values),
         )
         return int(number)
 
-    def workers(self, session: ServerSession) -> list[WorkerRow]:
-        """Returns the workers that have not left, the oldest first."""
-        return list(map(worker_row, session.rows(self._sql(_WORKERS))))
+    def workers(self, alive: Alive, session: ServerSession) -> list[WorkerRow]:
+        """Returns the workers that have to be believed alive, the oldest first."""
+        return worker_rows(session.rows(self._sql(_WORKERS)), alive)
 
     def _dead(self, alive: Alive, session: ServerSession, settled: bool = True) -> list[str]:
         """Returns the owners that need not be believed alive; until settled, no lease has ended."""

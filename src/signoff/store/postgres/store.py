@@ -225,9 +225,9 @@ class PostgresStore(PostgresInbox):
         able = sorted(capabilities)
         return self._server.perform(partial(self._queue.register, owner, slots, able))
 
-    def workers(self) -> list[WorkerRow]:
+    def workers(self, alive: Alive) -> list[WorkerRow]:
         """Returns the workers that have not left, the oldest first."""
-        return self._server.perform(self._queue.workers)
+        return self._server.perform(partial(self._queue.workers, alive))
 
     def cancels(self, owner: Owner) -> list[tuple[str, str]]:
         """Returns (run, reason) for each run of an owner that a user asked to cancel."""
@@ -239,11 +239,10 @@ class PostgresStore(PostgresInbox):
         parts = [(self._sql(statement), [owner.id]) for statement in statements]
         self._server.perform(lambda session: session.together(*parts))
 
-    def owner(self, identity: str) -> Owner | None:
-        """Returns a process that drives runs, or that died without leaving; None if unknown."""
-        for *found, _leased in self._rows(leases.OWNER, identity):
-            return Owner(*found)
-        return None
+    def owner(self, identity: str, alive: Alive) -> Owner | None:
+        """Returns a process that drives runs; None if it has ended."""
+        schema = self._address.schema
+        return self._server.perform(partial(leases.living_owner, identity, alive, schema))
 
     def ask_cancel(self, run: RunId, why: str) -> None:
         """Asks the run's owner to cancel it."""

@@ -39,9 +39,20 @@ class LeaseTests(StoreFixture):
         run = start_run(store)
         _take(run, BOB, alive=False)
 
-        assert (store.owner("ann"), store.owner("bob")) == (ANN, BOB)
+        assert [store.owner(each, lambda _owner: True) for each in ("ann", "bob")] == [ANN, BOB]
         store.leave(ANN)
-        assert store.owner("ann") is None
+        assert store.owner("ann", lambda _owner: True) is None
+
+    def test_an_owner_that_cannot_be_seen_is_believed_until_its_lease_ends(
+        self, store: Store
+    ) -> None:
+        """A run of a process that died on another host would be shown as running forever."""
+        store.beat(ANN)
+        assert store.owner("ann", lambda _owner: None) == ANN
+
+        store.beat(ANN, lease_seconds=0.0)
+        assert store.owner("ann", lambda _owner: None) is None
+        assert store.owner("ann", lambda _owner: True) == ANN
 
     def test_the_error_for_a_busy_run_names_the_host_and_the_remedy(self, store: Store) -> None:
         """The part of the host that identifies the boot is of no use to a user."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from signoff.core.outcome import FINAL, Status
-from signoff.runtime.store_port import Owner, Store
+from signoff.runtime.store_port import FORGOTTEN_SECONDS, Owner, Store
 from signoff.testing.store_suite.journal_writer import (
     ANN,
     BOB,
@@ -163,7 +163,7 @@ class QueueTests(StoreFixture):
         second = store.register(CAT, 1, [])
         _claim(store, BOB)
 
-        rows = store.workers()
+        rows = store.workers(lambda _owner: True)
 
         assert first < second
         assert [(w.number, w.owner, w.slots, w.running, w.capabilities) for w in rows] == [
@@ -172,10 +172,40 @@ class QueueTests(StoreFixture):
         ]
         assert abs(rows[0].started_at - time.time()) < HOUR
         assert store.register(BOB, 0, ["gpu", "agent:claude"]) == first
-        assert store.workers()[0][2:5] == (0, 1, ("agent:claude", "gpu"))
+        assert store.workers(lambda _owner: True)[0][2:5] == (0, 1, ("agent:claude", "gpu"))
         store.leave(BOB)
-        assert [w.owner for w in store.workers()] == [CAT]
+        assert [w.owner for w in store.workers(lambda _owner: True)] == [CAT]
         assert store.row("run").owner is None
+
+    def test_a_worker_that_cannot_be_seen_is_listed_until_its_lease_ends(
+        self, store: Store
+    ) -> None:
+        """A worker that died on another host can take no run, and must not seem to."""
+        store.register(BOB, 4, [])
+        assert len(store.workers(lambda _owner: None)) == 1
+
+        store.beat(BOB, lease_seconds=0.0)
+
+        assert store.workers(lambda _owner: None) == []
+        assert len(store.workers(lambda _owner: True)) == 1
+        assert store.workers(lambda _owner: False) == []
+
+    def test_dead_workers_are_removed_once_they_have_no_runs(self, store: Store) -> None:
+        """A killed worker cannot leave; every claim looks at all that are listed."""
+        _queued(store)
+        store.register(BOB, 4, [])
+        store.register(CAT, 4, [])
+        _claim(store, BOB)
+        for owner in (BOB, CAT):
+            store.beat(owner, -2 * FORGOTTEN_SECONDS)
+
+        store.register(ANN, 1, [])
+        assert [w.owner for w in store.workers(lambda _owner: True)] == [BOB, ANN]
+        assert store.owner(CAT.id, lambda _owner: True) is None
+
+        _claim(store, ANN, alive=False)
+        store.register(ANN, 1, [])
+        assert [w.owner for w in store.workers(lambda _owner: True)] == [ANN]
 
     def test_workers_that_claim_at_the_same_time_share_the_runs(self, store: Store) -> None:
         """Each run is claimed by exactly one of them, and none is left."""
