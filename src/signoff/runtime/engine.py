@@ -18,7 +18,6 @@ from typing import Any, Self
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.core.frozen import thaw
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState, default_answer
 from signoff.core.run_state import RunState
@@ -37,7 +36,7 @@ from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.environment import Secrets
 from signoff.runtime.frozen_definition import checked_definition
-from signoff.runtime.journal import RunJournal, folded_state
+from signoff.runtime.journal import RunJournal, folded_state, unchanged
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
 from signoff.runtime.paths import current_folder
@@ -51,7 +50,14 @@ from signoff.runtime.run_changes import RunChanges, check_switch, record_changes
 from signoff.runtime.runner import Runner
 from signoff.runtime.services import Backoff, EngineServices
 from signoff.runtime.spend_limits import check_prices
-from signoff.runtime.store_port import DispatchToken, InboxItem, NewRun, RunRow, Store
+from signoff.runtime.store_port import (
+    DispatchToken,
+    InboxItem,
+    NewRun,
+    RunRow,
+    Store,
+    StoredRun,
+)
 from signoff.runtime.writer import GroupWriter
 
 CANCEL_PATIENCE_SECONDS = 20.0
@@ -184,11 +190,12 @@ class Engine:
         `switch` maps agents to those that answer in their place from here on; `params` corrects
         parameters that no finished step has used. `token` is the attempt of a dispatcher.
         """
-        row = self._store.row(name)
+        stored = self._store.load(name)
+        row = stored.row
         if row.status in FINAL:
-            return self._result(name, folded_state(self._store.load(name), self._store.blob))
+            return self._result(name, folded_state(stored, self._store.blob))
         changes = RunChanges(limits, adopt, switch or {}, params or {})
-        workflow, journal = self._take_changed(row, workflow, changes, token)
+        workflow, journal = self._take_changed(stored, workflow, changes, token)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
             return self._result(name, journal.state)
@@ -200,9 +207,9 @@ class Engine:
 
     async def change(self, name: str, workflow: Workflow, changes: RunChanges) -> None:
         """Records how a run is to continue, without driving it."""
-        row = self._store.row(name)
-        workflow, journal = self._take_changed(row, workflow, changes)
-        record_changes(self._store, journal, row, workflow, changes)
+        stored = self._store.load(name)
+        workflow, journal = self._take_changed(stored, workflow, changes)
+        record_changes(self._store, journal, stored.row, workflow, changes)
         journal.release()
         await journal.durable()
 
@@ -266,7 +273,7 @@ class Engine:
 
     def _take_changed(
         self,
-        row: RunRow,
+        stored: StoredRun,
         workflow: Workflow,
         changes: RunChanges,
         token: DispatchToken | None = None,
@@ -275,14 +282,14 @@ class Engine:
 
         Wrong options are refused before the run is taken: a mistake must not touch it.
         """
-        if row.name in self._tasks:
-            raise RunBusy(f"run {row.name!r} is already being driven by this process")
-        workflow = checked_definition(row, workflow, adopt=changes.adopt)
+        name = stored.row.name
+        if name in self._tasks:
+            raise RunBusy(f"run {name!r} is already being driven by this process")
+        workflow = checked_definition(stored.row, workflow, adopt=changes.adopt)
         if changes.params:
-            state = folded_state(self._store.load(row.name), self._store.blob)
-            workflow.correct(changes.params, state)
+            workflow.correct(changes.params, folded_state(stored, self._store.blob))
         check_switch(self._services_for(workflow), changes.switch)
-        return workflow, self._take(row, token)
+        return workflow, self._take(stored.row, token, stored)
 
     # Driving
 
@@ -312,13 +319,18 @@ class Engine:
                 return self._result(journal.name, journal.state)
             journal.record(ev.RunResumed())
 
-    def _take(self, row: RunRow, token: DispatchToken | None = None) -> RunJournal:
+    def _take(
+        self, row: RunRow, token: DispatchToken | None = None, loaded: StoredRun | None = None
+    ) -> RunJournal:
         # From here on the store refuses commits of the previous owner, which have a lower fence.
         fence = self._store.take(row.id, self._owner, is_alive, token=token)
         self._heartbeat.start(announce=False)
-        # Loaded only after taking the lease: before that, another process could still write.
         journal = self._journal(row.name)
-        journal.continue_from(self._store.load(row.name), fence, self._store.blob)
+        # What was loaded before taking the lease counts only if no other process has written since.
+        stored = (
+            self._store.load(row.name) if loaded is None else unchanged(self._store, loaded, fence)
+        )
+        journal.continue_from(stored, fence, self._store.blob)
         return journal
 
     def _journal(self, name: str, new: NewRun | None = None) -> RunJournal:
@@ -346,22 +358,7 @@ class Engine:
 
     def _result(self, name: str, state: RunState) -> RunResult:
         waiting = self._store.items(name) if state.status is Status.WAITING else []
-        return RunResult(
-            run=name,
-            workflow=state.workflow,
-            status=state.status,
-            outcome=state.outcome,
-            state=thaw(state.state_with_pending),
-            step=state.step,
-            iteration=state.iteration,
-            reason=state.reason,
-            stop_reason=state.stop_reason,
-            inbox=tuple(waiting),
-            spend=state.spend,
-            due_at=state.due_at,
-            started_at=state.started_at,
-            updated_at=state.updated_at,
-        )
+        return RunResult.of(name, state, waiting)
 
     # Cancelling
 

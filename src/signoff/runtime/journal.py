@@ -26,7 +26,15 @@ from signoff.errors import BadHandlerResult, LeaseLost, NameTaken, SignoffError
 from signoff.remedies import Resume
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
-from signoff.runtime.store_port import Commit, CommitResult, NewItem, NewRun, RunId, StoredRun
+from signoff.runtime.store_port import (
+    Commit,
+    CommitResult,
+    NewItem,
+    NewRun,
+    RunId,
+    Store,
+    StoredRun,
+)
 
 if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
@@ -243,6 +251,18 @@ class RunJournal:
         """Stops the journal: nothing more can be recorded."""
         self.error = error
         self._committing, self._queued = [], []
+
+
+def unchanged(store: Store, loaded: StoredRun, fence: int) -> StoredRun:
+    """Returns a run that was loaded before it was taken; loads it again if it has changed since.
+
+    A run without an owner does not change until it is taken, and its new fence shows whether only
+    we took it. The last owner of any other run could write until we did.
+    """
+    row = loaded.row
+    if row.owner is None and fence == row.fence + 1:
+        return loaded
+    return loaded if store.row(row.name).head == row.head else store.load(row.name)
 
 
 def folded_state(stored: StoredRun, blob: Callable[[str], str]) -> RunState:

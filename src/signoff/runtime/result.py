@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from signoff.core.error_info import ErrorInfo
+from signoff.core.frozen import thaw
 from signoff.core.outcome import Outcome, Status
+from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.core.stop_reason import StopReason, error_of, remedies
 from signoff.light_dataclass import frozen_dataclass
@@ -39,6 +42,26 @@ class RunResult:
     """When it was started, in seconds since 1970."""
     updated_at: float = 0.0
     """When its last event was recorded."""
+
+    @classmethod
+    def of(cls, name: str, state: RunState, pending: Iterable[InboxItem]) -> RunResult:
+        """Returns the result of a run in this state, with its pending requests."""
+        return cls(
+            run=name,
+            workflow=state.workflow,
+            status=state.status,
+            outcome=state.outcome,
+            state=thaw(state.state_with_pending),
+            step=state.step,
+            iteration=state.iteration,
+            reason=state.reason,
+            stop_reason=state.stop_reason,
+            inbox=tuple(pending),
+            spend=state.spend,
+            due_at=state.due_at,
+            started_at=state.started_at,
+            updated_at=state.updated_at,
+        )
 
     @property
     def error(self) -> ErrorInfo | None:

@@ -30,7 +30,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.result import RunResult
 from signoff.runtime.runner import STOP_POLL_SECONDS
-from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store
+from signoff.runtime.store_port import Alive, Owner, RunId, RunRow, Store, StoredRun
 from signoff.testing import FrozenClock, ScriptedAgent, WrappedStore
 from tests.patience import PATIENCE_SECONDS
 from tests.unit.runtime.engine_fixture import EngineFixture, chain, one_step, only
@@ -440,13 +440,17 @@ async def test_a_dead_owners_run_is_cancelled_here(bench: EngineFixture, other: 
 class LooksTooEarly(WrappedStore):
     """Shows a run as it was just before another process finished it."""
 
-    def __init__(self, inner: Store, before: RunRow) -> None:
+    def __init__(self, inner: Store, before: StoredRun) -> None:
         super().__init__(inner)
-        self._before: RunRow | None = before
+        self._before: StoredRun | None = before
 
     def row(self, name: str) -> RunRow:
         before, self._before = self._before, None
-        return before or self.inner.row(name)
+        return before.row if before else self.inner.row(name)
+
+    def load(self, name: str) -> StoredRun:
+        before, self._before = self._before, None
+        return before or self.inner.load(name)
 
 
 async def waits_then_asks(ctx: StepContext) -> Work:
@@ -454,14 +458,16 @@ async def waits_then_asks(ctx: StepContext) -> Work:
     return await ask(ctx)
 
 
+@pytest.mark.parametrize("owner", [None, "a process that died"])
 async def test_a_run_that_ends_while_it_is_resumed_is_not_driven_again(
-    bench: EngineFixture,
+    bench: EngineFixture, owner: str | None
 ) -> None:
     """Two people resume at once: the second would pay for the last step once more."""
     workflow = one_step(waits_then_asks)
     bench.agent.on("Write.", "a text")
     await bench.start(workflow)
-    before = bench.store.row("run")
+    before = bench.store.load("run")
+    before = before._replace(row=before.row._replace(owner=owner))
     bench.answer("yes")
     first = await bench.resume(workflow)
 
@@ -478,7 +484,7 @@ async def test_a_run_that_ends_while_it_is_cancelled_stays_as_it_ended(
     """What was completed, and may be out in the world, must not be called cancelled."""
     workflow = one_step(wait)
     await bench.start(workflow)
-    before = bench.store.row("run")
+    before = bench.store.load("run")
     bench.answer("yes")
     await bench.resume(workflow)
 

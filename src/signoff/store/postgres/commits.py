@@ -29,6 +29,7 @@ from signoff.store.postgres.commit_sql import (
     NEW_COLUMNS,
     OPENED,
     USED,
+    USED_ONE,
     WITHDRAWN,
     CommitForm,
     commit_statement,
@@ -188,6 +189,9 @@ def _input_row(commit: Commit, creates: bool) -> Row:
 def _parts(commits: Sequence[Commit]) -> list[_Part]:
     numbered = list(enumerate(commits, 1))
     used = [(n, item) for n, c in numbered for item in c.used]
+    used_part = (
+        _Part(USED, used) if len(commits) > 1 else _Part(USED_ONE, [each[1:] for each in used])
+    )
     withdrawn = [item for c in commits for item in c.withdrawn]
     withdraws = bool(withdrawn) or any(c.withdraw for c in commits)
     opened = [
@@ -199,7 +203,7 @@ def _parts(commits: Sequence[Commit]) -> list[_Part]:
         _Part(BLOBS, list(_blob_rows(numbered))),
         _Part(LEDGER, list(_ledger_rows(numbered))),
         _Part(OPENED, opened),
-        _Part(USED, used),
+        used_part,
         _Part(WITHDRAWN, [(withdrawn, [item for _, item in used])] if withdraws else []),
     ]
 
