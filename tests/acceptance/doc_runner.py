@@ -26,7 +26,7 @@ class DocRunner:
         self.folder = home / "project"
         self.folder.mkdir()
         found = [str(program)] if program is not None else []
-        self._environment = {
+        self.environment = {
             **{name: value for name, value in os.environ.items() if name in _INHERITED},
             **store_variables(),
             "HOME": str(home),
@@ -91,7 +91,7 @@ class DocRunner:
         with subprocess.Popen(
             argv,
             cwd=self.folder,
-            env=self._environment,
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

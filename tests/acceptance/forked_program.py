@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -47,14 +48,22 @@ class ForkedProgram:
         program.write_text(_PROGRAM.format(python=sys.executable, address=address))
         program.chmod(0o755)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-P", __file__, address],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
         )
         assert self._process.stdout is not None
         self._process.stdout.readline()
 
     def close(self) -> None:
-        """Lets the server end."""
-        self._process.communicate()
+        """Ends the server, and commands whose shell was killed because they took too long."""
+        with self._process as server:
+            assert server.stdin is not None
+            server.stdin.close()
+            server.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
 
 
 def serve(address: str) -> None:

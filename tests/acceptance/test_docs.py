@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -38,6 +38,7 @@ from signoff.flows.sections import ConstraintConfig, RoutingConfig, SourceSectio
 from signoff.flows.step import WorkflowStep
 from signoff.skills import discover_workflows
 from signoff.store.schema import shipped_migrations
+from tests.acceptance.cli_project import worker_for_server
 from tests.acceptance.doc_blocks import KNOWN, Section, anchors, links, sections
 from tests.acceptance.doc_runner import DocRunner
 from tests.acceptance.forked_program import ForkedProgram
@@ -67,7 +68,9 @@ def test_the_code_blocks_of_a_section_work_as_documented(
     installed = kills or section.page.name == "README.md"
     runner = DocRunner(tmp_path, None if installed else forked_program.folder)
 
-    with closing(runner):
+    hands_over = any("--detach" in block.text for block in section.blocks)
+    worker = worker_for_server(runner.folder, runner.environment) if hands_over else nullcontext()
+    with worker, closing(runner):
         for block in section.blocks:
             problem = runner.run(block)
 
