@@ -10,6 +10,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
+from signoff.app.project import open_project
 from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
@@ -26,6 +27,7 @@ from signoff.testing.store_suite.journal_writer import (
     new_request,
     start_run,
 )
+from signoff.web.projects import ProjectPool
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.pooler import running_pooler
 from tests.stubs.postgres import PostgresServer
@@ -250,6 +252,26 @@ def test_tables_of_a_newer_version_are_left_alone(url: str) -> None:
 
     with pytest.raises(StoreTooNew, match="upgrade signoff"):
         PostgresStore(url)
+
+
+async def test_a_page_is_refused_while_the_tables_are_newer_than_its_server(
+    url: str, tmp_path: Path
+) -> None:
+    """The web server keeps its connections while an administrator upgrades the tables."""
+    environment = {"SIGNOFF_DATABASE": url, "XDG_CONFIG_HOME": str(tmp_path / "none")}
+    with open_project(tmp_path, environment, create=True) as project:
+        pool = ProjectPool(project)
+        assert await pool.call(lambda lent: lent.store.rows()) == []
+
+        _set_version(url, LATEST + 1)
+        # First the connection that it has, then a new one.
+        for _ in range(2):
+            with pytest.raises(StoreTooNew, match="upgrade signoff"):
+                await pool.call(lambda lent: lent.store.rows())
+        _set_version(url, LATEST)
+
+        assert await pool.call(lambda lent: lent.store.rows()) == []
+        pool.close()
 
 
 def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import Annotated, TypeVar
 
@@ -62,31 +62,35 @@ class ProjectPool:
         self._free.clear()
 
     async def _take(self) -> Project:
-        while self._free:
+        if self._free:
             project = self._free.pop()
-            if await run_sync(_is_usable, project):
-                return project
+            with suppress(StoreError):
+                return await run_sync(_checked, project)
+            # The others are no better, and each would wait for a server that is away.
+            others, self._free = self._free, []
+            for each in others:
+                await run_sync(each.store.close)
         # If the database cannot be used at all, opening it says why.
         return await run_sync(self._open)
 
     def _open(self) -> Project:
-        return replace(self._first, store=self._first.store.reopen(), observers=None)
+        project = replace(self._first, store=self._first.store.reopen(), observers=None)
+        # A file is checked whenever it is opened, a server's tables only the first time.
+        return project if project.store.local_file() is not None else _checked(project)
 
 
-def _is_usable(project: Project) -> bool:
-    """Tells whether a connection still leads to the database; closes it otherwise.
+def _checked(project: Project) -> Project:
+    """Returns a project if its connection can be used; closes it and raises otherwise.
 
     A server runs for weeks. Meanwhile the file may be restored from a backup, and a newer signoff
-    may have migrated it. A database server keeps its connections to itself.
+    may have migrated the database.
     """
-    if project.store.local_file() is None:
-        return True
     try:
         project.store.changes()
     except StoreError:
         project.store.close()
-        return False
-    return True
+        raise
+    return project
 
 
 async def _lend_project(request: Request) -> AsyncIterator[Project]:

@@ -15,7 +15,10 @@ from signoff.store.postgres.connection import ServerSession
 from signoff.store.rows import run_row
 
 # A transaction that writes has a number, so a snapshot that differs is news.
-CHANGES = "SELECT hashtextextended(pg_current_snapshot()::text, 0)"
+CHANGES = """
+SELECT hashtextextended(pg_current_snapshot()::text, 0),
+       (SELECT max(version) FROM {s}.schema_migrations)
+"""
 
 _STATE = """
 SELECT (SELECT ARRAY[run, seq] FROM {s}.journal

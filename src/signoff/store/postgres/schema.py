@@ -54,12 +54,17 @@ def check_schema(session: ServerSession, address: ServerAddress) -> None:
 def refuse_newer(session: ServerSession, address: ServerAddress) -> int:
     """Returns the version of the tables; raises `StoreTooNew` if this program is older."""
     version = schema_version(session, address.schema)
+    check_version(version, address)
+    return version
+
+
+def check_version(version: int, address: ServerAddress) -> None:
+    """Raises `StoreTooNew` if the tables have a version that this program does not know."""
     if version > LATEST:
         raise StoreTooNew(
             f"schema {address.schema} of {address.label} was written by a newer signoff (version "
             f"{version}; this one has {LATEST}); upgrade signoff"
         )
-    return version
 
 
 def schema_version(session: ServerSession, schema: str) -> int:

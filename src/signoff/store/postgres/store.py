@@ -48,7 +48,7 @@ from signoff.store.postgres.inbox import PostgresInbox
 from signoff.store.postgres.listener import ServerListener
 from signoff.store.postgres.news import CHANGES, read_news
 from signoff.store.postgres.run_queue import RunQueue
-from signoff.store.postgres.schema import check_schema
+from signoff.store.postgres.schema import check_schema, check_version
 from signoff.store.postgres.texts import restored_text, stored_text
 from signoff.store.postgres.transfer import PostgresTransfer
 from signoff.store.rows import run_row, unknown_run
@@ -137,8 +137,13 @@ class PostgresStore(PostgresInbox):
         return list(map(JournalRow._make, self._rows(q.JOURNAL, run, after)))
 
     def changes(self) -> int:
-        """Returns a number that differs once any transaction of the server has written."""
-        return int(self._rows(CHANGES)[0][0])
+        """Returns a number that differs once any transaction of the server has written.
+
+        Raises `StoreTooNew` if a newer signoff has upgraded the tables.
+        """
+        ((number, version),) = self._rows(CHANGES)
+        check_version(version, self._address)
+        return int(number)
 
     def listener(self) -> StoreListener:
         """Returns what hears of other processes' work; behind a pooler it stays silent."""
