@@ -28,7 +28,7 @@ from signoff.guarded_db.impact import (
     run_checked,
     run_counted,
 )
-from signoff.guarded_db.ports import Connection, Row, StatementResult, Transaction
+from signoff.guarded_db.ports import Connection, GuardedTransaction, Row, StatementResult
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.guarded_db.sources import Source, connect, read_source
 from signoff.guarded_db.staging import Applied, Marker, RolledBack, StepWork
@@ -53,8 +53,8 @@ class SafeDatabaseClient:
         self._guard = Guard(connection.dialect, functions=functions)
         self._confirmations = Confirmations(clock)
         self._lock = threading.RLock()
-        self._reading = Transaction(connection, write=False)
-        self._writing = Transaction(connection, write=True)
+        self._reading = GuardedTransaction(connection, write=False)
+        self._writing = GuardedTransaction(connection, write=True)
         self._steps = GroupCommit(connection, _reader(connection, self._guard), self._lock)
 
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 
-from signoff.guarded_db.ports import Connection, Transaction
+from signoff.guarded_db.ports import Connection, GuardedTransaction
 from signoff.guarded_db.verdict import Dialect
 
 _ANY_TABLE: dict[Dialect, str] = {
@@ -41,7 +41,7 @@ def ensure_id(db: Connection) -> str:
     existing = read_id(db)
     if existing:
         return existing
-    with Transaction(db, write=True):
+    with GuardedTransaction(db, write=True):
         if db.dialect == "postgres":
             # Without it, two sessions could both create the table, or both insert an id.
             db.own("SELECT pg_advisory_xact_lock(?)", [_LOCK_NUMBER])

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from signoff.errors import ConfigError, StoreBusy, StoreError
 from signoff.guarded_db.migration_files import MigrationFile, statements_of
-from signoff.guarded_db.ports import Connection, Transaction
+from signoff.guarded_db.ports import Connection, GuardedTransaction
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS signoff_migrations (
@@ -110,7 +110,7 @@ def _schema_transaction(db: Connection) -> Iterator[None]:
     if is_sqlite:
         db.own("PRAGMA foreign_keys = OFF")
     try:
-        with Transaction(db, write=True):
+        with GuardedTransaction(db, write=True):
             if not is_sqlite:
                 db.own("SET LOCAL statement_timeout = 0")
             yield

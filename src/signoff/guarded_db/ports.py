@@ -102,7 +102,7 @@ class Connection(Protocol):
         """Closes the connection, without committing, or gives it back to its owner."""
 
 
-class Transaction:
+class GuardedTransaction:
     """Opens a transaction for a block, which is rolled back unless the block commits it.
 
     A class and not a generator: a statement takes little longer than making and ending one.

@@ -17,7 +17,7 @@ from signoff.guarded_db.impact import (
     run_checked,
     run_counted,
 )
-from signoff.guarded_db.ports import Connection, FailedTransactionError, Transaction
+from signoff.guarded_db.ports import Connection, FailedTransactionError, GuardedTransaction
 from signoff.guarded_db.postconditions import Postcondition, failures
 from signoff.guarded_db.view import Reader, ReadOnlyView
 
@@ -110,7 +110,7 @@ def apply(db: Connection, reader: Reader, work: StepWork) -> Applied:
 
 
 def _apply_alone(db: Connection, reader: Reader, table: str, work: StepWork) -> Applied:
-    with Transaction(db, write=True):
+    with GuardedTransaction(db, write=True):
         applied = _apply_in(db, reader, table, work, seal=True)
         if isinstance(applied, Committed):
             try:
@@ -128,7 +128,7 @@ def apply_together(db: Connection, reader: Reader, works: Sequence[StepWork]) ->
     """
     table = _find_or_create_table(db)
     ends: list[Applied] = []
-    with Transaction(db, write=True):
+    with GuardedTransaction(db, write=True):
         for work in works:
             db.own("SAVEPOINT signoff_step")
             applied = _apply_in(db, reader, table, work, seal=False)
@@ -163,7 +163,7 @@ def measure(db: Connection, statements: Sequence[Statement]) -> tuple[Impact, ..
     and triggers do.
     """
     impacts = []
-    with Transaction(db, write=True):
+    with GuardedTransaction(db, write=True):
         for number, statement in enumerate(statements, start=1):
             try:
                 _result, impact, needs_confirmation = run_counted(db, statement)
@@ -215,7 +215,7 @@ def _find_or_create_table(db: Connection) -> str:
     existing = db.own_table(STEPS)
     if existing is not None:
         return existing
-    with Transaction(db, write=True):
+    with GuardedTransaction(db, write=True):
         if db.dialect == "postgres":
             # IF NOT EXISTS still fails if two sessions create the table at the same time.
             db.own("SELECT pg_advisory_xact_lock(?)", [_LOCK_NUMBER])
