@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,8 @@ def _keep_files_in_memory() -> None:
     # Some tests run programs that they have written.
     if not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC and os.access(MEMORY, os.W_OK):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = None  # Python has looked for the folder already.
 
 
 def _handle_interrupts() -> None:

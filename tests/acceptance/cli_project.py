@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -21,7 +22,12 @@ from tests.run_stores import server_stores, store_variables
 
 PROGRAM = str(Path(sys.executable).with_name("signoff"))
 
-ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8", "PYTHONWARNINGS": "error"}
+ENVIRONMENT = {
+    "PATH": os.defpath,
+    "LANG": "C.UTF-8",
+    "PYTHONWARNINGS": "error",
+    "TMPDIR": tempfile.gettempdir(),
+}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ The first rule that matches a call answers it. The functions at the end return s
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import shlex
 import sys
@@ -23,6 +24,15 @@ AGENTS = ("claude", "codex", "gemini")
 STUBS = Path(__file__).parents[1] / "stubs/headless"
 # Imported, because Python compiles the main file of a program at every start.
 STUB_CODE = "import sys; sys.path.append(sys.argv.pop(1)); import play; play.main()"
+READINESS = """#!/bin/sh
+for argument; do
+    case $argument in
+        --version) echo 9.9.9; exit;;
+        status) echo '{"loggedIn": true}'; exit;;
+    esac
+done
+"""
+"""What is asked before a run, about each program; a shell answers sooner than Python."""
 FLOWS = Path(__file__).parents[1] / "fixtures/flows"
 DRAFT, FINAL = "The see is wide.\n", "The sea is wide.\n"
 
@@ -40,7 +50,7 @@ class FlowProject(CliProject):
         programs.mkdir()
         for name in AGENTS:
             stub = [sys.executable, "-ISc", STUB_CODE, str(STUBS), str(folder), name]
-            (programs / name).write_text(f'#!/bin/sh\nexec {shlex.join(stub)} "$@"\n')
+            (programs / name).write_text(f'{READINESS}exec {shlex.join(stub)} "$@"\n')
             (programs / name).chmod(0o755)
         self.environment["PATH"] = f"{programs}:{os.defpath}"
         # Nothing starts if an agent is not logged in, and the stub of gemini has no login.
@@ -48,13 +58,13 @@ class FlowProject(CliProject):
         monkeypatch.setenv("GEMINI_API_KEY", self.environment["GEMINI_API_KEY"])
         self.enter(monkeypatch)
         self.write("goal.yaml", "goal: Write about the sea.\n")
-        self.write("play/play.json", "[]")
+        self.script()
 
     def script(self, *rules: Rule) -> None:
         """Sets the rules by which the agents answer from now on."""
         for used in (self.folder / "play").glob("*.[0-9]*"):
             used.unlink()
-        self.write("play/play.json", json.dumps(rules))
+        self.write("play/rules", "").write_bytes(marshal.dumps(rules))
 
     def constraints(self, *names: str, folder: str = ".signoff/constraints", **keys: str) -> None:
         """Writes constraints, highest priority first; `keys` adds lines to some of them."""

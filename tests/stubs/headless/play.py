@@ -1,18 +1,18 @@
 """Plays `claude`, `codex` or `gemini` run headless, in a project that says what they answer.
 
 Run with the project's folder and the name of a program, it reads the prompt, finds the first
-rule of `play.json` that fits, writes the call down and answers in that program's own protocol.
+rule of the project that fits, writes the call down and answers in that program's own protocol.
 It imports nothing of ours, as the program of a vendor would not, and as little as possible at
-all: the tests start it more than a thousand times.
+all: the tests start it more than a thousand times, and importing `json` or `re` takes longer than
+all the rest. The rules are therefore written with `marshal`.
 """
 
-import json
+import marshal
 import os
-import re
 import sys
 import time
+from _json import encode_basestring_ascii as quoted
 from binascii import crc32
-from collections.abc import Callable
 from itertools import pairwise
 
 STEPS = {
@@ -29,12 +29,6 @@ USAGE = {"input_tokens": 100, "output_tokens": 10}
 
 def main() -> None:
     project, program, *argv = sys.argv[1:]
-    if "--version" in argv:
-        print("9.9.9")
-        return
-    if "status" in argv:
-        print('{"loggedIn": true}')
-        return
     prompt = sys.stdin.buffer.read().decode()
     call = describe_call(program, argv, prompt)
     number, rule = chosen(f"{project}/play", call, prompt)
@@ -45,14 +39,12 @@ def main() -> None:
 
 def describe_call(program: str, argv: list[str], prompt: str) -> dict:  # type: ignore[type-arg]  # plain data
     """Describes the call by its arguments and its prompt."""
-    begins = re.search(rf"^(?:{'|'.join(STEPS)})", prompt, re.MULTILINE)
-    step = STEPS[begins[0]] if begins else "?"
-    constraint = re.search(r"^Review the artifact against (\S+) now\.$", prompt, re.MULTILINE)
+    begins = [(at, step) for start, step in STEPS.items() if (at := found(start, prompt)) >= 0]
     return {
         "agent": program,
         "model": next((b for a, b in pairwise(argv) if a in ("--model", "-m")), None),
-        "step": step,
-        "constraint": constraint[1] if constraint else None,
+        "step": min(begins)[1] if begins else "?",
+        "constraint": constraint_of(prompt),
         "prompt": f"{len(prompt)}-{crc32(prompt.encode())}",
         "again": "Your previous answer was not accepted" in prompt,
         "edits": any(word in argv for word in ("acceptEdits", "workspace-write", "auto_edit")),
@@ -60,9 +52,24 @@ def describe_call(program: str, argv: list[str], prompt: str) -> dict:  # type: 
     }
 
 
+def found(start: str, prompt: str) -> int:
+    """Returns where the first line that begins like this is, or -1."""
+    return f"\n{prompt}".find(f"\n{start}")
+
+
+def constraint_of(prompt: str) -> str | None:
+    """Returns the constraint that a critic is asked about, if it is only one."""
+    start, end = "Review the artifact against ", " now."
+    for line in prompt.split("\n"):
+        name = line[len(start) : -len(end)]
+        if line.startswith(start) and line.endswith(end) and " " not in name:
+            return name
+    return None
+
+
 def chosen(place: str, call: dict, prompt: str) -> tuple[int, dict]:  # type: ignore[type-arg]  # plain data
     """Returns the first rule that fits and is not used up, with its number."""
-    rules = json.loads(read_text(f"{place}/play.json"))
+    rules = marshal.loads(read(f"{place}/rules"))
     for number, rule in enumerate(rules):
         fits = all(call[key] == rule[key] for key in call.keys() & rule.keys())
         if fits and rule.get("contains", "") in prompt and claimed(place, number, rule):
@@ -82,7 +89,7 @@ def claimed(place: str, number: int, rule: dict) -> bool:  # type: ignore[type-a
 
 
 def note(log: str, call: dict) -> None:  # type: ignore[type-arg]  # plain data
-    line = json.dumps(call) + "\n"
+    line = as_json(call) + "\n"
     with open(log, "ab", buffering=0) as file:
         file.write(line.encode())
 
@@ -91,7 +98,7 @@ def answer(program: str, argv: list[str], rule: dict) -> None:  # type: ignore[t
     for find, put in rule.get("edit", ()):
         write(ARTIFACT, read_text(ARTIFACT).replace(find, put).encode())
     if "damage" in rule:
-        DAMAGE[rule["damage"]](ARTIFACT)
+        damage(rule["damage"], ARTIFACT)
     time.sleep(rule.get("seconds", 0))
     if "raw" in rule:
         sys.stdout.write(rule["raw"])
@@ -130,21 +137,49 @@ def make_link(path: str) -> None:
     os.symlink("other.md", path)
 
 
-DAMAGE: dict[str, Callable[[str], object]] = {
-    "deleted": os.unlink,
-    "emptied": lambda path: write(path, b""),
-    "blanked": lambda path: write(path, b" \n\t\n"),
-    "folder": make_folder,
-    "link": make_link,
-    "spaced": lambda path: write(path, read(path).replace(b" ", b"  ")),
-    "ended": lambda path: write(path, read(path) + b"\n \n"),
-    "crlf": lambda path: write(path, read(path).replace(b"\n", b"\r\n")),
-}
-"""What an editing agent may do to its file instead of editing it."""
+def damage(kind: str, path: str) -> None:
+    """Does to a file what an editing agent may do instead of editing it."""
+    match kind:
+        case "deleted":
+            os.unlink(path)
+        case "folder":
+            make_folder(path)
+        case "link":
+            make_link(path)
+        case _:
+            write(path, damaged(kind, read(path)))
+
+
+def damaged(kind: str, data: bytes) -> bytes:
+    return {
+        "emptied": b"",
+        "blanked": b" \n\t\n",
+        "spaced": data.replace(b" ", b"  "),
+        "ended": data + b"\n \n",
+        "crlf": data.replace(b"\n", b"\r\n"),
+    }[kind]
+
+
+def as_json(value: object) -> str:
+    match value:
+        case str():
+            return quoted(value)
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case dict():
+            members = [f"{quoted(key)}: {as_json(each)}" for key, each in value.items()]
+            return "{" + ", ".join(members) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(as_json, value)) + "]"
+    raise TypeError(value)
 
 
 def say(**event: object) -> None:
-    print(json.dumps(event), flush=True)
+    print(as_json(event), flush=True)
 
 
 def claude(text: str, *, whole: bool) -> None:
@@ -165,7 +200,7 @@ def codex(text: str, *, whole: bool) -> None:  # it has one form only
 def gemini(text: str, *, whole: bool) -> None:
     stats = {"models": {"m": {"tokens": {"prompt": 100, "candidates": 10, "total": 110}}}}
     if whole:
-        print(json.dumps({"session_id": "g", "response": text, "stats": stats}, indent=2))
+        print(as_json({"session_id": "g", "response": text, "stats": stats}))
         return
     say(type="init", session_id="g", model="m")
     say(type="message", role="assistant", content=text, delta=True)
