@@ -17,7 +17,14 @@ from signoff.errors import StoreError
 from signoff.runtime.store_port import Store
 
 PATIENCE_SECONDS = 3.0
-"""How long a worker may stop before the server is asked, and how long the server may take."""
+"""How long a worker may take to stop before the server is asked whether it is there."""
+
+ANSWER_SECONDS = 10.0
+"""How long the server may take to answer.
+
+Only a network that swallows everything takes that long: a server that is not there refuses at
+once, and one that is busy must not cost the hand-over.
+"""
 
 
 class StopWatch:
@@ -59,7 +66,7 @@ class StopWatch:
         # On a thread of its own: where packets vanish, an attempt to connect takes long.
         attempt = threading.Thread(target=self._ask, args=(answered,), daemon=True)
         attempt.start()
-        attempt.join(PATIENCE_SECONDS)
+        attempt.join(ANSWER_SECONDS)
         return answered.is_set()
 
     def _ask(self, answered: threading.Event) -> None:
