@@ -60,6 +60,9 @@ class StepDatabase(Tables, Protocol):
     def committed(self, keys: Sequence[StepKey]) -> list[str | None]:
         """Returns the note of each work that was committed before, else None."""
 
+    def require(self, key: StepKey) -> None:
+        """Makes `commit` raise `WorkLost` if the database does not have this earlier work."""
+
     def committed_items(self, key: StepKey) -> Sequence[str]:
         """Returns the items of a step that were committed before."""
 

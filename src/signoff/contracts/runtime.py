@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from signoff.contracts.checkpoint import (
     BACKUP,
@@ -41,7 +43,7 @@ from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
 from signoff.error_text import describe_error
-from signoff.errors import StepFailed, StoreError
+from signoff.errors import StepFailed, StoreError, WorkLost
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class ContractRuntime:
 
     definition: WorkflowDefinition
     rules: Rules = Rules.OWNED
+    _committed: WeakKeyDictionary[asyncio.Task[Any], StepKey] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
+    )
+    """The last work that was seen in the database, by the task that drives a run."""
 
     def context(
         self,
@@ -124,30 +130,47 @@ class ContractRuntime:
         with closing(self.shared_database.begin()) as database:
             yield database
 
-    def notes(
-        self, ctx: EngineContext, database: StepDatabase | None, *keys: StepKey
-    ) -> list[str | None]:
-        """Returns the notes of work that a process may have committed before it died.
+    def earlier_note(
+        self, ctx: EngineContext, database: StepDatabase | None, step: WorkflowStep
+    ) -> str | None:
+        """Returns the note of work that a process may have committed before it died.
 
-        Raises if the database has lost the run's last work: then none of its proofs hold.
+        Raises `WorkLost` if the database has lost the run's last work: then none of its proofs
+        hold.
         """
         if database is None:
-            return [None] * len(keys)
-        last: StepKey | None = ctx.step_state.get(MARKER)
-        if last is None:
-            return database.committed(keys) if keys else []
-        found, *notes = database.committed([last, *keys])
-        if found is None:
-            raise StoreError(
-                f"the work of step {last[1]!r} is no longer in the database: it was restored or "
-                "replaced; bring back the database that this run worked on, or start a new run"
-            )
-        return notes
+            return None
+        last = ctx.step_state.get(MARKER)
+        if last is not None:
+            database.require(last)
+            if ctx.attempt == 1 and self._committed.get(_drive()) == tuple(last):
+                # This process has just committed the last work, and no other can have begun this
+                # step since. The transaction still checks both, without another round trip.
+                return None
+        (note,) = self._notes(database, last, self.marker(ctx, step))
+        return note
+
+    def remember_commit(self, ctx: EngineContext, step: WorkflowStep) -> None:
+        """Notes that this process has seen the work of a step in the database."""
+        if self.definition.database is not None:
+            self._committed[_drive()] = self.marker(ctx, step)
 
     def check_work(self, ctx: EngineContext) -> None:
-        """Raises if the database has lost the run's last work."""
+        """Raises `WorkLost` if the database has lost the run's last work."""
+        last = ctx.step_state.get(MARKER)
         with self.database() as database:
-            self.notes(ctx, database)
+            if database is not None and last is not None:
+                self._notes(database, last)
+
+    def _notes(
+        self, database: StepDatabase, last: StepKey | None, *keys: StepKey
+    ) -> list[str | None]:
+        if last is None:
+            return database.committed(keys)
+        found, *notes = database.committed([last, *keys])
+        if found is None:
+            raise WorkLost(last[1])
+        return notes
 
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:
         """Takes a backup before the run first uses the database; returns an update of its state."""
@@ -301,6 +324,11 @@ class ContractRuntime:
                 await self.check_postconditions(inner, step, performed.output, problem)
             raise StepFailed(problem) from error
         return Outcome.OK if held else Outcome.ITERATE
+
+
+def _drive() -> asyncio.Task[Any]:
+    """Returns the task that drives the run; a run that is resumed gets another one."""
+    return cast("asyncio.Task[Any]", asyncio.current_task())
 
 
 def _output(ctx: EngineContext, returned: StepOutput) -> dict[str, Any]:

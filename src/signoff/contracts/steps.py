@@ -73,8 +73,9 @@ class Single(_Handler):
         contract, step = self.contract, self.step
         update = await contract.begin(ctx)
         with contract.database() as database:
-            (note,) = contract.notes(ctx, database, contract.marker(ctx, step))
+            note = contract.earlier_note(ctx, database, step)
             performed = await contract.perform_in(database, ctx, step, note)
+            contract.remember_commit(ctx, step)
         # The branch first: the time of completion is recorded, and its commit would not wait for a
         # condition that runs in a thread.
         outcome = await contract.branch(ctx, step, performed)

@@ -265,18 +265,21 @@ class Staged:
         seconds: float = CONDITION_SECONDS,
         note: str = "",
         confirmed: Sequence[Impact] = (),
+        after: Marker | None = None,
         by: SafeDatabaseClient | None = None,
     ) -> Applied:
         """Applies all in one transaction, which is committed only if every postcondition holds.
 
         If the database has the marker already, the work was done before and nothing happens. The
         note is stored with the marker. A statement that needs a confirmation must be in
-        `confirmed`, with as many rows as it changes now; `measure` returns these. `by` is another
-        client, for the transaction itself.
+        `confirmed`, with as many rows as it changes now; `measure` returns these. `after` is
+        earlier work; raises `WorkLost` if the database does not have it. `by` is another client,
+        for the transaction itself.
         """
         client = by or self._client
+        marker = Marker(*marker)
         return client._steps.apply(
-            StepWork(self._statements, postconditions, Marker(*marker), seconds, note, confirmed)
+            StepWork(self._statements, postconditions, marker, seconds, note, confirmed, after)
         )
 
     def __len__(self) -> int:

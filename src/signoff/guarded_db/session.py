@@ -58,6 +58,7 @@ class StepSession(Queries):
         self._client = connections.lease()
         super().__init__(self._client.query)
         self._staged = self._client.staged()
+        self._required: Marker | None = None
 
     def close(self) -> None:
         """Ends the use of the shared connection."""
@@ -88,6 +89,10 @@ class StepSession(Queries):
         """Returns the note of each work that was committed before, else None."""
         return self._client.notes([Marker(*key) for key in keys])
 
+    def require(self, key: tuple[str, str, int, str]) -> None:
+        """Makes `commit` raise `WorkLost` if the database does not have this earlier work."""
+        self._required = Marker(*key)
+
     def committed_items(self, key: tuple[str, str, int, str]) -> Sequence[str]:
         """Returns the items of a step that were committed before."""
         return self._client.committed_items(Marker(*key))
@@ -116,7 +121,12 @@ class StepSession(Queries):
         impacts = [Impact(**each) for each in confirmed]
         with self._connections.writer() as writer:
             applied = self._staged.apply(
-                conditions, marker=Marker(*key), note=note, confirmed=impacts, by=writer
+                conditions,
+                marker=Marker(*key),
+                note=note,
+                confirmed=impacts,
+                after=self._required,
+                by=writer,
             )
         if isinstance(applied, RolledBack):
             raise StepFailed(str(applied))

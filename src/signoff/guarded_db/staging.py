@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
-from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, WriteFailed
+from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, WorkLost, WriteFailed
 from signoff.guarded_db.guard import excerpt
 from signoff.guarded_db.impact import (
     Impact,
@@ -32,8 +32,13 @@ _MARK = """
 INSERT INTO {table} (run, step, visit, item, applied_at, note) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT DO NOTHING RETURNING visit
 """
-_READ_NOTES = "SELECT run, step, visit, item, note FROM {table} WHERE {these}"
 _THIS = "(run = ? AND step = ? AND visit = ? AND item = ?)"
+_MARK_AFTER = """
+INSERT INTO {table} (run, step, visit, item, applied_at, note) SELECT ?, ?, ?, ?, ?, ?
+WHERE EXISTS (SELECT 1 FROM {table} WHERE run = ? AND step = ? AND visit = ? AND item = ?)
+ON CONFLICT DO NOTHING RETURNING visit
+"""
+_READ_NOTES = "SELECT run, step, visit, item, note FROM {table} WHERE {these}"
 _READ_ITEMS = "SELECT item FROM {table} WHERE run = ? AND step = ? AND visit = ?"
 _LOCK_NUMBER = 0x5160FF
 """The server's lock that is held while the table of markers is created."""
@@ -92,6 +97,8 @@ class StepWork:
     """Stored with the marker, for a process that finds the step done."""
     confirmed: Sequence[Impact] = ()
     """The changes that may be made although they need a confirmation."""
+    after: Marker | None = None
+    """Earlier work of the run, which the database must still have."""
 
     @property
     def is_quick(self) -> bool:
@@ -143,7 +150,7 @@ def apply_together(db: Connection, reader: Reader, works: Sequence[StepWork]) ->
 def _apply_in(db: Connection, reader: Reader, table: str, work: StepWork, *, seal: bool) -> Applied:
     """Does a step's work in an open transaction; it counts if the caller commits."""
     db.expect(each.allowed.target for each in work.statements)
-    if not _mark(db, table, work.marker, work.note):
+    if not _mark(db, table, work):
         return Committed(0, already=True)
     changed = _run(db, work.statements, list(work.confirmed))
     if not isinstance(changed, int):
@@ -224,10 +231,18 @@ def _find_or_create_table(db: Connection) -> str:
     return STEPS
 
 
-def _mark(db: Connection, table: str, marker: Marker, note: str) -> bool:
+def _mark(db: Connection, table: str, work: StepWork) -> bool:
     """Inserts the marker; returns whether it was missing before."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return bool(db.own(_MARK.format(table=table), [*marker, now, note]))
+    row = [*work.marker, now, work.note]
+    after = work.after
+    if after is None:
+        return bool(db.own(_MARK.format(table=table), row))
+    if db.own(_MARK_AFTER.format(table=table), [*row, *after]):
+        return True
+    if read_notes(db, [work.marker]) == [None]:
+        raise WorkLost(after.step)
+    return False
 
 
 def _run(

@@ -473,6 +473,7 @@ def priced(file: str) -> Workflow:
     """Returns a workflow that changes a price, waits at a gate, and changes it again."""
 
     def change(ctx: StepContext) -> dict[str, Any]:
+        Path(f"{file}.called").touch()
         ctx.db.stage("UPDATE prices SET cents = cents + 1 WHERE id = 1")
         return {}
 
@@ -516,6 +517,33 @@ async def test_a_database_that_lost_the_runs_work_is_noticed(tmp_path: Path) -> 
 
     assert result.status is Status.FAILED
     assert "the work of step 'gate' is no longer in the database" in result.reason
+    assert not Path(f"{file}.called").exists()
+
+
+async def test_a_database_that_is_replaced_during_a_step_is_noticed(tmp_path: Path) -> None:
+    """The work before it was committed by this process, so it is not looked for again before."""
+    file = tmp_path / "shop.db"
+    shop(file)
+
+    def replace(ctx: StepContext) -> dict[str, Any]:
+        ctx.db.stage("UPDATE prices SET cents = cents + 1 WHERE id = 1")
+        shop(file)
+        return {}
+
+    steps = [
+        {"name": "first", "command": lambda _ctx: {}, "next": "second"},
+        {"name": "second", "command": replace},
+    ]
+    database = {"url": str(file), "backup": False}
+
+    result = await play(define_workflow({"type": "p", "database": database, "steps": steps}))
+
+    with sqlite3.connect(file) as db:
+        prices = db.execute("SELECT cents FROM prices").fetchall()
+    db.close()
+    assert result.status is Status.FAILED
+    assert "the work of step 'first' is no longer in the database" in result.reason
+    assert prices == [(100,)]
 
 
 async def test_a_database_with_the_runs_work_is_accepted(tmp_path: Path) -> None:
