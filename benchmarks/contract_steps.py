@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -93,10 +93,16 @@ def _check(result: RunResult) -> None:
     assert result.status is Status.COMPLETED, result.reason
 
 
-def chain(length: int, database: Path | str | None) -> Workflow:
-    """Returns one step that is visited repeatedly, with or without a database."""
+def chain(
+    length: int, database: Path | str | None, begin: Callable[[], Any] = lambda: None
+) -> Workflow:
+    """Returns one step that is visited repeatedly, with or without a database.
+
+    `begin` is called at the beginning of each step.
+    """
 
     def work(ctx: StepContext) -> Mapping[str, Any]:
+        begin()
         number = ctx.checkpoint.data.get("number", 0) + 1
         if database is not None:
             ctx.database.stage(COUNT)  # type: ignore[union-attr]  # this workflow has one
