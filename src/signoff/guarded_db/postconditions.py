@@ -44,7 +44,9 @@ def failures(
         return tuple(message for each in conditions for message in _messages(each, view))
     messages: list[str] = []
     checked: list[str] = []
-    done = threading.Event()
+    # A bare lock: an event takes as long to make and to wait for as handing the call over.
+    running = threading.Lock()
+    running.acquire()
 
     def check_all() -> None:
         try:
@@ -54,17 +56,17 @@ def failures(
         except BaseException as error:  # noqa: BLE001 - such as `sys.exit()`: it does not hold
             messages.append(_explained(conditions[len(checked)], f"raised {describe_error(error)}"))
         finally:
-            done.set()
+            running.release()
 
     in_idle_thread(check_all)
-    if done.wait(seconds):
+    if running.acquire(timeout=seconds):
         return tuple(messages)
     view.close()
     stuck = conditions[min(len(checked), len(conditions) - 1)]
     # Copied before the interrupt, which makes the stuck condition fail as well.
     complete = tuple(messages)
     interrupt()
-    done.wait(_GRACE_SECONDS)
+    running.acquire(timeout=_GRACE_SECONDS)
     return (*complete, _explained(stuck, f"took more than {seconds:g} seconds"))
 
 

@@ -11,6 +11,7 @@ transaction another session: there the limits are set in each transaction, and n
 
 from __future__ import annotations
 
+import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -90,6 +91,7 @@ class PostgresConnection:
                 self._db, self._shared = self._connect(database, patience)
         self._statements = ServerStatements(self._db, keep_plans=not self._shared)
         self._pgconn = self._db.pgconn
+        self._poll: select.poll | None = None
         local = [f"SET LOCAL {name} = {value}" for name, value in self._settings.items()]
         self._local_settings = "".join(f"; {each}" for each in local) if self._shared else ""
 
@@ -212,14 +214,13 @@ class PostgresConnection:
 
     def seems_open(self) -> bool:
         """Whether the server has not closed the connection, as far as this side can tell."""
-        import select
-
         if self._db.closed:
             return False
+        if self._poll is None:
+            self._poll = select.poll()
+            self._poll.register(self._db.fileno(), select.POLLIN)
         # An idle connection has nothing to read, unless the server has ended it.
-        poll = select.poll()
-        poll.register(self._db.fileno(), select.POLLIN)
-        return not poll.poll(0)
+        return not self._poll.poll(0)
 
     def _connect(self, url: str, patience: float) -> tuple[psycopg.Connection[Any], bool]:
         """Returns a connection, and whether a pooler shares its sessions with others."""
