@@ -174,7 +174,10 @@ class HeadlessAgent(ABC):
         return f"{install_command(self.extra)}, or {self.install_hint}"
 
     def _find_program(self) -> str:
-        return find_program(self.name, self._options.path, self.bundled, self._install_hint)
+        program = find_program(self.name, self._options.path, self.bundled)
+        if program is None:
+            raise AgentBadRequest(f"{self.name} is not installed: {self._install_hint}")
+        return program
 
     def _job(self, request: AgentRequest, scratch: Path) -> Job:
         program = self._find_program()

@@ -115,19 +115,17 @@ async def run_program(job: Job, call: Call, out: Sink, err: Sink) -> CommandResu
         await asyncio.shield(asyncio.ensure_future(end_orphans(mark)))
 
 
-def find_program(name: str, path: str | None, bundled: Sequence[str], remedy: str) -> str:
+def find_program(name: str, path: str | None, bundled: Sequence[str]) -> str | None:
     """Returns the absolute path of a program: as configured, on PATH, or inside its package.
 
     The path is absolute because the program is started in another folder. `bundled` names a
-    package and the program's path in it.
+    package and the program's path in it. None means that the program is not installed.
     """
     program = shutil.which(name if path is None else str(Path(path).expanduser()))
     if program is None and path is not None:
         raise AgentBadRequest(f"no program at {path} (path: in the settings of {name})")
     program = program or bundled_program(bundled)
-    if program is None:
-        raise AgentBadRequest(f"{name} is not installed: {remedy}")
-    return str(Path(program).absolute())
+    return str(Path(program).absolute()) if program is not None else None
 
 
 async def probe(argv: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:

@@ -33,7 +33,7 @@ def test_a_program_inside_an_installed_package_is_found_without_importing_it(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_program("tool", None, ("bundling", "bin", "tool"), "") == path
+    assert find_program("tool", None, ("bundling", "bin", "tool")) == path
     assert bundled_program(("bundling", "bin", "other")) is None
     assert bundled_program(("no_such_package", "bin")) is None
     assert bundled_program(()) is None
@@ -51,7 +51,7 @@ def test_a_program_on_the_path_comes_before_one_in_a_package(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_program("tool", None, ("bundled", "bin", "tool"), "") == path
+    assert find_program("tool", None, ("bundled", "bin", "tool")) == path
 
 
 def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +60,8 @@ def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", ".")
 
-    assert find_program("tool", "./tool", (), "") == path
-    assert find_program("tool", None, (), "") == path
+    assert find_program("tool", "./tool", ()) == path
+    assert find_program("tool", None, ()) == path
 
 
 async def test_a_file_that_is_not_a_program_is_refused(tmp_path: Path) -> None:
