@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from signoff.documents.regular_files import create_private, make_private_folders
@@ -38,7 +39,9 @@ _RETRY_SECONDS = 0.01
 def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
     """Opens a database, creating or migrating it as needed; `busy_timeout` is in seconds."""
     if str(path) == IN_MEMORY:
-        return _open(path, busy_timeout)
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        _empty_database().backup(db)
+        return db
     make_private_folders(path.parent)
     # Create the file ourselves so that it is private from its first byte on, but only if it is
     # new: closing any handle of an existing file drops all POSIX locks that this process holds
@@ -49,6 +52,12 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         _open(path, busy_timeout).close()
     preallocate_log(path)
     return _open(path, busy_timeout)
+
+
+@cache
+def _empty_database() -> sqlite3.Connection:
+    """Returns what every database in memory is copied from: creating the tables takes longer."""
+    return _open(Path(IN_MEMORY), 0)
 
 
 def _open(path: Path, busy_timeout: float) -> sqlite3.Connection:

@@ -54,7 +54,10 @@ def read_migrations(folder: Traversable) -> list[Migration]:
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | None = None) -> None:
-    """Applies the missing migrations, each in one transaction together with its record."""
+    """Applies the missing migrations, each in one transaction together with its record.
+
+    A new database gets all of them in one, which takes less time.
+    """
     version = _version(db, path)
     if version == LATEST and migrations is None:
         return
@@ -67,29 +70,35 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | No
         )
     if 0 < version < latest:
         _back_up(db, path, latest)
-    for migration in target:
-        _apply(db, path, migration)
+    for together in [target] if version == 0 else [[migration] for migration in target]:
+        _apply(db, path, together)
 
 
-def _apply(db: sqlite3.Connection, path: Path, migration: Migration) -> None:
+def _apply(db: sqlite3.Connection, path: Path, migrations: list[Migration]) -> None:
     db.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have applied it while this one waited for the lock.
-        if _version(db, path) < migration.version:
-            db.execute(_CREATE_TRACKING_TABLE)
-            for statement in _statements(migration.sql):
-                db.execute(statement)
-            db.execute(
-                "INSERT INTO schema_migrations VALUES (?, ?, ?)",
-                (migration.version, migration.name, time.time()),
-            )
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {migration.version}")
+        # Another process may have applied them while this one waited for the lock.
+        version = _version(db, path)
+        db.execute(_CREATE_TRACKING_TABLE)
+        for migration in migrations:
+            if migration.version > version:
+                _apply_one(db, migration)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _apply_one(db: sqlite3.Connection, migration: Migration) -> None:
+    for statement in _statements(migration.sql):
+        db.execute(statement)
+    db.execute(
+        "INSERT INTO schema_migrations VALUES (?, ?, ?)",
+        (migration.version, migration.name, time.time()),
+    )
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {migration.version}")
 
 
 def _statements(sql: str) -> list[str]:
