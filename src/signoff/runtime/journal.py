@@ -81,7 +81,8 @@ class RunJournal:
         """Events for the next commit, as values and as texts."""
         self._committing: list[tuple[ev.Event, str, Rescue | None]] = []
         self._blobs: Blobs = {}
-        self._texts = CommitTexts()
+        self._texts: CommitTexts | None = None
+        """What the events of the next commit share; None until a reply is among them."""
         self.opened: list[NewItem] = []
         """Requests to humans that the next commit opens."""
         self.used: list[int] = []
@@ -113,12 +114,15 @@ class RunJournal:
         if self.secrets.named:
             self._hide_secrets(event)
         # Encoded before it is folded: a value that is not JSON must not change the state.
-        texts = len(self._texts)
+        if self._texts is None and type(event) is ev.EffectFinished:
+            self._texts = CommitTexts(after=len(self._queued))
+        count = len(self._texts) if self._texts is not None else 0
         try:
             text = encode(ev.to_json(event), self._blobs, texts=self._texts)
             evolve(self.state, event)
         except BaseException:
-            self._texts.forget_from(texts)
+            if self._texts is not None:
+                self._texts.forget_from(count)
             raise
         # Queued only after the fold accepted it: an event that cannot be folded would make
         # every later resume fail.
@@ -191,7 +195,7 @@ class RunJournal:
     def take_commit(self) -> Commit:
         """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
-        events = self._texts.commit([text for _, text, _ in self._queued])
+        events = (self._texts or CommitTexts()).commit([text for _, text, _ in self._queued])
         commit = Commit(
             run=self.run,
             fence=self._fence,
@@ -224,7 +228,7 @@ class RunJournal:
         self._committing, self._queued = self._queued, []
         self._handed_over = self._recorded
         self._blobs, self.opened, self.used, self.withdrawn = {}, [], [], []
-        self._texts = CommitTexts()
+        self._texts = None
         self._withdraw_all = self._release = False
         return commit
 
