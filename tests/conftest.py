@@ -8,6 +8,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -51,6 +52,14 @@ def postgres() -> Iterator["PostgresServer"]:
 def run_stores(request: pytest.FixtureRequest) -> Iterator[None]:
     """Stores the runs of all tests where `--store` says."""
     yield from _stored_in(request.config.getoption("--store"), request)
+
+
+@pytest.fixture(autouse=True)
+def search_path() -> Iterator[None]:
+    """Forgets the projects of a test; otherwise every import after it would look there too."""
+    before = sys.path.copy()
+    yield
+    sys.path[:] = before
 
 
 @pytest.fixture(autouse=True)
