@@ -1,4 +1,7 @@
-"""Describes an error that an author's code raised: its class, its message and the line."""
+"""Describes errors that an author's code raised, by class, message and line.
+
+It also has the texts that several packages need for the same error.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import sysconfig
 import traceback
 from functools import cache
 from pathlib import Path
+
+from signoff.errors import StoreError
 
 _PACKAGE = Path(__file__).parent
 
@@ -46,3 +51,11 @@ def raised_at(error: BaseException) -> str:
 def _libraries() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     return tuple(Path(paths[key]) for key in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
+def lost_work(step: str) -> StoreError:
+    """Returns the error of a database that no longer has what a run has done in it."""
+    return StoreError(
+        f"the work of step {step!r} is no longer in the database: it was restored or "
+        "replaced; bring back the database that this run worked on, or start a new run"
+    )

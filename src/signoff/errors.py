@@ -35,7 +35,6 @@ SignoffError
 │       ├── StoreBusy           locked by another process for too long
 │       ├── StoreDamaged        not readable as a signoff database
 │       ├── StoreTooNew         written by a newer signoff
-│       ├── WorkLost            the user's database was restored or replaced under a run
 │       └── WriteFailed         disk full, read-only, input/output error
 ├── AgentError                  an agent
 │   ├── AgentTransient          a retry may help, and is made automatically
@@ -272,16 +271,6 @@ class StoreDamaged(StoreError):
 
 class StoreTooNew(StoreError):
     """The database was written by a newer signoff; upgrade signoff."""
-
-
-class WorkLost(StoreError):
-    """The database no longer has a step's work: it was restored or replaced."""
-
-    def __init__(self, step: str) -> None:
-        super().__init__(
-            f"the work of step {step!r} is no longer in the database: it was restored or "
-            "replaced; bring back the database that this run worked on, or start a new run"
-        )
 
 
 class WriteFailed(StoreError):

@@ -61,7 +61,7 @@ class StepDatabase(Tables, Protocol):
         """Returns the note of each work that was committed before, else None."""
 
     def require(self, key: StepKey) -> None:
-        """Makes `commit` raise `WorkLost` if the database does not have this earlier work."""
+        """Makes `commit` raise `StoreError` if the database does not have this earlier work."""
 
     def committed_items(self, key: StepKey) -> Sequence[str]:
         """Returns the items of a step that were committed before."""

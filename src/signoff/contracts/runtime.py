@@ -42,8 +42,8 @@ from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
-from signoff.error_text import describe_error
-from signoff.errors import StepFailed, StoreError, WorkLost
+from signoff.error_text import describe_error, lost_work
+from signoff.errors import StepFailed, StoreError
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class ContractRuntime:
     ) -> str | None:
         """Returns the note of work that a process may have committed before it died.
 
-        Raises `WorkLost` if the database has lost the run's last work: then none of its proofs
+        Raises `StoreError` if the database has lost the run's last work: then none of its proofs
         hold.
         """
         if database is None:
@@ -156,7 +156,7 @@ class ContractRuntime:
             self._committed[_drive()] = self.marker(ctx, step)
 
     def check_work(self, ctx: EngineContext) -> None:
-        """Raises `WorkLost` if the database has lost the run's last work."""
+        """Raises `StoreError` if the database has lost the run's last work."""
         last = ctx.step_state.get(MARKER)
         with self.database() as database:
             if database is not None and last is not None:
@@ -169,7 +169,7 @@ class ContractRuntime:
             return database.committed(keys)
         found, *notes = database.committed([last, *keys])
         if found is None:
-            raise WorkLost(last[1])
+            raise lost_work(last[1])
         return notes
 
     async def begin(self, ctx: EngineContext) -> dict[str, Any]:

@@ -273,7 +273,7 @@ class Staged:
         If the database has the marker already, the work was done before and nothing happens. The
         note is stored with the marker. A statement that needs a confirmation must be in
         `confirmed`, with as many rows as it changes now; `measure` returns these. `after` is
-        earlier work; raises `WorkLost` if the database does not have it. `by` is another client,
+        earlier work; raises `StoreError` if the database does not have it. `by` is another client,
         for the transaction itself.
         """
         client = by or self._client

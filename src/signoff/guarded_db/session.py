@@ -90,7 +90,7 @@ class StepSession(Queries):
         return self._client.notes([Marker(*key) for key in keys])
 
     def require(self, key: tuple[str, str, int, str]) -> None:
-        """Makes `commit` raise `WorkLost` if the database does not have this earlier work."""
+        """Makes `commit` raise `StoreError` if the database does not have this earlier work."""
         self._required = Marker(*key)
 
     def committed_items(self, key: tuple[str, str, int, str]) -> Sequence[str]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
-from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, WorkLost, WriteFailed
+from signoff.error_text import lost_work
+from signoff.errors import NotAllowed, StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.guarded_db.guard import excerpt
 from signoff.guarded_db.impact import (
     Impact,
@@ -241,7 +242,7 @@ def _mark(db: Connection, table: str, work: StepWork) -> bool:
     if db.own(_MARK_AFTER.format(table=table), [*row, *after]):
         return True
     if read_notes(db, [work.marker]) == [None]:
-        raise WorkLost(after.step)
+        raise lost_work(after.step)
     return False
 
 
