@@ -7,6 +7,8 @@ from tests.architecture.tree import Module
 
 Graph = Mapping[str, set[str]]
 
+_HOLDS_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
 
 def import_graph(modules: Iterable[Module]) -> Graph:
     """Returns which modules each module imports; imports for types only are left out."""
@@ -55,7 +57,7 @@ def _finish(start: str, graph: Graph, seen: set[str], order: list[str]) -> None:
 
 
 def _targets(module: Module) -> Iterator[str]:
-    for node in _run_time_nodes(module.syntax):
+    for node in _run_time_statements(module.syntax):
         match node:
             case ast.Import(names=aliases):
                 yield from (alias.name for alias in aliases)
@@ -65,14 +67,17 @@ def _targets(module: Module) -> Iterator[str]:
                 yield from (f"{start}.{alias.name}" for alias in aliases)
 
 
-def _run_time_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    yield node
-    if isinstance(node, ast.If) and _is_for_types(node.test):
-        children: Iterable[ast.AST] = node.orelse
-    else:
-        children = ast.iter_child_nodes(node)
-    for child in children:
-        yield from _run_time_nodes(child)
+def _run_time_statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yields all statements; expressions are left out, because they cannot import anything."""
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, ast.If) and _is_for_types(node.test):
+            pending.extend(node.orelse)
+        else:
+            children = ast.iter_child_nodes(node)
+            pending.extend(child for child in children if isinstance(child, _HOLDS_STATEMENTS))
 
 
 def _is_for_types(test: ast.expr) -> bool:

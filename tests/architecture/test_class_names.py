@@ -54,7 +54,7 @@ def test_a_name_that_is_used_twice_is_found() -> None:
 def repeated(modules: Iterable[Module]) -> dict[str, set[str]]:
     homes = defaultdict(list)
     for module in modules:
-        for node in ast.walk(module.syntax):
+        for node in module.nodes:
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(module.name)
     return {name: set(places) for name, places in homes.items() if len(places) > 1}

@@ -1,11 +1,9 @@
 import ast
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 
-import pytest
-
-SOURCE = Path(__file__).parents[2] / "src" / "signoff"
+from tests.architecture.tree import Module, planted, product
 
 SURFACES = ("cli", "testing")
 WORDING = "app/next_commands.py"
@@ -20,50 +18,53 @@ COMMAND = re.compile(
 )
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 
-MODULES = sorted(
-    path
-    for path in SOURCE.rglob("*.py")
-    if path.relative_to(SOURCE).parts[0] not in SURFACES
-    and path.relative_to(SOURCE).as_posix() != WORDING
-    and COMMANDS not in (path.stem, path.parent.name)
-)
 
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_module_below_the_command_line_names_no_command_or_option(path: Path) -> None:
+def test_no_module_below_the_command_line_names_a_command_or_option() -> None:
     """A page or a REST client cannot type: remedies are values that each surface words."""
-    vendor = path.relative_to(SOURCE).as_posix().startswith(VENDORS)
-    found = [
-        f"line {line}: {text!r}"
-        for line, text in literals(ast.parse(path.read_bytes()))
-        if COMMAND.search(text) or (OPTION.search(text) and not vendor)
-    ]
-
-    assert found == []
+    assert list(commands_and_options(product())) == []
 
 
 def test_a_command_or_option_is_found() -> None:
     """A rule that never matches would pass for every tree."""
-    tree = ast.parse(
+    text = (
         '"""Docstrings may say `signoff run --json`."""\n'
         'why = f"resume it: signoff resume {name}"\n'
         'how = "add --limit usd=5"\n'
         'fine = "a---b and signoff itself"\n'
+        'flag = NotationOption("--owner")\n'
     )
+    modules = planted(app__a=text, agents__b=text, cli__c=text, flows__commands=text)
 
-    matches = [line for line, text in literals(tree) if COMMAND.search(text) or OPTION.search(text)]
+    assert sorted(commands_and_options(modules)) == [
+        "signoff/agents/b.py:2: resume it: signoff resume ",
+        "signoff/app/a.py:2: resume it: signoff resume ",
+        "signoff/app/a.py:3: add --limit usd=5",
+    ]
 
-    assert sorted(matches) == [2, 3]
+
+def commands_and_options(modules: Iterable[Module]) -> Iterator[str]:
+    for module in modules:
+        path = PurePosixPath(module.path).relative_to("signoff")
+        if (
+            path.parts[0] in SURFACES
+            or str(path) == WORDING
+            or COMMANDS in (path.stem, path.parent.name)
+        ):
+            continue
+        vendor = str(path).startswith(VENDORS)
+        for line, text in literals(module):
+            if COMMAND.search(text) or (OPTION.search(text) and not vendor):
+                yield f"{module.path}:{line}: {text}"
 
 
-def literals(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def literals(module: Module) -> Iterator[tuple[int, str]]:
     """Yields the string literals that can become output: docstrings and declared flags cannot."""
-    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    skipped = {id(node.value) for node in module.nodes if isinstance(node, ast.Expr)}
+    for node in module.nodes:
         if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith("Option"):
             # A notation declares the flags that the command line offers for it.
             skipped |= {id(argument) for argument in node.args}
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)

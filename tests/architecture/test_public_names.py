@@ -40,7 +40,7 @@ def light_dataclasses(modules: Iterable[Module]) -> set[str]:
     return {
         node.name
         for module in modules
-        for node in ast.walk(module.syntax)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
         and any("light_dataclass" in ast.unparse(each) for each in node.decorator_list)
     }

@@ -52,7 +52,7 @@ def long_modules(modules: Iterable[Module]) -> Iterator[str]:
 
 def long_functions(modules: Iterable[Module]) -> Iterator[str]:
     for module in modules:
-        for node in ast.walk(module.syntax):
+        for node in module.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = body_lines(node)
                 if lines > BODY_LINES:

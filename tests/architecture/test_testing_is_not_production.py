@@ -37,12 +37,12 @@ def users_of_testing(modules: Iterable[Module]) -> set[str]:
     return {
         module.name
         for module in modules
-        if not f"{module.name}.".startswith(f"{TESTING}.") and _uses(module.syntax)
+        if not f"{module.name}.".startswith(f"{TESTING}.") and _uses(module)
     }
 
 
-def _uses(syntax: ast.Module) -> bool:
-    for node in ast.walk(syntax):
+def _uses(module: Module) -> bool:
+    for node in module.nodes:
         match node:
             case ast.Import(names=aliases) if any(_is_testing(each.name) for each in aliases):
                 return True

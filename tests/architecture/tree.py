@@ -1,6 +1,7 @@
 """The package as syntax trees, parsed once for all tests that look at it."""
 
 import ast
+import gc
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,11 @@ class Module:
         return parsed(self.text)
 
     @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of its syntax tree."""
+        return _nodes(self.text)
+
+    @property
     def package(self) -> str:
         """What its relative imports start from."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
@@ -38,9 +44,21 @@ def parsed(text: str) -> ast.Module:
 
 
 @cache
+def _nodes(text: str) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(text)))
+
+
+@cache
 def product() -> tuple[Module, ...]:
     """Returns every module of the product."""
-    return tuple(modules_in(PACKAGE))
+    modules = tuple(modules_in(PACKAGE))
+    # All nodes are kept, so the garbage collector would only look at them again and again.
+    gc.disable()
+    for module in modules:
+        _nodes(module.text)
+    gc.freeze()
+    gc.enable()
+    return modules
 
 
 def modules_in(package: Path) -> Iterator[Module]:
@@ -56,9 +74,8 @@ def modules_in(package: Path) -> Iterator[Module]:
 def names_in(modules: Iterable[Module], name_of: Callable[[ast.AST], str]) -> Iterator[str]:
     """Yields file, line and name of each node that `name_of` finds a name in, except docstrings."""
     for module in modules:
-        nodes = list(ast.walk(module.syntax))
-        docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        for node in nodes:
+        docstrings = {id(node.value) for node in module.nodes if isinstance(node, ast.Expr)}
+        for node in module.nodes:
             name = "" if id(node) in docstrings else name_of(node)
             if name:
                 yield f"{module.path}:{getattr(node, 'lineno', 0)}: {name}"
