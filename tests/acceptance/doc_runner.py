@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.acceptance.doc_blocks import Block, missing, typed
+from tests.acceptance.forked_program import RUN_FILE
+from tests.nested_pytest import ONLY_SIGNOFF
 from tests.patience import PATIENCE_SECONDS
 from tests.run_stores import store_variables
 
@@ -22,15 +24,17 @@ class DocRunner:
     """Runs one block after the other."""
 
     def __init__(self, home: Path, program: Path | None = None) -> None:
-        """`program` is the folder of another `signoff` than the installed one."""
+        """`program` is the folder of other programs than the installed ones."""
         self.folder = home / "project"
         self.folder.mkdir()
         found = [str(program)] if program is not None else []
+        self._python_program = sys.executable if program is None else str(program / RUN_FILE)
         self.environment = {
             **{name: value for name, value in os.environ.items() if name in _INHERITED},
             **store_variables(),
             "HOME": str(home),
             "PATH": os.pathsep.join([*found, str(Path(sys.executable).parent), os.defpath]),
+            "PYTEST_ADDOPTS": " ".join(ONLY_SIGNOFF),
             "PYTHONUNBUFFERED": "1",  # both streams in the order a terminal shows them
         }
 
@@ -61,7 +65,7 @@ class DocRunner:
     def _python(self, block: Block) -> str:
         name = block.file or f"block_{block.line}.py"
         self._write(name, block.text)
-        code, output = self._execute([sys.executable, name])
+        code, output = self._execute([self._python_program, name])
         return _problem(code, output, block.prints.splitlines())
 
     def _session(self, text: str) -> str:

@@ -1,7 +1,7 @@
-"""A `signoff` program for shells whose commands are forked from a server with signoff imported.
+"""Programs for shells that are forked from a server with signoff imported: `signoff`, Python.
 
 A page's section types up to twenty commands into a shell, and most of their time is starting
-Python and importing signoff. The program sends its arguments, folder, environment and open
+Python and importing signoff. A program sends its arguments, folder, environment and open
 streams to the server, and ends as the command does. README.md and the examples are tested with
 the installed program instead, so that a cold start is tested too.
 """
@@ -9,6 +9,7 @@ the installed program instead, so that a cold start is tested too.
 import gc
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -23,11 +24,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _MOST_BYTES = 1 << 20
 
+RUN_FILE = "run-python-file"
+"""Runs a Python file. It is not called `python`, because shells start that with other options."""
+
 _PROGRAM = """#!{python} -ISE
 import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
-request = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+request = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
 socket.send_fds(server, [request + b"\\n"], [0, 1, 2])
 code = int(server.makefile().readline())
 if code < 0:
@@ -38,15 +42,16 @@ sys.exit(code)
 
 
 class ForkedProgram:
-    """Starts the server, and writes the program into a folder for the search path."""
+    """Starts the server, and writes both programs into a folder for the search path."""
 
     def __init__(self, scratch: Path) -> None:
         address = str(scratch / "socket")
         self.folder = scratch / "bin"
         self.folder.mkdir()
-        program = self.folder / "signoff"
-        program.write_text(_PROGRAM.format(python=sys.executable, address=address))
-        program.chmod(0o755)
+        for name in ("signoff", RUN_FILE):
+            program = self.folder / name
+            program.write_text(_PROGRAM.format(python=sys.executable, address=address))
+            program.chmod(0o755)
         self._process = subprocess.Popen(
             [sys.executable, "-P", __file__, address],
             stdin=subprocess.PIPE,
@@ -108,10 +113,8 @@ def _supervise(connection: socket.socket) -> None:
 
 
 def _command(
-    streams: list[int], arguments: list[str], folder: str, environment: dict[str, str]
-) -> int:
-    from signoff.cli import main
-
+    streams: list[int], argv: list[str], folder: str, environment: dict[str, str]
+) -> int | None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -125,7 +128,19 @@ def _command(
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    program, *arguments = argv
+    if Path(program).name == RUN_FILE:
+        return _run_file(*arguments)
+    from signoff.cli import main
+
     return main(arguments)
+
+
+def _run_file(path: str) -> None:
+    """Runs a file as Python would."""
+    sys.argv[:] = [path]
+    sys.path.insert(0, str(Path(path).absolute().parent))
+    runpy.run_path(path, run_name="__main__")
 
 
 if __name__ == "__main__":

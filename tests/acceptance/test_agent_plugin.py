@@ -9,6 +9,7 @@ import pytest
 
 from tests.acceptance.cli_project import CliProject
 from tests.installed import CONSTRAINTS, ROOT, uv
+from tests.nested_pytest import ONLY_SIGNOFF
 
 EXAMPLE = ROOT / "examples" / "agent_plugin"
 
@@ -117,7 +118,7 @@ def test_the_examples_own_tests_pass(project: CliProject, installed: Path) -> No
     """Plug-in authors copy them."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio",
-         "tests"],
+         *ONLY_SIGNOFF, "tests"],
         cwd=installed / "source",
         env=project.environment,
         capture_output=True,

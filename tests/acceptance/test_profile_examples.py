@@ -12,6 +12,7 @@ from signoff.profiles import ProcessingResult, ProfileFactory, WorkflowStatus
 from signoff.profiles.artifact_paths import check_writes
 from signoff.profiles.code_files import find_code_files
 from signoff.profiles.review_meta import ReviewVerdict, check_review_meta
+from tests.nested_pytest import ONLY_SIGNOFF
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "profiles"
@@ -104,7 +105,10 @@ def stubs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def javac(sources: list[Path], classes: Path) -> subprocess.CompletedProcess[str]:
-    options = ["-encoding", "UTF-8", "-Xlint:all", "-Werror", "-proc:none", "--release", "17"]
+    # A compiler that ends so soon gains nothing from optimizing itself.
+    quick = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
+    checks = ["-Xlint:all", "-Werror", "-proc:none"]
+    options = [*quick, *checks, "-encoding", "UTF-8", "--release", "17"]
     command = ["javac", *options, "-cp", str(classes), "-d", str(classes), *map(str, sources)]
     return subprocess.run(command, capture_output=True, text=True)
 
@@ -133,7 +137,8 @@ def test_java_code_without_an_import_does_not_compile(stubs: Path, tmp_path: Pat
 
 
 def run_tests(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio"]
+    options = ["-p", "no:cacheprovider", "-p", "no:asyncio", *ONLY_SIGNOFF]
+    command = [sys.executable, "-m", "pytest", "-q", *options]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance.cli_project import CliProject
 from tests.installed import CONSTRAINTS, ROOT, uv
+from tests.nested_pytest import ONLY_SIGNOFF
 from tests.patience import PATIENCE_SECONDS
 
 EXAMPLE = ROOT / "examples" / "store_plugin"
@@ -66,13 +67,14 @@ def test_the_example_passes_the_suite_for_stores(installed: Path) -> None:
     """Authors of stores start from its test; all of it would take too long here."""
     some = "first_commit or answer"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", "-k", some],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ONLY_SIGNOFF,
+         "tests", "-k", some],
         cwd=installed / "source",
         env={**os.environ, "PYTHONPATH": str(installed / "packages")},
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
-    )
+    )  # fmt: skip
 
     assert done.returncode == 0, done.stdout
     assert " passed" in done.stdout

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.nested_pytest import ONLY_SIGNOFF
+
 FLOW = """
 from signoff import Approval, Outcome, StepDef, Workflow
 
@@ -72,6 +74,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
             "no:cacheprovider",
             "-p",
             "no:asyncio",
+            *ONLY_SIGNOFF,
             *named,
             *options,
         ],
