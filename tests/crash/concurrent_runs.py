@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+import psycopg  # noqa: F401  # once for all processes, as the store below
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -18,7 +21,9 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
+from signoff.store.postgres import store as _store  # noqa: F401  # once for all processes
 from signoff.testing import EffectLog, ScriptedAgent
+from signoff.testing.forked_process import run_and_exit
 from tests.run_stores import open_address
 
 PROCESSES = 50
@@ -66,12 +71,12 @@ async def drive(folder: Path, address: str, number: int) -> None:
 
 def main(folder: Path, address: str) -> None:
     """Forks the processes; exits with an error if one of them fails."""
+    gc.freeze()
     children = []
     for number in range(PROCESSES):
         child = os.fork()
         if not child:
-            asyncio.run(drive(folder, address, number))
-            return
+            run_and_exit(lambda: asyncio.run(drive(folder, address, number)))  # noqa: B023
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
     if any(statuses):

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from signoff.core.effects import AgentRequest
 from signoff.core.outcome import Status
+from signoff.documents import bounded
 from signoff.documents.python_files import import_file, make_importable
 from signoff.errors import UnknownName
 from signoff.runtime.engine import Engine
@@ -36,6 +38,10 @@ make_importable([EXAMPLE])
 # Imported here, once, and not in each of the processes that the crash harness forks.
 SAMPLE = import_file(EXAMPLE / "sample.py")
 EDITING = import_file(EXAMPLE / "workflow.py")
+with TemporaryDirectory() as _folder:
+    SAMPLE.make_sample(Path(_folder) / BOOK)
+    EDITING.editing_workflow(Path(_folder) / BOOK)
+bounded._CHILD.close()
 
 
 async def story(store: Store, log: EffectLog) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from signoff.app.answering import AnswerInput
 from signoff.app.external_work import WorkItem, next_work, start_pulled, submit
 from signoff.app.home import init_home
 from signoff.app.project import open_project
+from signoff.documents import bounded
+from signoff.documents.python_files import import_file
 from signoff.errors import UnknownName
 from signoff.runtime.store_port import Store
 from signoff.testing import EffectLog
@@ -15,6 +19,12 @@ from tests import preload  # noqa: F401
 from tests.acceptance.book_workflow import WORKFLOW
 
 RUN = "one"
+
+# Its conditions are parsed here, once: each process would have to start another one for that.
+with TemporaryDirectory() as _folder:
+    (Path(_folder) / "book.py").write_text(WORKFLOW)
+    import_file(Path(_folder) / "book.py")
+bounded._CHILD.close()
 
 
 async def story(store: Store, log: EffectLog) -> None:

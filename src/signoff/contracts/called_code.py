@@ -204,9 +204,13 @@ def _read(name: str, package: str, file: str) -> _ModuleSource | None:
 
 def _is_of_project(file: str) -> bool:
     parts = Path(file).parts
-    libraries = [sysconfig.get_path(each) for each in ("stdlib", "platstdlib")]
-    inside = [_SIGNOFF, *libraries]
+    inside = (_SIGNOFF, *_standard_library())
     return _INSTALLED.isdisjoint(parts) and not any(file.startswith(f"{each}/") for each in inside)
+
+
+@lru_cache(maxsize=1)
+def _standard_library() -> tuple[str, ...]:
+    return tuple(sysconfig.get_path(each) for each in ("stdlib", "platstdlib"))
 
 
 @lru_cache(maxsize=64)
