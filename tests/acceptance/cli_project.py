@@ -97,10 +97,10 @@ class CliProject:
         """Runs a command with --json and returns the value it prints."""
         return json.loads(self.signoff(*arguments, "--json").stdout)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Starts the installed program and lets it run."""
+    def start(self, *arguments: str, program: str = PROGRAM) -> subprocess.Popen[str]:
+        """Starts the program and lets it run; one that is killed must be the installed one."""
         process = subprocess.Popen(
-            [PROGRAM, *arguments],
+            [program, *arguments],
             cwd=self.folder,
             env=self.environment,
             stdin=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ import pytest
 from tests.acceptance.cli_project import ENVIRONMENT, CliProject, is_alive
 from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import FlowProject
+from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.profile_project import ProfileProject
 from tests.acceptance.review_project import ReviewProject
 
@@ -17,6 +18,12 @@ from tests.acceptance.review_project import ReviewProject
 def command_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandServer]:
     with closing(CommandServer(ENVIRONMENT, tmp_path_factory.mktemp("commands"))) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def forked_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedProgram]:
+    with closing(ForkedProgram(tmp_path_factory.mktemp("program"))) as program:
+        yield program
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ class ForkedProgram:
         address = str(scratch / "socket")
         self.folder = scratch / "bin"
         self.folder.mkdir()
+        self.signoff = str(self.folder / "signoff")
         for name in ("signoff", RUN_FILE):
             program = self.folder / name
             program.write_text(_PROGRAM.format(python=sys.executable, address=address))
@@ -112,9 +113,7 @@ def _supervise(connection: socket.socket) -> None:
         connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
 
 
-def _command(
-    streams: list[int], argv: list[str], folder: str, environment: dict[str, str]
-) -> int | None:
+def _command(streams: list[int], argv: list[str], folder: str, environment: dict[str, str]) -> int:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -130,7 +129,8 @@ def _command(
     os.environ.update(environment)
     program, *arguments = argv
     if Path(program).name == RUN_FILE:
-        return _run_file(*arguments)
+        _run_file(*arguments)
+        return 0
     from signoff.cli import main
 
     return main(arguments)

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -49,12 +48,6 @@ LINKING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *ROOT.glob("
 
 SECTIONS = [section for page in PAGES for section in sections(page)]
 TRIED = [section for section in SECTIONS if section.is_runnable]
-
-
-@pytest.fixture(scope="module")
-def forked_program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedProgram]:
-    with closing(ForkedProgram(tmp_path_factory.mktemp("program"))) as program:
-        yield program
 
 
 @pytest.mark.slow

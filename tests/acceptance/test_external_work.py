@@ -15,9 +15,10 @@ import pytest
 from signoff.documents.python_files import import_file
 from tests.acceptance import book_editing_worker
 from tests.acceptance.book_workflow import WORKER, WORKFLOW
-from tests.acceptance.cli_project import PROGRAM, CliProject, CommandResult
+from tests.acceptance.cli_project import CliProject, CommandResult
 from tests.acceptance.command_server import CommandServer
 from tests.acceptance.examples import copy_example
+from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import PATIENCE_SECONDS
 
 NOT_ACCEPTED, WAITING = 16, 10
@@ -77,10 +78,12 @@ def book_run(book: BookProject) -> BookProject:
 
 
 @pytest.mark.both_stores
-def test_a_program_drives_a_run_with_next_and_submit_up_to_the_gate(book_run: BookProject) -> None:
+def test_a_program_drives_a_run_with_next_and_submit_up_to_the_gate(
+    book_run: BookProject, forked_program: ForkedProgram
+) -> None:
     """A coding agent can do the work of a run without knowing its workflow."""
     worker = book_run.write("worker.py", WORKER)
-    command = [sys.executable, str(worker), PROGRAM, "one"]
+    command = [sys.executable, str(worker), forked_program.signoff, "one"]
 
     done = subprocess.run(command, cwd=book_run.folder, capture_output=True, text=True)
     at_gate = book_run.next()
@@ -284,7 +287,9 @@ def test_a_submission_must_name_its_work_item_if_there_are_several(book_run: Boo
     assert book_run.call("next", "one", "--item", str(second)).out.count("--- work #") == 1
 
 
-def test_two_workers_can_submit_at_the_same_time(book_run: BookProject) -> None:
+def test_two_workers_can_submit_at_the_same_time(
+    book_run: BookProject, forked_program: ForkedProgram
+) -> None:
     """No submission is refused because another one is being checked."""
     numbers = book_run.planned(1, 2)
     words = ["--result", "{}", "--json", "--statements"]
@@ -292,6 +297,7 @@ def test_two_workers_can_submit_at_the_same_time(book_run: BookProject) -> None:
         book_run.start(
             "submit", "one", "--item", str(number), *words,
             json.dumps([[f"UPDATE chapters SET words = 900 WHERE id = {chapter}"]]),
+            program=forked_program.signoff,
         )
         for chapter, number in enumerate(numbers, start=1)
     ]  # fmt: skip
@@ -303,13 +309,16 @@ def test_two_workers_can_submit_at_the_same_time(book_run: BookProject) -> None:
     assert book_run.step == "review"
 
 
-def test_of_workers_that_submit_for_the_same_item_one_is_accepted(book_run: BookProject) -> None:
+def test_of_workers_that_submit_for_the_same_item_one_is_accepted(
+    book_run: BookProject, forked_program: ForkedProgram
+) -> None:
     """Two agents took the same item; the work of both must not be mixed, and none counts twice."""
     first, second = book_run.planned(1, 2)
     workers = [
         book_run.start(
             "submit", "one", "--item", str(first), "--result", json.dumps({"by": words}), "--json",
             "--statements", json.dumps([[f"UPDATE chapters SET words = {words} WHERE id = 1"]]),
+            program=forked_program.signoff,
         )
         for words in (900, 901, 902)
     ]  # fmt: skip
@@ -328,13 +337,16 @@ def test_of_workers_that_submit_for_the_same_item_one_is_accepted(book_run: Book
     assert book_run.write_chapter(second, 2).json["step"] == "review"
 
 
-def test_of_workers_that_submit_for_the_same_step_one_is_accepted(book_run: BookProject) -> None:
+def test_of_workers_that_submit_for_the_same_step_one_is_accepted(
+    book_run: BookProject, forked_program: ForkedProgram
+) -> None:
     """The same by digest: the plan of one worker must not answer a later prompt."""
     digest = book_run.next()["work"][0]["digest"]
     workers = [
         book_run.start(
             "submit", "one", "--json", "--digest", digest,
             "--result", json.dumps({"chapters": [chapter]}),
+            program=forked_program.signoff,
         )
         for chapter in (1, 2)
     ]  # fmt: skip
