@@ -5,9 +5,8 @@ events mention it. In the JSON it is `{"$blob": digest}`; a dict of the user's t
 such a key is wrapped in `{"$is": ...}`, so no text from outside can pass for a reference.
 
 A text that is too short for that may still occur several times in one commit: as an agent's reply,
-as the result of an item and in the state. From the first reply on, the events of a commit share
-it. Only the first of them contains it, and the others have `{"$blob": n}`: the n-th text of these
-events that is long enough.
+as the result of an item and in the state. The events of a commit share it. Only the first of them
+contains it, and the others have `{"$blob": n}`: the n-th text of the commit that is long enough.
 """
 
 from __future__ import annotations
@@ -49,9 +48,7 @@ _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan
 class CommitTexts:
     """The texts that the events of one commit can share, in the order in which they are written."""
 
-    def __init__(self, after: int = 0) -> None:
-        self._after = after
-        """How many events at the beginning of the commit share nothing."""
+    def __init__(self) -> None:
         self._places: dict[str, int] = {}
         self._count = 0
         self._refers = False
@@ -85,7 +82,7 @@ class CommitTexts:
     def commit(self, events: list[str]) -> str:
         """Returns the JSON list of events that were encoded with these texts, in this order."""
         if self._refers:
-            events = [f'{_SHARED}{SHARED_FROM},"after":{self._after}}}', *events]
+            events = [f"{_SHARED}{SHARED_FROM}}}", *events]
         return f"[{','.join(events)}]"
 
 
@@ -116,9 +113,7 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
             return json.loads(text)
         if text.startswith(f"[{_SHARED}"):
             marker, *events = json.loads(text)
-            after, shared = marker["after"], _Shared(marker["from"], [])
-            before = _lower(events[:after], blob, _Shared(math.inf, []))
-            return [*before, *_lower(events[after:], blob, shared)]
+            return _lower(events, blob, _Shared(marker["from"], []))
         if '"$is"' in text:
             return _lower(json.loads(text), blob, _Shared(math.inf, []))
         # Without wrapped dicts, references can be replaced while the text is parsed. That visits

@@ -81,8 +81,7 @@ class RunJournal:
         """Events for the next commit, as values and as texts."""
         self._committing: list[tuple[ev.Event, str, Rescue | None]] = []
         self._blobs: Blobs = {}
-        self._texts: CommitTexts | None = None
-        """What the events of the next commit share; None until a reply is among them."""
+        self._texts = CommitTexts()
         self.opened: list[NewItem] = []
         """Requests to humans that the next commit opens."""
         self.used: list[int] = []
@@ -114,15 +113,12 @@ class RunJournal:
         if self.secrets.named:
             self._hide_secrets(event)
         # Encoded before it is folded: a value that is not JSON must not change the state.
-        if self._texts is None and type(event) is ev.EffectFinished:
-            self._texts = CommitTexts(after=len(self._queued))
-        count = len(self._texts) if self._texts is not None else 0
+        texts = len(self._texts)
         try:
             text = encode(ev.to_json(event), self._blobs, texts=self._texts)
             evolve(self.state, event)
         except BaseException:
-            if self._texts is not None:
-                self._texts.forget_from(count)
+            self._texts.forget_from(texts)
             raise
         # Queued only after the fold accepted it: an event that cannot be folded would make
         # every later resume fail.
@@ -195,7 +191,7 @@ class RunJournal:
     def take_commit(self) -> Commit:
         """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
-        events = (self._texts or CommitTexts()).commit([text for _, text, _ in self._queued])
+        events = self._texts.commit([text for _, text, _ in self._queued])
         commit = Commit(
             run=self.run,
             fence=self._fence,
@@ -228,7 +224,7 @@ class RunJournal:
         self._committing, self._queued = self._queued, []
         self._handed_over = self._recorded
         self._blobs, self.opened, self.used, self.withdrawn = {}, [], [], []
-        self._texts = None
+        self._texts = CommitTexts()
         self._withdraw_all = self._release = False
         return commit
 

@@ -214,16 +214,13 @@ def test_half_a_character_survives(text: str) -> None:
 def test_the_events_of_a_commit_share_a_text() -> None:
     """A critic's reply is the reply, the item's result and part of the state: written once."""
     reply, other = "r" * SHARED_FROM, "o" * SHARED_FROM
-    start, end = "s" * SHARED_FROM, {"delta": [other, reply, other]}
-    events = [{"reply": {"text": reply}}, {"result": reply}, end]
-    texts = CommitTexts(after=1)
+    events = [{"reply": {"text": reply}}, {"result": reply}, {"delta": [other, reply, other]}]
+    texts = CommitTexts()
 
-    commit = texts.commit(
-        [encode(start, {}), *(encode(event, {}, texts=texts) for event in events)]
-    )
+    commit = texts.commit([encode(event, {}, texts=texts) for event in events])
 
     assert (commit.count(reply), commit.count(other)) == (1, 1)
-    assert decode(commit, refuse_look_up) == [start, *events]
+    assert decode(commit, refuse_look_up) == events
 
 
 def test_texts_of_an_event_that_was_refused_are_not_referred_to() -> None:
@@ -251,7 +248,7 @@ def test_a_version_that_cannot_read_references_refuses_the_commit() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "{'a': 1}", "[" * 100_000, '[{"e":"texts_shared","from":512,"after":0},{"$blob":0}]'],
+    ["", "{", "{'a': 1}", "[" * 100_000, '[{"e":"texts_shared","from":512},{"$blob":0}]'],
 )
 def test_a_damaged_text_is_reported_as_damaged(text: str) -> None:
     """The operator must learn that the database is at fault, not the workflow."""
