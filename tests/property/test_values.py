@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signoff.core.codec import BLOB_FROM, SHARED_FROM, CommitTexts, decode, encode
+from signoff.core.codec import BLOB_FROM, decode, encode
 from signoff.core.delta import Append, Revision, apply, diff
 from signoff.core.digest import digest, text_digest
 from signoff.core.frozen import freeze, thaw
@@ -31,23 +31,6 @@ def test_a_stored_value_is_returned_exactly(value: Any) -> None:
     assert text.encode()
     assert len(text) < 100 * BLOB_FROM
     assert all(len(blob) >= BLOB_FROM for blob in blobs.values())
-
-
-HALVES = "\ud83d\ude00".ljust(SHARED_FROM, "z")
-"""Two halves of a character, which are read back as one: a text that is shorter then."""
-
-
-@given(st.lists(json_values() | st.just([HALVES, HALVES]), max_size=4))
-def test_events_that_share_texts_are_returned_exactly(events: list[Any]) -> None:
-    """A commit has a reply only once, however often its events contain it."""
-    blobs: dict[str, str] = {}
-    texts = CommitTexts()
-
-    commit = texts.commit([encode(event, blobs, texts=texts) for event in events])
-
-    as_read = json.loads(json.dumps(events))
-    assert exactly(decode(commit, blobs.__getitem__)) == exactly(as_read)
-    assert commit.count("y" * (SHARED_FROM + 1)) <= 1 or "\\ud83d" in commit
 
 
 @given(json_values())

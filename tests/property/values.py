@@ -4,14 +4,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from signoff.core.codec import BLOB_FROM, SHARED_FROM
+from signoff.core.codec import BLOB_FROM
 
 texts = st.one_of(
     st.text(max_size=8),
     st.sampled_from(["$blob", "$is", "$", '"$', "", "\x00", "\ud83d"]),
     # By length, so that a failing example can still be read.
     st.integers(BLOB_FROM - 1, BLOB_FROM + 1).map(lambda length: "x" * length),
-    st.integers(SHARED_FROM - 1, SHARED_FROM + 1).map(lambda length: "y" * length),
 )
 keys = st.one_of(st.text(max_size=3), st.sampled_from(["$blob", "$is", "$blobs", "", "\udc00"]))
 scalars = st.one_of(

@@ -3,10 +3,6 @@
 A long text (an artifact, a prompt, a reply) is stored once, by its digest, however many
 events mention it. In the JSON it is `{"$blob": digest}`; a dict of the user's that has
 such a key is wrapped in `{"$is": ...}`, so no text from outside can pass for a reference.
-
-A text that is too short for that may still occur several times in one commit: as an agent's reply,
-as the result of an item and in the state. The events of a commit share it. Only the first of them
-contains it, and the others have `{"$blob": n}`: the n-th text of the commit that is long enough.
 """
 
 from __future__ import annotations
@@ -17,7 +13,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from operator import is_
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -31,13 +27,6 @@ BLOB_FROM = 6000
 Blobs = dict[str, str]
 """Texts that are stored separately, by digest."""
 
-SHARED_FROM = 512
-"""Characters from which the events of a commit share a text. Stored with every commit that has
-references, so it can be changed."""
-
-_SHARED = '{"e":"texts_shared","from":'
-"""Begins a commit with references. Versions that cannot read them refuse the unknown event."""
-
 _PLAIN = frozenset({str, int, bool, NoneType})
 _PLAIN_NESTS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
 _NESTS = (dict, list, tuple)
@@ -45,57 +34,13 @@ _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 
-class CommitTexts:
-    """The texts that the events of one commit can share, in the order in which they are written."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._count = 0
-        self._refers = False
-        self._closed = False
-
-    def __len__(self) -> int:
-        """Returns how many texts there are."""
-        return self._count
-
-    def place(self, text: str) -> Any:
-        """Returns what is written for a text: itself, or a reference if it was written before."""
-        if self._closed:
-            return text
-        if not _is_storable(text):
-            # Its halves of characters may be read back as fewer whole ones, and texts after it
-            # would be counted wrongly. So nothing after it is shared.
-            self._closed = True
-            return text
-        place = self._places.setdefault(text, self._count)
-        if place < self._count:
-            self._refers = True
-            return {"$blob": place}
-        self._count += 1
-        return text
-
-    def forget_from(self, count: int) -> None:
-        """Forgets the texts of an event that is not written after all."""
-        self._places = {text: place for text, place in self._places.items() if place < count}
-        self._count = count
-
-    def commit(self, events: list[str]) -> str:
-        """Returns the JSON list of events that were encoded with these texts, in this order."""
-        if self._refers:
-            events = [f"{_SHARED}{SHARED_FROM}}}", *events]
-        return f"[{','.join(events)}]"
-
-
-def encode(
-    value: Any, blobs: Blobs, levels: int = STORED_DEPTH, texts: CommitTexts | None = None
-) -> str:
-    """Returns the JSON text of a value; long strings are put into `blobs`, or shared as `texts`."""
-    shortest = BLOB_FROM if texts is None else SHARED_FROM
+def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
+    """Returns the JSON text of a value; long strings are put into `blobs`."""
     try:
         plain = _check(value, levels)
         text = _text(value, plain)
-        if "$" in text or len(text) >= shortest:
-            lifted = _lift(value, blobs, texts, shortest)
+        if "$" in text or len(text) >= BLOB_FROM:
+            lifted = _lift(value, blobs)
             if lifted is not value:
                 return _text(lifted, plain)
         return text
@@ -111,15 +56,12 @@ def decode(text: str, blob: Callable[[str], str]) -> Any:
     try:
         if '"$' not in text:
             return json.loads(text)
-        if text.startswith(f"[{_SHARED}"):
-            marker, *events = json.loads(text)
-            return _lower(events, blob, _Shared(marker["from"], []))
         if '"$is"' in text:
-            return _lower(json.loads(text), blob, _Shared(math.inf, []))
+            return _lower(json.loads(text), blob)
         # Without wrapped dicts, references can be replaced while the text is parsed. That visits
         # dicts only, and in a long journal most values are none.
         return json.loads(text, object_hook=lambda value: _resolve(value, blob))
-    except (ValueError, RecursionError, LookupError) as error:
+    except (ValueError, RecursionError) as error:
         raise StoreDamaged(f"a stored value is not readable: {error}") from error
 
 
@@ -183,53 +125,37 @@ def _is_storable(text: str) -> bool:
     return True
 
 
-def _lift(value: Any, blobs: Blobs, texts: CommitTexts | None, shortest: int) -> Any:
+def _lift(value: Any, blobs: Blobs) -> Any:
     if isinstance(value, str):
-        if len(value) >= BLOB_FROM and _is_storable(value):
-            key = text_digest(value)
-            blobs[key] = value
-            return {"$blob": key}
-        return value if texts is None or len(value) < shortest else texts.place(value)
+        if len(value) < BLOB_FROM or not _is_storable(value):
+            return value
+        key = text_digest(value)
+        blobs[key] = value
+        return {"$blob": key}
     # Most values are short texts. Checking their length here saves a call for each of them.
     if isinstance(value, dict):
         lifted = {
-            k: v if type(v) is str and len(v) < shortest else _lift(v, blobs, texts, shortest)
+            k: v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs)
             for k, v in value.items()
         }
         if "$blob" in value or "$is" in value:
             return {"$is": lifted}
         return value if all(map(is_, lifted.values(), value.values())) else lifted
     if isinstance(value, list | tuple):
-        items = [
-            v if type(v) is str and len(v) < shortest else _lift(v, blobs, texts, shortest)
-            for v in value
-        ]
+        items = [v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs) for v in value]
         return value if all(map(is_, items, value)) else items
     return value
 
 
-class _Shared(NamedTuple):
-    """The texts of a commit that were read so far."""
-
-    shortest: float
-    texts: list[str]
-
-
-def _lower(value: Any, blob: Callable[[str], str], shared: _Shared) -> Any:
+def _lower(value: Any, blob: Callable[[str], str]) -> Any:
     match value:
-        case str():
-            if len(value) >= shared.shortest:
-                shared.texts.append(value)
-            return value
         case {"$blob": str(key)} if len(value) == 1:
             return blob(key)
-        case {"$blob": int(place)} if len(value) == 1:
-            return shared.texts[place]
         case {"$is": dict(inner)} if len(value) == 1:
-            return {k: _lower(v, blob, shared) for k, v in inner.items()}
+            return {k: _lower(v, blob) for k, v in inner.items()}
         case dict():
-            return {k: _lower(v, blob, shared) for k, v in value.items()}
+            return {k: _lower(v, blob) for k, v in value.items()}
         case list():
-            return [_lower(v, blob, shared) for v in value]
+            return [_lower(v, blob) for v in value]
         case _:
             return value

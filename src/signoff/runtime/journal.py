@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
 from signoff.core.checkpoint import state_from_json, state_to_json
-from signoff.core.codec import Blobs, CommitTexts, decode, encode
+from signoff.core.codec import Blobs, decode, encode
 from signoff.core.fold import evolve, fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
@@ -81,7 +81,6 @@ class RunJournal:
         """Events for the next commit, as values and as texts."""
         self._committing: list[tuple[ev.Event, str, Rescue | None]] = []
         self._blobs: Blobs = {}
-        self._texts = CommitTexts()
         self.opened: list[NewItem] = []
         """Requests to humans that the next commit opens."""
         self.used: list[int] = []
@@ -113,13 +112,8 @@ class RunJournal:
         if self.secrets.named:
             self._hide_secrets(event)
         # Encoded before it is folded: a value that is not JSON must not change the state.
-        texts = len(self._texts)
-        try:
-            text = encode(ev.to_json(event), self._blobs, texts=self._texts)
-            evolve(self.state, event)
-        except BaseException:
-            self._texts.forget_from(texts)
-            raise
+        text = encode(ev.to_json(event), self._blobs)
+        evolve(self.state, event)
         # Queued only after the fold accepted it: an event that cannot be folded would make
         # every later resume fail.
         self._queued.append((event, text, rescue))
@@ -191,7 +185,7 @@ class RunJournal:
     def take_commit(self) -> Commit:
         """Returns everything queued as one commit, and starts a new queue."""
         state = self.state
-        events = self._texts.commit([text for _, text, _ in self._queued])
+        events = f"[{','.join([text for _, text, _ in self._queued])}]"
         commit = Commit(
             run=self.run,
             fence=self._fence,
@@ -224,7 +218,6 @@ class RunJournal:
         self._committing, self._queued = self._queued, []
         self._handed_over = self._recorded
         self._blobs, self.opened, self.used, self.withdrawn = {}, [], [], []
-        self._texts = CommitTexts()
         self._withdraw_all = self._release = False
         return commit
 

@@ -8,11 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from signoff.core import events as ev
-from signoff.core.codec import BLOB_FROM, SHARED_FROM, Blobs, CommitTexts, decode, encode
+from signoff.core.codec import BLOB_FROM, Blobs, decode, encode
 from signoff.core.digest import text_digest
 from signoff.core.frozen import STORED_DEPTH, freeze
-from signoff.errors import NotSerialisable, StoreDamaged, StoreTooNew
+from signoff.errors import NotSerialisable, StoreDamaged
 
 LONG = "a long text " * BLOB_FROM
 
@@ -211,45 +210,7 @@ def test_half_a_character_survives(text: str) -> None:
     assert decode(stored, blobs.__getitem__) == {"text": text, "$": 1}
 
 
-def test_the_events_of_a_commit_share_a_text() -> None:
-    """A critic's reply is the reply, the item's result and part of the state: written once."""
-    reply, other = "r" * SHARED_FROM, "o" * SHARED_FROM
-    events = [{"reply": {"text": reply}}, {"result": reply}, {"delta": [other, reply, other]}]
-    texts = CommitTexts()
-
-    commit = texts.commit([encode(event, {}, texts=texts) for event in events])
-
-    assert (commit.count(reply), commit.count(other)) == (1, 1)
-    assert decode(commit, refuse_look_up) == events
-
-
-def test_texts_of_an_event_that_was_refused_are_not_referred_to() -> None:
-    """The commit does not contain that event, so a reference would find another text."""
-    first, refused, last = ("frl"[n] * SHARED_FROM for n in range(3))
-    texts = CommitTexts()
-    stored = [encode(first, {}, texts=texts)]
-    count = len(texts)
-    encode(refused, {}, texts=texts)
-    texts.forget_from(count)
-
-    stored += [encode(each, {}, texts=texts) for each in (refused, last, last)]
-
-    assert decode(texts.commit(stored), refuse_look_up) == [first, refused, last, last]
-
-
-def test_a_version_that_cannot_read_references_refuses_the_commit() -> None:
-    """It would take a reference for the text itself and continue with that."""
-    texts, text = CommitTexts(), "t" * SHARED_FROM
-    commit = texts.commit([encode(text, {}, texts=texts) for _ in range(2)])
-
-    with pytest.raises(StoreTooNew, match="upgrade signoff"):
-        ev.from_json(json.loads(commit)[0])
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "{'a': 1}", "[" * 100_000, '[{"e":"texts_shared","from":512},{"$blob":0}]'],
-)
+@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "[" * 100_000])
 def test_a_damaged_text_is_reported_as_damaged(text: str) -> None:
     """The operator must learn that the database is at fault, not the workflow."""
     with pytest.raises(StoreDamaged):

@@ -325,29 +325,6 @@ async def test_results_of_a_fan_out_are_not_copied_into_a_checkpoint(bench: Engi
     assert result.state == {"texts": 100}
 
 
-@pytest.mark.usefixtures("fast_disk")
-async def test_a_reply_that_comes_at_once_is_stored_once(bench: EngineFixture) -> None:
-    """As the reply, as the item's result and in the state it would be written three times."""
-    reply = "a reply of an agent " * 100
-
-    async def critic(ctx: StepContext, number: int) -> str:
-        return (await ctx.ask("claude", f"Write {number}.")).text
-
-    async def critics(ctx: StepContext) -> Work:
-        return OK, {"critiques": await ctx.map([1, 2], critic, key="critics")}
-
-    bench.agent.on("Write", reply)
-
-    result = await bench.start(one_step(critics))
-
-    run = bench.store.row("run").id
-    stored = [row.events.count(reply) for row in bench.store.journal(run)]
-    assert result.state == {"critiques": [reply, reply]}
-    assert max(stored) == 1
-    assert [each.reply["text"] for each in bench.events(ev.EffectFinished)] == [reply] * 2
-    assert [each.result for each in bench.events(ev.ItemFinished)] == [reply] * 2
-
-
 async def test_what_was_rejected_as_unstorable_is_not_in_the_journal(bench: EngineFixture) -> None:
     """Half an event would make the whole run unreadable."""
 
