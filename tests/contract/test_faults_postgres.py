@@ -189,6 +189,20 @@ def test_a_server_that_is_killed_and_started_during_a_call_costs_nothing(
     assert len(calls(project)) == 1
 
 
+def test_who_has_taken_a_run_survives_the_death_of_the_server(server: PostgresServer) -> None:
+    """Otherwise a worker would have a run that it must not write, and no one else could take it."""
+    url = server.new_schema()
+    with closing(PostgresStore(url)) as store:
+        run = start_run(store)
+        fence = store.take(run.run, BOB, lambda _owner: False)
+        server.stop(signal.SIGQUIT)
+    server.start()
+
+    with closing(PostgresStore(url)) as store:
+        row = store.row(run.name)
+    assert (row.fence, row.owner) == (fence, BOB.id)
+
+
 def test_a_server_that_stays_away_longer_than_a_commit_waits_ends_no_worker(
     tmp_path: Path, server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,7 +341,6 @@ def test_without_a_free_connection_the_error_says_what_to_do_and_a_commit_waits_
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE application_name = 'signoff'"
             )
-            _use_up_connections(server, others)
         _use_up_connections(server, others)
 
         with pytest.raises(StoreBusy, match=r"no free connection.*raise max_connections"):
@@ -573,9 +586,18 @@ def _through(url: str, server: PostgresServer, network: CutConnection) -> str:
 
 
 def _use_up_connections(server: PostgresServer, others: ExitStack) -> None:
-    with suppress(psycopg.OperationalError):
-        for _ in range(CONNECTIONS + 1):
-            others.enter_context(closing(psycopg.connect(server.url())))
+    """Takes all connections; one that was closed is free when the server has noticed."""
+    held = 0
+
+    def all_are_held() -> bool:
+        nonlocal held
+        with suppress(psycopg.OperationalError):
+            while True:
+                others.enter_context(closing(psycopg.connect(server.url())))
+                held += 1
+        return held == CONNECTIONS
+
+    wait_until(all_are_held, "all connections")
 
 
 def _end_leases(project: Project) -> None:

@@ -303,17 +303,24 @@ class QueueWorker:
                 return Rest(ended=True)
 
     async def _drive(self, engine: Engine, row: RunRow, token: DispatchToken | None = None) -> None:
-        is_again = False
+        is_again = is_refused = False
         while True:
             try:
                 # After an error too the run belongs to this worker, so no other one would continue
                 # it. The server may be lost again before this one has.
                 if is_again:
                     row = self._project.store.row(row.name)
-                    if not self._has_work(row):
+                    if not self._has_work(row) or (is_refused and not engine.owns(row)):
                         return
                 await self._drive_once(engine, row, token)
                 return
+            except LeaseLost as error:
+                # Usually another process has taken it. But a server that failed over may have lost
+                # the last commits: then the run is still this worker's, and no one else takes it.
+                self._warn(f"{row.name}: {error}")
+                if self._stopping:
+                    return
+                is_again = is_refused = True
             except (StoreBusy, WriteFailed) as error:
                 if self._stopping:
                     # Another worker takes it over: this one must not begin to drive it again.
@@ -346,14 +353,14 @@ class QueueWorker:
                 await self._dispatcher.at(row.name, row.needs or (), result.due_at)
         except DispatcherUnavailable as error:
             self._warn(f"{row.name}: {error}")
-        except (LeaseLost, RunBusy) as error:
+        except RunBusy as error:
             # Another process drives it now.
             self._warn(f"{row.name}: {error}")
         except StoreDamaged as error:
             # Only this run is concerned, but nothing can be recorded about it.
             self._warn(f"{row.name}: {error}")
-        except StoreError:
-            # Nothing can be recorded about any run.
+        except (LeaseLost, StoreError):
+            # Nothing can be recorded about it, or about any run.
             raise
         except SignoffError as error:
             self._warn(f"{row.name}: {error}")

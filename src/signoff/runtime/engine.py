@@ -263,6 +263,10 @@ class Engine:
         """Returns runs that were handed over and now belong to this process; resume each."""
         return self._store.claim(self._owner, capabilities, is_alive, limit)
 
+    def owns(self, row: RunRow) -> bool:
+        """Tells whether a run belongs to this process, as far as the store knows."""
+        return row.owner == self._owner.id
+
     def _services_for(self, workflow: Workflow) -> EngineServices:
         """Returns the services for the runs of a workflow, which may bring agents of its own."""
         if not workflow.agents:

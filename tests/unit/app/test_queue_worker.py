@@ -1,6 +1,7 @@
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,22 @@ async def test_a_server_that_is_lost_again_and_again_leaves_no_run_without_a_dri
         project.store = store
 
     assert server.losses == []
+
+
+async def test_a_run_that_the_server_gives_back_to_its_worker_is_driven_again(
+    project: Project,
+) -> None:
+    """A server that failed over may not have the last commits: no one else has taken the run."""
+    await queue(project, "HOLDS", "holds")
+    with project, closing(sqlite3.connect(project.store.local_file() or "")) as server:
+        async with working(project):
+            await until((project.home.root / "held").exists, "the first call")
+            with server:
+                server.execute("UPDATE runs SET fence = fence - 1")
+            (project.home.root / "go").touch()
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
+
+        assert calls(project) == ["holds"]
 
 
 async def test_a_run_waits_for_a_worker_that_has_what_it_needs(project: Project) -> None:

@@ -9,11 +9,6 @@ from signoff.store.rows import busy, is_held, run_row, supersedes
 
 NOW = "extract(epoch FROM clock_timestamp())::float8"
 
-# Taking a run does not wait for the disk; the first commit of its new owner does, for both. If the
-# server crashes in between, two owners may get the same fence, and the head decides: whoever
-# commits first has the run, and every commit of the other is refused.
-_UNSYNCED = "set_config('synchronous_commit', 'off', true)"
-
 _OWNER = f"SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners WHERE id = $1"
 RENEW = """
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, born = excluded.born,
@@ -28,14 +23,14 @@ _TAKE_FREE = f"""
 WITH owner AS ({_PUT_OWNER})
 UPDATE {{s}}.runs SET owner = $1, fence = fence + 1, cancel = NULL, dispatch = $7, attempt = $8
 WHERE id = $6 AND (owner IS NULL OR owner = $1)
-RETURNING fence, {_UNSYNCED}
+RETURNING fence
 """
 _LAST_ATTEMPT = f"SELECT dispatch, attempt, {q.RUN} FROM {{s}}.runs WHERE id = $1"
 # The fence that was read: of several that take a run at once, one gets it.
-_TAKE = f"""
-UPDATE {{s}}.runs SET owner = $1, fence = fence + 1, cancel = NULL, dispatch = $4, attempt = $5
+_TAKE = """
+UPDATE {s}.runs SET owner = $1, fence = fence + 1, cancel = NULL, dispatch = $4, attempt = $5
 WHERE id = $2 AND fence = $3
-RETURNING fence, {_UNSYNCED}
+RETURNING fence
 """
 
 
