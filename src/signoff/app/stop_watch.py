@@ -1,8 +1,8 @@
 """Ends a worker that was stopped while its server is away.
 
 A worker that stops gives its runs back, and waits for a lost server to do so. If the server stays
-away, that only holds up whoever stopped the worker, a service manager for example. Nothing is lost
-without it: the leases end, and another worker takes the runs over.
+away, that only holds up the service manager, or the person, that stopped the worker. Nothing is
+lost without it: the leases end, and another worker takes the runs over.
 """
 
 from __future__ import annotations

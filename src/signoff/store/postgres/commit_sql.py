@@ -179,7 +179,7 @@ def commit_statement(schema: str, form: CommitForm, parts: tuple[str, ...]) -> T
     if form.checkpoint:
         ctes.append(_CHECKPOINTS)
     for part in parts:
-        # What stands behind each place, up to its bracket. The first pattern that a process
+        # What follows each place, up to its bracket. The first pattern that a process
         # compiles takes as long as the rest of the statement.
         part_kinds = [rest[: rest.index("]") + 1] for rest in part.split("}::")[1:]]
         places = [f"${len(kinds) + place}" for place in range(1, len(part_kinds) + 1)]
