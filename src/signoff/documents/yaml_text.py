@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from functools import lru_cache
 from io import StringIO
 from itertools import count
 from typing import Any
@@ -30,6 +31,8 @@ Path = tuple[str | int, ...]
 MOST_VALUES = 100_000
 """The most values after aliases are expanded, or a short file could fill the memory."""
 DEEPEST = 50
+LONGEST_CACHED = 32_768
+"""Longer texts are rare, and a parsed one takes a hundred times the memory of its text."""
 _PARSER_BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What ruamel.yaml raises for odd texts: a date such as 2024-99-99, a mapping as a key."""
 _HINTS = {
@@ -78,13 +81,8 @@ class Document:
 def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     """Returns the parsed text; None after adding a problem if it cannot be parsed."""
     try:
-        with warnings.catch_warnings():
-            # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
-            warnings.simplefilter("ignore")
-            reader = YAML(typ="rt")
-            # Deep nesting makes the scanner slow long before the stack is exhausted.
-            reader.max_depth = DEEPEST + 1
-            node = reader.load(StringIO(text))
+        parse = _parse if len(text) <= LONGEST_CACHED else _parse.__wrapped__
+        node = parse(text)
         return Document(name, _plain(node, count(1)), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
@@ -123,6 +121,19 @@ def newer_version(document: Document, newest: int) -> Problem | None:
         f"version {version} is newer than signoff {__version__} can read ({newest})",
         f"upgrade signoff, or write the file for version {newest}",
     )
+
+
+# Parsing takes most of the time of reading a flow, and workers and servers read the same few files
+# again and again. Nothing changes a parsed text: each document gets plain values of its own.
+@lru_cache(maxsize=32)
+def _parse(text: str) -> Any:
+    with warnings.catch_warnings():
+        # ruamel.yaml warns about an anchor used twice on standard error, outside any report.
+        warnings.simplefilter("ignore")
+        reader = YAML(typ="rt")
+        # Deep nesting makes the scanner slow long before the stack is exhausted.
+        reader.max_depth = DEEPEST + 1
+        return reader.load(StringIO(text))
 
 
 def _own_key(node: Any, part: str | int) -> Any:
