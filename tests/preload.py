@@ -12,6 +12,8 @@ from types import ModuleType
 from pydantic import BaseModel
 
 import signoff
+from signoff.installed import entry_points
+from signoff.review.record import Record, _adapter
 from tests.huge_pages import use_huge_pages
 
 LEFT_OUT = (
@@ -45,8 +47,17 @@ def _build_models(model: type[BaseModel]) -> None:
         _build_models(each)
 
 
+def _build_records(record: type[Record]) -> None:
+    """Builds the validators of all records, which signoff does when each is first read."""
+    for each in record.__subclasses__():
+        _adapter(each)  # type: ignore[arg-type]  # mypy takes the class for unhashable
+        _build_records(each)
+
+
 _import_modules(signoff)
 _build_models(BaseModel)
+_build_records(Record)
+entry_points("agents")
 for name in (
     "concurrent.futures.thread",
     "jsonschema",

@@ -71,6 +71,8 @@ def serve() -> None:
     sys.path.append(str(ROOT))
     import_module("tests.preload")
     sys.path.remove(str(ROOT))
+    # Again, for the import path of the commands.
+    import_module("signoff.installed").entry_points("agents")
     from signoff.testing.forked_process import run_and_exit
 
     # The garbage collectors of the commands then skip everything that was imported.

@@ -77,6 +77,8 @@ def serve(address: str) -> None:
     sys.path.append(str(ROOT))
     import_module("tests.preload")
     sys.path.remove(str(ROOT))
+    # Again, for the import path of the commands.
+    import_module("signoff.installed").entry_points("agents")
     # The garbage collectors of the commands then skip everything that was imported.
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listener:
