@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName
 from signoff.flows.compile_file import compile_file
@@ -33,8 +35,7 @@ APPROVAL = '=== ADJUDICATION ===\n{"status": "APPROVED", "decisions": []}\n=== B
 async def story(store: Store, log: EffectLog) -> None:
     """Starts or resumes the run, and answers its requests until it has ended."""
     root = log.path.parent
-    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, installed=_AGENTS)
-    workflow = compile_file(SourceFile(FLOW), context)
+    workflow = _workflow(root)
     agents = {name: log.watch(ScriptedAgent().on("", _answer)) for name in _AGENTS}
     async with Engine(store, agents=agents, files=RunFiles(root / "runs")) as engine:
         try:
@@ -53,6 +54,11 @@ async def story(store: Store, log: EffectLog) -> None:
 
 
 _AGENTS = ["claude", "codex", "gemini"]
+
+
+def _workflow(root: Path) -> Workflow:
+    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, installed=_AGENTS)
+    return compile_file(SourceFile(FLOW), context)
 
 
 def _project(root: Path) -> Path:
@@ -94,3 +100,8 @@ def _review(prompt: str) -> str:
 
 def _issue(name: str, severity: str, evidence: str) -> dict[str, str]:
     return {"id": name, "severity": severity, "finding": "It is wrong.", "evidence": evidence}
+
+
+# Its files are parsed here, once, and not in each of the processes that the crash harness forks.
+with TemporaryDirectory() as _folder:
+    _workflow(Path(_folder))

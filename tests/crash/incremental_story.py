@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName
 from signoff.flows.compile_file import compile_file
@@ -43,8 +45,7 @@ AGENTS = ["claude", "codex"]
 async def story(store: Store, log: EffectLog) -> None:
     """Starts or resumes the run, and answers its request until it has ended."""
     root = log.path.parent
-    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, installed=AGENTS)
-    workflow = compile_file(SourceFile(root / "flow.yaml"), context)
+    workflow = _workflow(root)
     agents = {name: log.watch(ScriptedAgent().on("", _answer)) for name in AGENTS}
     async with Engine(store, agents=agents, files=RunFiles(root / "runs")) as engine:
         try:
@@ -60,6 +61,11 @@ async def story(store: Store, log: EffectLog) -> None:
             result = await engine.resume(NAME, workflow)
     assert result.status is Status.COMPLETED, result
     assert (root / f"runs/{NAME}/final/artifact.md").read_text() == FINAL
+
+
+def _workflow(root: Path) -> Workflow:
+    context = CompileContext(_project(root), options={"goal": "goal.yaml"}, installed=AGENTS)
+    return compile_file(SourceFile(root / "flow.yaml"), context)
 
 
 def _project(root: Path) -> Path:
@@ -121,3 +127,8 @@ def _issue(constraint: str, number: int, severity: str, evidence: str) -> dict[s
         "finding": finding,
         "evidence": evidence,
     }
+
+
+# Its files are parsed here, once, and not in each of the processes that the crash harness forks.
+with TemporaryDirectory() as _folder:
+    _workflow(Path(_folder))

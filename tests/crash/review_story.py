@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Status
+from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import UnknownName
 from signoff.flows.compile_file import compile_file
@@ -67,8 +69,7 @@ EDIT = {"kind": "replace", "find": "always", "text": "usually"}
 async def story(store: Store, log: EffectLog) -> None:
     """Starts or resumes the run, and answers its requests until it has ended."""
     root = log.path.parent
-    context = CompileContext(_project(root), root / "home", installed=["claude"])
-    workflow = compile_file(SourceFile(root / "flow.yaml"), context)
+    workflow = _workflow(root)
     agents = {"claude": log.watch(ScriptedAgent().on("", _answer))}
     async with Engine(store, agents=agents, files=RunFiles(root / "runs")) as engine:
         try:
@@ -88,6 +89,11 @@ async def story(store: Store, log: EffectLog) -> None:
             result = await engine.resume(NAME, workflow)
     assert result.status is Status.COMPLETED, result
     assert {name: (root / "docs" / name).read_text() for name in FILES} == FINAL
+
+
+def _workflow(root: Path) -> Workflow:
+    context = CompileContext(_project(root), root / "home", installed=["claude"])
+    return compile_file(SourceFile(root / "flow.yaml"), context)
 
 
 def _project(root: Path) -> Path:
@@ -118,3 +124,8 @@ def _answer(request: AgentRequest) -> str | Reply:
         if f"\n{quote}\n" in prompt  # Not among what is known from earlier rounds.
     ]
     return json.dumps({"overall": "FAIL" if issues else "PASS", "issues": issues})
+
+
+# Its files are parsed here, once, and not in each of the processes that the crash harness forks.
+with TemporaryDirectory() as _folder:
+    _workflow(Path(_folder))

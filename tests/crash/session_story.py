@@ -26,7 +26,7 @@ from signoff.profiles import (
     WriteOp,
     WritePlan,
 )
-from signoff.profiles.compile import resolve
+from signoff.profiles.compile import _code_digest, resolve
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import InboxItem, Store
@@ -81,6 +81,10 @@ class PoemProfile(WorkflowProfile):
 
     def process_revision_response(self, content: str) -> ProcessingResult:
         return self.process_generation_response(content)
+
+
+# Read here, once, and not in each of the processes that the crash harness forks.
+_code_digest(PoemProfile)
 
 
 class FirstRejects(ApprovalProvider):
