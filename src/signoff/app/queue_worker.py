@@ -258,14 +258,18 @@ class QueueWorker:
         """Drives a run until it rests, if the store has something to do for it."""
         if self._stopping or self._outdated:
             raise RunBusy("this worker stops; another one has to drive the run")
-        try:
-            row = self._project.store.row(run)
-        except UnknownName:
-            return Rest(ended=True)
-        if run not in self._tasks and self._has_work(row):
-            task = asyncio.create_task(self._drive(engine, row, token))
-            self._tasks[run] = task
-            await asyncio.wait({task})
+        if run not in self._tasks:
+            try:
+                row = self._project.store.row(run)
+            except UnknownName:
+                return Rest(ended=True)
+            if not self._has_work(row):
+                return self._rest_of(run)
+            self._tasks[run] = asyncio.create_task(self._drive(engine, row, token))
+        # A run that this worker drives already is waited for too. If a dispatcher was away, it
+        # believes the earlier attempt dead and makes another one; if that ended here at once, the
+        # next would go to another worker, which would take the run and repeat the call under way.
+        await asyncio.wait({self._tasks[run]})
         return self._rest_of(run)
 
     def _kinds(self) -> list[list[str]]:

@@ -42,6 +42,23 @@ WORKFLOW = Workflow(
 )
 """
 
+HOLDS = """
+import asyncio
+from pathlib import Path
+from signoff import Outcome, StepDef, Workflow
+
+async def hold(ctx, folder: str):
+    Path(folder, "held").touch()
+    while not Path(folder, "go").exists():
+        await asyncio.sleep(0.01)
+    return Outcome.OK, {}
+
+WORKFLOW = Workflow("holds", StepDef("hold", handler=hold, next={Outcome.OK: None}))
+"""
+
+NEVER = 10_000.0
+"""Seconds between two sweeps: what happens in a test comes from the dispatcher."""
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
@@ -162,6 +179,34 @@ async def test_what_a_dispatcher_lost_is_found_and_its_due_time_is_announced(
         await asyncio.gather(task, return_exceptions=True)
         with pytest.raises(RunBusy, match="this worker stops"):
             await recorder.drive("lost", None)
+
+
+async def test_a_later_attempt_on_the_same_worker_ends_with_the_run(project: Project) -> None:
+    """If it ended before, the next one would take the run from its driver and repeat its call."""
+    (project.home.root / "flow.py").write_text(HOLDS)
+    go, recorder = project.home.root / "go", Recorder()
+    with project, open_project(project.home.root, {}) as me:
+        worker = QueueWorker(project, slots=1, dispatcher=recorder, sweep_seconds=NEVER)
+        task = asyncio.create_task(worker.work())
+        await until(lambda: recorder.drive, "the start of the worker")
+        assert recorder.drive is not None
+        # The only sweep has found an empty store.
+        await queue(me, "one")
+        attempts = [
+            asyncio.ensure_future(recorder.drive("one", DispatchToken("d", attempt)))
+            for attempt in (1, 2)
+        ]
+        await until((project.home.root / "held").exists, "the step")
+        await asyncio.sleep(0)
+
+        ended_before = [each.done() for each in attempts]
+        go.touch()
+        rests = await asyncio.gather(*attempts)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    assert ended_before == [False, False]
+    assert rests == [Rest(ended=True)] * 2
 
 
 class Interrupted(Recorder):
