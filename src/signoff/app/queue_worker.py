@@ -48,9 +48,6 @@ LOOK_SECONDS = 2.0
 SWEEP_SECONDS = 10.0
 """How often a worker with a dispatcher looks for runs that the dispatcher has lost."""
 
-BUSY_SECONDS = 5.0
-"""When a dispatcher should ask again about a run that another process drives."""
-
 _ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARKED)
 
 SOME_RUNS = 200
@@ -299,7 +296,8 @@ class QueueWorker:
             case Status.QUEUED:
                 return Rest(0.0)
             case Status.RUNNING:
-                return Rest(BUSY_SECONDS)
+                # Another process drives it. The dispatcher asks again, more and more rarely.
+                raise RunBusy(f"run {run!r} is driven by another process")
             case Status.WAITING | Status.PARKED:
                 now = self._project.clock.now()
                 return Rest(None if row.due_at is None else max(0.0, row.due_at - now))

@@ -19,11 +19,12 @@ from urllib.parse import parse_qs, urlsplit
 from temporalio import activity
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from signoff.dispatch.temporal_workflow import ENDED, DriveRun
-from signoff.errors import ConfigError, SignoffError, StoreBusy, WriteFailed
+from signoff.errors import ConfigError, RunBusy, SignoffError, StoreBusy, WriteFailed
 from signoff.runtime.dispatcher import DispatcherUnavailable, Drive, QueueNeeds, Rest
 from signoff.runtime.store_port import DispatchToken
 
@@ -211,7 +212,11 @@ def _activity(
         while not driving.done():
             await asyncio.wait({driving}, timeout=heartbeat_seconds / 4)
             activity.heartbeat()
-        rest = driving.result()
+        try:
+            rest = driving.result()
+        except RunBusy as error:
+            # Expected, so it is no warning in the log. Temporal makes another attempt.
+            raise ApplicationError(str(error), category=ApplicationErrorCategory.BENIGN) from error
         return ENDED if rest.ended else rest.seconds
 
     return drive_run

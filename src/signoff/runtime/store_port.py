@@ -61,6 +61,9 @@ __all__ = [
 LEASE_SECONDS = 10.0
 """How long an owner on another host is believed alive after its last heartbeat."""
 
+SILENT_SECONDS = 3.0
+"""How long without a heartbeat until a later attempt of a dispatcher takes a run; beats take 2."""
+
 FORGOTTEN_SECONDS = 3600.0
 """How long after its lease ended an owner without runs is removed: a killed one never leaves."""
 
@@ -231,9 +234,9 @@ class Store(Protocol):
 
         Raises `RunBusy` when another owner has it that `alive` reports as running, or, if
         `alive` cannot tell, whose lease has not ended by the store's clock. A later attempt of
-        the dispatch that the run was last taken for takes it at once, and an earlier one is
-        refused: the dispatcher believes the earlier attempt dead, and the fence keeps it
-        from writing if it is not.
+        the dispatch that the run was last taken for takes it from an owner that has not renewed
+        its lease for `SILENT_SECONDS`, even if it runs: the dispatcher does not hear from it
+        either, and the fence keeps it from writing. An earlier attempt is refused.
         """
         ...
 

@@ -13,6 +13,8 @@ from signoff.core.requests import ItemState, RequestKind
 from signoff.errors import RequestClosed, RunBusy, RunMoved, StaleApproval, StoreTooNew, UnknownName
 from signoff.remedies import CancelRun, ShowInbox
 from signoff.runtime.store_port import (
+    LEASE_SECONDS,
+    SILENT_SECONDS,
     Alive,
     DispatchToken,
     InboxItem,
@@ -28,9 +30,19 @@ _INTEGER_LIMIT = 1 << 63
 """The integers of databases are smaller than this."""
 
 
-def is_held(owner: Owner, alive: Alive, *, leased: bool) -> bool:
-    """Tells whether an owner has to be believed alive; `leased` is whether its lease holds."""
+RENEWED_SECONDS = LEASE_SECONDS - SILENT_SECONDS
+"""How much is left of the lease of an owner that is not silent."""
+
+
+def is_held(owner: Owner, alive: Alive, *, leased: bool, is_later: bool = False) -> bool:
+    """Tells whether an owner has to be believed alive; `leased` is whether its lease holds.
+
+    `is_later` is whether a later attempt wants its run. Then the lease must have been renewed
+    just now: a process that runs and cannot do that is paused, or cut off.
+    """
     is_alive = alive(owner)
+    if is_later:
+        return leased and is_alive is not False
     # Where its process cannot be checked, on another host, the lease's time decides.
     return leased if is_alive is None else is_alive
 
@@ -43,8 +55,8 @@ def busy(row: RunRow, owner: Owner) -> RunBusy:
     )
 
 
-def supersedes(row: RunRow, token: DispatchToken | None, last: DispatchToken) -> bool:
-    """Tells whether an attempt of a dispatcher takes a run at once; an outdated one raises.
+def is_later_attempt(row: RunRow, token: DispatchToken | None, last: DispatchToken) -> bool:
+    """Tells whether an attempt of a dispatcher follows the run's last; an outdated one raises.
 
     `last` is the token that the run was last taken for.
     """

@@ -21,7 +21,7 @@ from signoff.runtime.store_port import (
     WorkerRow,
 )
 from signoff.store import queries as q
-from signoff.store.rows import is_held, run_row, worker_rows
+from signoff.store.rows import RENEWED_SECONDS, is_held, run_row, worker_rows
 
 
 def enqueue(
@@ -85,12 +85,21 @@ def put_owner(db: sqlite3.Connection, owner: Owner, until: float) -> None:
 
 
 def living_owner(
-    db: sqlite3.Connection, identity: str | None, alive: Alive, now: float
+    db: sqlite3.Connection,
+    identity: str | None,
+    alive: Alive,
+    now: float,
+    *,
+    is_later: bool = False,
 ) -> Owner | None:
-    """Returns an owner that has to be believed alive; None if it is dead or unknown."""
+    """Returns an owner that has to be believed alive; None if it is dead or unknown.
+
+    `is_later` is whether a later attempt of a dispatcher wants its run.
+    """
     lease = None if identity is None else db.execute(q.OWNER, (identity,)).fetchone()
     if lease is None:
         return None
     *fields, until = lease
     owner = Owner(*fields)
-    return owner if is_held(owner, alive, leased=until > now) else None
+    leased = until > now + (RENEWED_SECONDS if is_later else 0.0)
+    return owner if is_held(owner, alive, leased=leased, is_later=is_later) else None

@@ -54,10 +54,10 @@ from signoff.store.rows import (
     busy,
     inbox_item,
     inbox_lines,
+    is_later_attempt,
     refuse_answer,
     request_id,
     run_row,
-    supersedes,
     unknown_run,
 )
 from signoff.store.transfer import SqliteTransfer
@@ -197,14 +197,17 @@ class SqliteStore:
         with self._write_unsynced as db:
             row = run_row(self._fetch_one(db, q.RUN_BY_ID, (run,)))
             last = DispatchToken(*self._fetch_one(db, q.LAST_ATTEMPT, (run,)))
-            if row.owner != owner.id and not supersedes(row, token, last):
-                self._refuse_if_alive(db, row, alive)
+            if row.owner != owner.id:
+                self._refuse_if_alive(db, row, alive, is_later_attempt(row, token, last))
             run_queue.put_owner(db, owner, self.wall_time() + lease_seconds)
             db.execute(q.TAKE, (owner.id, *(token or (None, None)), run))
             return row.fence + 1
 
-    def _refuse_if_alive(self, db: sqlite3.Connection, row: RunRow, alive: Alive) -> None:
-        other = run_queue.living_owner(db, row.owner, alive, self.wall_time())
+    def _refuse_if_alive(
+        self, db: sqlite3.Connection, row: RunRow, alive: Alive, is_later: bool = False
+    ) -> None:
+        now = self.wall_time()
+        other = run_queue.living_owner(db, row.owner, alive, now, is_later=is_later)
         if other is not None:
             raise busy(row, other)
 

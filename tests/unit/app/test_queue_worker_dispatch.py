@@ -48,7 +48,8 @@ from pathlib import Path
 from signoff import Outcome, StepDef, Workflow
 
 async def hold(ctx, folder: str):
-    Path(folder, "held").touch()
+    with Path(folder, "held").open("a") as log:
+        log.write("once ")
     while not Path(folder, "go").exists():
         await asyncio.sleep(0.01)
     return Outcome.OK, {}
@@ -207,6 +208,41 @@ async def test_a_later_attempt_on_the_same_worker_ends_with_the_run(project: Pro
 
     assert ended_before == [False, False]
     assert rests == [Rest(ended=True)] * 2
+
+
+async def test_a_later_attempt_on_another_worker_leaves_the_run_to_its_living_driver(
+    project: Project,
+) -> None:
+    """After Temporal was away it believes every attempt dead, and all calls would be repeated."""
+    (project.home.root / "flow.py").write_text(HOLDS)
+    held, first, second = project.home.root / "held", Recorder(), Recorder()
+    other, me = open_project(project.home.root, {}), open_project(project.home.root, {})
+    with project, other, me:
+        tasks = [
+            asyncio.create_task(
+                QueueWorker(each, slots=1, dispatcher=recorder, sweep_seconds=NEVER).work()
+            )
+            for each, recorder in ((project, first), (other, second))
+        ]
+        await until(lambda: first.drive and second.drive, "the start of the workers")
+        assert first.drive is not None
+        assert second.drive is not None
+        await queue(me, "one")
+        driving = asyncio.ensure_future(first.drive("one", DispatchToken("d", 1)))
+        await until(held.exists, "the step")
+
+        later = asyncio.ensure_future(second.drive("one", DispatchToken("d", 2)))
+        await until(lambda: later.done() or held.read_text() != "once ", "the later attempt")
+        (project.home.root / "go").touch()
+        rest = await driving
+        with pytest.raises(RunBusy, match="driven by another process"):
+            await later
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert rest == Rest(ended=True)
+    assert held.read_text() == "once "
 
 
 class Interrupted(Recorder):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from signoff.runtime.store_port import Alive, DispatchToken, Owner, RunId, RunRow
 from signoff.store.postgres import queries as q
 from signoff.store.postgres.connection import Row, ServerSession
-from signoff.store.rows import busy, is_held, run_row, supersedes
+from signoff.store.rows import RENEWED_SECONDS, busy, is_held, is_later_attempt, run_row
 
 NOW = "extract(epoch FROM clock_timestamp())::float8"
 
-_OWNER = f"SELECT id, host, pid, born, until > {NOW} FROM {{s}}.owners WHERE id = $1"
+_OWNER = f"""
+SELECT id, host, pid, born, until > {NOW} + $2::float8 FROM {{s}}.owners WHERE id = $1
+"""
 RENEW = """
 ON CONFLICT (id) DO UPDATE SET host = excluded.host, pid = excluded.pid, born = excluded.born,
                                until = excluded.until
@@ -52,8 +54,9 @@ def take(
     while not taken:
         ((dispatch, attempt, *values),) = session.rows(q.in_schema(_LAST_ATTEMPT, schema), [run])
         row = run_row(values)
-        if row.owner != owner.id and not supersedes(row, token, DispatchToken(dispatch, attempt)):
-            refuse_if_alive(row, alive, schema, session)
+        if row.owner != owner.id:
+            is_later = is_later_attempt(row, token, DispatchToken(dispatch, attempt))
+            refuse_if_alive(row, alive, schema, session, is_later=is_later)
         # Another owner may take it in between: then nothing is updated, and it is read again.
         _, taken = session.together(
             renewal, (q.in_schema(_TAKE, schema), [owner.id, run, row.fence, *dispatched])
@@ -61,18 +64,28 @@ def take(
     return int(taken[0][0])
 
 
-def refuse_if_alive(row: RunRow, alive: Alive, schema: str, session: ServerSession) -> None:
+def refuse_if_alive(
+    row: RunRow, alive: Alive, schema: str, session: ServerSession, *, is_later: bool = False
+) -> None:
     """Raises `RunBusy` if a run's owner has to be believed alive."""
-    owner = None if row.owner is None else living_owner(row.owner, alive, schema, session)
+    if row.owner is None:
+        return
+    owner = living_owner(row.owner, alive, schema, session, is_later=is_later)
     if owner is not None:
         raise busy(row, owner)
 
 
-def living_owner(identity: str, alive: Alive, schema: str, session: ServerSession) -> Owner | None:
-    """Returns an owner that has to be believed alive; None if it is dead or unknown."""
-    for *values, leased in session.rows(q.in_schema(_OWNER, schema), [identity]):
+def living_owner(
+    identity: str, alive: Alive, schema: str, session: ServerSession, *, is_later: bool = False
+) -> Owner | None:
+    """Returns an owner that has to be believed alive; None if it is dead or unknown.
+
+    `is_later` is whether a later attempt of a dispatcher wants its run.
+    """
+    left = RENEWED_SECONDS if is_later else 0.0
+    for *values, leased in session.rows(q.in_schema(_OWNER, schema), [identity, left]):
         owner = Owner(*values)
-        if is_held(owner, alive, leased=leased):
+        if is_held(owner, alive, leased=leased, is_later=is_later):
             return owner
     return None
 

@@ -7,7 +7,13 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy
 from signoff.remedies import CancelRun
-from signoff.runtime.store_port import DispatchToken, Owner, Store
+from signoff.runtime.store_port import (
+    LEASE_SECONDS,
+    SILENT_SECONDS,
+    DispatchToken,
+    Owner,
+    Store,
+)
 from signoff.testing.store_suite.journal_writer import (
     ANN,
     BOB,
@@ -173,16 +179,38 @@ class LeaseTests(StoreFixture):
         assert store.row("anns").owner is None
         assert store.row("bobs").owner == "bob"
 
-    def test_a_later_attempt_takes_the_run_from_an_earlier_one_at_once(self, store: Store) -> None:
+    @pytest.mark.parametrize(
+        ("alive", "renewed_seconds_ago"),
+        [(None, SILENT_SECONDS), (True, SILENT_SECONDS), (False, 0)],
+    )
+    def test_a_later_attempt_takes_the_run_of_a_silent_or_dead_owner(
+        self, store: Store, alive: bool | None, renewed_seconds_ago: float
+    ) -> None:
         """A dispatcher on another host notices a dead worker sooner than its lease ends."""
         run = start_run(store)
         first = _attempt(run, ANN, 1)
+        store.beat(ANN, LEASE_SECONDS - renewed_seconds_ago)
 
-        second = _attempt(run, BOB, 2)
+        second = _attempt(run, BOB, 2, alive=alive)
 
         assert (first, second, store.row("run").owner) == (2, 3, "bob")
         run.fence = first
         assert not run.append().accepted
+
+    @pytest.mark.parametrize("alive", [None, True])
+    def test_a_later_attempt_takes_nothing_from_an_owner_that_beats(
+        self, store: Store, alive: bool | None
+    ) -> None:
+        """After a dispatcher was away, it believes all attempts dead; calls would be repeated."""
+        run = start_run(store)
+        run.fence = _attempt(run, ANN, 1)
+        store.beat(ANN)
+
+        with pytest.raises(RunBusy):
+            _attempt(run, BOB, 2, alive=alive)
+
+        assert store.row("run").owner == "ann"
+        assert run.append().accepted
 
     def test_an_earlier_attempt_never_takes_the_run_back(self, store: Store) -> None:
         """A worker that was paused past its attempt would drive beside its successor."""
@@ -240,10 +268,10 @@ class LeaseTests(StoreFixture):
         assert store.row("run").cancel is None
 
 
-def _attempt(run: JournalWriter, owner: Owner, attempt: int) -> int:
-    """Takes a run for an attempt of one dispatch; its current owner seems to be alive."""
+def _attempt(run: JournalWriter, owner: Owner, attempt: int, *, alive: bool | None = True) -> int:
+    """Takes a run for an attempt of one dispatch; `alive` is what is known about its owner."""
     token = DispatchToken("dispatch", attempt)
-    return run.store.take(run.run, owner, lambda _owner: True, token=token)
+    return run.store.take(run.run, owner, lambda _owner: alive, token=token)
 
 
 def _take(run: JournalWriter, owner: Owner, *, alive: bool | None) -> int:
