@@ -15,6 +15,13 @@ from signoff.core.outcome import Status
 from signoff.runtime.journal import events_in, folded_state
 from signoff.runtime.store_port import Store
 
+RENEWAL_SECONDS = 3.0
+"""How long after PostgreSQL is back all living workers have renewed their leases.
+
+They try every 2 seconds. One that has not is silent, and a later attempt of a dispatcher may take
+its runs.
+"""
+
 
 class StartedCall(NamedTuple):
     """One call that an agent really got."""
@@ -29,6 +36,8 @@ class Kill(NamedTuple):
     """One process that was killed."""
 
     at: float
+    until: float
+    """When a worker was gone, or a server was back."""
     kind: str
     pid: int = 0
     """The worker that was killed; 0 for a server."""
@@ -95,7 +104,25 @@ def _judge_calls(
             judgment.broken.append(f"{name}: {effect} was finished, and called again {again}")
         for earlier, later in pairwise(made):
             judgment.repeats += 1
-            during = [kill for kill in kills if earlier.at <= kill.at <= later.at]
-            judgment.repeats_of_the_living += earlier.pid not in {kill.pid for kill in during}
-            if not any(kill.pid in (earlier.pid, 0) for kill in during):
+            kinds = reasons(earlier, later, kills)
+            judgment.repeats_of_the_living += "worker" not in kinds
+            if not kinds:
                 judgment.broken.append(f"{name}: {effect} was repeated without a kill {made}")
+
+
+def reasons(earlier: StartedCall, later: StartedCall, kills: Iterable[Kill]) -> set[str]:
+    """Returns the kinds of kills for which a call under way may have been made again.
+
+    Temporal is never one: a worker that lives keeps its runs while Temporal is away.
+    """
+    kinds = set()
+    for kill in kills:
+        is_its_worker = kill.kind == "worker" and kill.pid == earlier.pid
+        until = kill.until + (RENEWAL_SECONDS if kill.kind == "postgres" else 0.0)
+        if (
+            (is_its_worker or kill.kind == "postgres")
+            and kill.at <= later.at
+            and earlier.at <= until
+        ):
+            kinds.add(kill.kind)
+    return kinds

@@ -217,7 +217,7 @@ class Soak:
 
     def _kill(self, kind: str) -> None:
         pid = self._random.choice(self._workers.pids) if kind == "worker" else 0
-        self._tally.kills.append(Kill(time.time(), kind, pid))
+        at = time.time()
         if kind == "worker":
             self._workers.kill(pid)
         elif kind == "postgres":
@@ -228,6 +228,7 @@ class Soak:
             self._temporal.kill()
             self._outage()
             self._temporal.start()
+        self._tally.kills.append(Kill(at, time.time(), kind, pid))
 
     def _outage(self) -> None:
         """Waits while a server is away; sometimes a worker dies as well."""
