@@ -48,7 +48,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser model pins clean
+.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser pooler model pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -60,7 +60,7 @@ demo: ## run the main job, end to end, on a small model, without keys
 	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 test: lint types imports ## everything: lint, types, import contracts and the whole test suite
-	@$(MAKE) --no-print-directory --keep-going agents browser || \
+	@$(MAKE) --no-print-directory --keep-going agents browser $(if $(CI),pooler) || \
 		echo "make test: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
 	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
 
@@ -115,6 +115,11 @@ browser: setup ## find or fetch a browser, for the tests of the web page
 		{ command -v apt-get >/dev/null && apt-get install --quiet=2 --no-install-recommends \
 			chromium-headless-shell >/dev/null 2>&1; } || \
 		$(BIN)/playwright install chromium
+
+# `make test` does it only in CI: on a machine with services, Debian's package starts one.
+pooler: ## install PgBouncer, for the tests of both databases behind it (Debian, as root)
+	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || \
+		apt-get install --quiet=2 --no-install-recommends pgbouncer >/dev/null 2>&1
 
 # The weights (98 MB) are stored where users have theirs, and are checked each time.
 model: $(MODEL_STAMP) | $(STAMP)

@@ -29,6 +29,8 @@ from signoff.testing.store_suite.journal_writer import (
 )
 from signoff.web.projects import ProjectPool
 from tests.stubs.cut_connection import CutConnection, cut_connection
+from tests.stubs.pgbouncer import program as pgbouncer_program
+from tests.stubs.pgbouncer import running_pgbouncer
 from tests.stubs.pooler import running_pooler
 from tests.stubs.postgres import PostgresServer
 
@@ -49,6 +51,23 @@ class TestPostgresStoreBehindPooler(StoreSuite):
         # The path of a socket must be short.
         with TemporaryDirectory() as folder, running_pooler(postgres.folder, Path(folder)):
             yield lambda: PostgresStore(_through(postgres.new_schema(), postgres, Path(folder)))
+
+
+@pytest.fixture(scope="module")
+def pgbouncer(postgres: PostgresServer) -> Iterator[Path]:
+    """The folder with the socket of a real PgBouncer."""
+    if pgbouncer_program() is None:
+        pytest.skip("pgbouncer is not installed")
+    with TemporaryDirectory() as folder, running_pgbouncer(postgres.folder, Path(folder)):
+        yield Path(folder)
+
+
+class TestPostgresStoreBehindPgBouncer(StoreSuite):
+    """The pooler that most teams have; the stand-in above is stricter, but it is ours."""
+
+    @pytest.fixture
+    def new_store(self, postgres: PostgresServer, pgbouncer: Path) -> NewStore:
+        return lambda: PostgresStore(_through(postgres.new_schema(), postgres, pgbouncer))
 
 
 @pytest.fixture
