@@ -507,7 +507,7 @@ def test_a_worker_claims_nothing_once_the_tables_were_upgraded(project: Project)
     root = project.home.root
     with psycopg.connect(read_address(project.settings.database).url) as admin:
         schema = read_address(project.settings.database).schema
-        admin.execute(f"UPDATE {schema}.schema_migrations SET version = {LATEST + 1}")
+        admin.execute(f"INSERT INTO {schema}.schema_migrations VALUES ({LATEST + 1}, 'newer')")
     queue(project, "one")
 
     with pytest.raises(StoreTooNew, match="upgrade signoff"):

@@ -17,7 +17,9 @@ from signoff.remedies import SetUpStore
 from signoff.runtime.owner import is_alive, this_process
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.address import read_address
-from signoff.store.postgres.schema import LATEST, setup_sql, shipped_migrations
+from signoff.store.postgres.connection import ServerConnection
+from signoff.store.postgres.kind import set_up
+from signoff.store.postgres.schema import LATEST, migrate, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
 from signoff.testing import StoreSuite
 from signoff.testing.store_suite.journal_writer import (
@@ -235,8 +237,7 @@ def test_a_role_for_rows_only_can_do_everything(url: str) -> None:
     """No administrator lets workers change the schema."""
     with _admin(url) as admin:
         _create_role(admin)
-        for statement in setup_sql(read_address(url), ROLE).split(";\n"):
-            admin.execute(statement)
+        admin.execute(setup_sql(read_address(url), ROLE))
 
     with closing(PostgresStore(url.replace("postgres@", f"{ROLE}@"))) as store:
         run = start_run(store)
@@ -296,12 +297,71 @@ async def test_a_page_is_refused_while_the_tables_are_newer_than_its_server(
 def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> None:
     """There is no copy of the data, and workers of the older version may still run."""
     PostgresStore(url).close()
-    _set_version(url, LATEST - 1 or -1)
+    _set_version(url, LATEST - 1)
 
     with pytest.raises(StoreError, match="back it up") as caught:
         PostgresStore(url)
 
     assert caught.value.remedies == (SetUpStore(),)
+
+
+@pytest.mark.parametrize("how", ["as the owner", "by an administrator"])
+def test_tables_of_an_older_version_keep_their_runs_when_they_are_upgraded(
+    url: str, how: str
+) -> None:
+    """Doing it twice changes nothing: of two administrators, both may believe it is their task."""
+    address = read_address(url)
+    with closing(ServerConnection(address)) as server:
+        server.open()
+        server.perform(lambda session: migrate(session, address, shipped_migrations()[:1]))
+    with _admin(url) as admin:
+        _create_role(admin)
+        admin.execute(
+            f"INSERT INTO {address.schema}.runs (name, workflow, target, definition, description,"
+            " status, needs, created_at, updated_at) VALUES"
+            " ('late', 'w', 't', 'd', '', 'queued', '[]', 2, 2),"
+            " ('early', 'w', 't', 'd', '', 'queued', '[]', 1, 1)"
+        )
+
+        for _ in range(2):
+            if how == "as the owner":
+                assert set_up(url) == LATEST
+            else:
+                admin.execute(setup_sql(address, ROLE))
+
+    with closing(PostgresStore(url)) as store:
+        claimed = store.claim(this_process(), [], is_alive, 4)
+        assert [row.name for row in claimed] == ["early", "late"]
+
+
+def test_a_claim_reads_the_first_runs_of_a_long_queue_and_not_all_of_it(
+    store: PostgresStore, url: str
+) -> None:
+    """Otherwise each of many workers would read the queue of a whole company for every run."""
+    schema, count = read_address(url).schema, 2_000
+    columns = "name, workflow, target, definition, description, created_at"
+    with _admin(url) as admin:
+        admin.execute(
+            f"INSERT INTO {schema}.runs ({columns}, updated_at, status, needs) "
+            f"SELECT 'run-' || n, 'w', 't', 'd', '', n, {count} - n, 'queued', '[]' "
+            f"FROM generate_series(1, {count}) AS n"
+        )
+        admin.execute(f"ANALYZE {schema}.runs")
+        before = _rows_read(admin, schema)
+
+        claimed = store.claim(this_process(), [], is_alive, 2)
+
+        assert [row.name for row in claimed] == [f"run-{count}", f"run-{count - 1}"]
+        store._server.perform(lambda session: session.rows("SELECT pg_stat_force_next_flush()"))
+        assert 0 < _rows_read(admin, schema) - before < 50
+
+
+def _rows_read(admin: "psycopg.Connection[tuple[object, ...]]", schema: str) -> int:
+    read = "seq_tup_read + coalesce(idx_tup_fetch, 0)"
+    table = f"schemaname = '{schema}' AND relname = 'runs'"
+    ((rows,),) = admin.execute(f"SELECT {read} FROM pg_stat_user_tables WHERE {table}").fetchall()
+    assert isinstance(rows, int)
+    return rows
 
 
 def test_a_schema_with_a_dangerous_name_is_rejected() -> None:
@@ -324,7 +384,8 @@ def _create_role(admin: "psycopg.Connection[tuple[object, ...]]") -> None:
 def _set_version(url: str, version: int) -> None:
     with _admin(url) as admin:
         schema = read_address(url).schema
-        admin.execute(f"UPDATE {schema}.schema_migrations SET version = {version}")
+        admin.execute(f"DELETE FROM {schema}.schema_migrations")
+        admin.execute(f"INSERT INTO {schema}.schema_migrations VALUES ({version}, 'other')")
 
 
 def test_a_look_for_work_that_finds_nothing_is_no_news_for_others(url: str) -> None:

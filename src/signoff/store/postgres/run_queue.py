@@ -46,18 +46,29 @@ WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{s}}.owners WHERE id = ru
 # are marked until the worker takes them, so that its next claim finds them again.
 # The lease is renewed only if there is something to claim. A look that wrote would be news for the
 # other workers: they would look too, and idle workers would keep each other and the disk busy.
+_CLAIMABLE = """
+    needs::jsonb <@ $6::jsonb
+    AND (owner IS NULL OR owner = ANY ($7::text[]) OR $9 AND owner = $1 AND dispatch = 'claimed')
+"""
+# The queue may be long: its first runs are found by an index. All others are few.
 _CLAIM = f"""
-WITH found AS (
-    SELECT id FROM {{s}}.runs
+WITH queued AS (
+    SELECT id, updated_at FROM {{s}}.runs WHERE queued_at IS NOT NULL AND {_CLAIMABLE}
+    ORDER BY queued_at, id LIMIT $8
+    FOR NO KEY UPDATE SKIP LOCKED
+), others AS (
+    SELECT id, updated_at FROM {{s}}.runs
     WHERE id IN (
-        SELECT id FROM {{s}}.runs WHERE status IN ('queued', 'running')
+        SELECT id FROM {{s}}.runs WHERE status = 'running'
         UNION SELECT id FROM {{s}}.runs WHERE due_at <= {NOW} AND status IN ('parked', 'waiting')
         UNION SELECT run FROM {{s}}.inbox JOIN {{s}}.runs ON runs.id = run
               WHERE state = 'answered' AND status = 'waiting'
-    ) AND needs::jsonb <@ $6::jsonb
-      AND (owner IS NULL OR owner = ANY ($7::text[]) OR $9 AND owner = $1 AND dispatch = 'claimed')
+    ) AND {_CLAIMABLE}
     ORDER BY updated_at, id LIMIT $8
     FOR NO KEY UPDATE SKIP LOCKED
+), found AS (
+    SELECT id FROM (SELECT * FROM queued UNION ALL SELECT * FROM others) AS claimable
+    ORDER BY updated_at, id LIMIT $8
 ), lease AS (
     INSERT INTO {{s}}.owners (id, host, pid, born, until)
     SELECT $1::text, $2::text, $3::bigint, $4::text, {NOW} + $5::float8

@@ -20,7 +20,7 @@ from signoff.store.postgres.connection import ServerSession
 from signoff.store.postgres.grants import RIGHTS
 from signoff.store.schema import Migration, read_migrations
 
-LATEST = 1
+LATEST = 2
 """The newest migration's number, here so that opening a current schema reads no SQL files."""
 
 _VERSION = 'SELECT coalesce(max(version), 0) FROM "{s}".schema_migrations'
@@ -85,37 +85,50 @@ def migrate(
             session.rows(_LOCK, [f"signoff {address.schema}"])
             # Another process may have applied it while this one waited for the lock.
             if _version_in_transaction(session, address.schema) < migration.version:
-                for statement in statements(address.schema, migration):
+                schema = address.schema
+                for statement in [*_preparation(schema), *_changes(schema, migration)]:
                     session.run(statement)
 
 
-def statements(schema: str, migration: Migration) -> list[str]:
-    """Returns a migration's statements; the last ones record that it was applied."""
-    number, name = migration.version, migration.name
-    record = (
-        f"INSERT INTO \"{schema}\".schema_migrations (version, name) VALUES ({number}, '{name}')"
-    )
-    return [
-        f'CREATE SCHEMA IF NOT EXISTS "{schema}"',
-        f'SET LOCAL search_path = "{schema}"',
-        *_split(migration.sql),
-        _TRACKING_TABLE.replace("{s}", schema).strip(),
-        record,
-    ]
-
-
 def setup_sql(address: ServerAddress, role: str) -> str:
-    """Returns what an administrator runs to create the tables, for a role that changes rows."""
+    """Returns what an administrator runs to create or upgrade the tables.
+
+    The role may then change rows. Migrations that were applied before are skipped.
+    """
     schema, user = address.schema, '"' + role.replace('"', '""') + '"'
-    lines = ["BEGIN;"]
+    lines = ["BEGIN;", *(f"{each};" for each in _preparation(schema))]
     for migration in shipped_migrations():
-        lines += [f"{each};" for each in statements(schema, migration)]
+        known = f'SELECT 1 FROM "{schema}".schema_migrations WHERE version = {migration.version}'
+        lines += [
+            "DO $signoff$ BEGIN",
+            f"IF NOT EXISTS ({known}) THEN",
+            *(f"{each};" for each in _changes(schema, migration)),
+            "END IF;",
+            "END $signoff$;",
+        ]
     lines += [
         f'GRANT USAGE ON SCHEMA "{schema}" TO {user};',
         f'GRANT {", ".join(RIGHTS)} ON ALL TABLES IN SCHEMA "{schema}" TO {user};',
         "COMMIT;",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _preparation(schema: str) -> list[str]:
+    return [
+        f'CREATE SCHEMA IF NOT EXISTS "{schema}"',
+        f'SET LOCAL search_path = "{schema}"',
+        _TRACKING_TABLE.replace("{s}", schema).strip(),
+    ]
+
+
+def _changes(schema: str, migration: Migration) -> list[str]:
+    """Returns a migration's statements; the last one records that it was applied."""
+    number, name = migration.version, migration.name
+    record = (
+        f"INSERT INTO \"{schema}\".schema_migrations (version, name) VALUES ({number}, '{name}')"
+    )
+    return [*_split(migration.sql), record]
 
 
 def _version_in_transaction(session: ServerSession, schema: str) -> int:
