@@ -62,6 +62,9 @@ class ResumeDue(Remedy):
 class StartWorker(Remedy):
     """Start a worker that can drive the run."""
 
+    missing: tuple[str, ...] = ()
+    """The capabilities that no worker has; empty if none is running."""
+
 
 class StartRun(Remedy):
     """Start a run."""

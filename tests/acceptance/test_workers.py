@@ -77,7 +77,10 @@ def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     first.kill()
     first.wait()
     (holding.folder / "pid").unlink()
-    assert holding.json("runs")[0]["status"] == "interrupted"
+    # No command is needed to continue it, only a worker.
+    listed = holding.json("runs", "--status", "queued")[0]
+    assert (listed["run"], listed["reason"]) == ("one", "no worker is running")
+    assert "\nsignoff_queue_stuck 1\n" in holding.signoff("metrics").stdout
 
     start_worker(holding)
     second = int(holding.wait_for("pid"))

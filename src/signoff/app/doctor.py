@@ -20,7 +20,7 @@ from signoff.app.dispatching import dispatcher_of
 from signoff.app.home import ELSEWHERE, Home, find_home
 from signoff.app.next_commands import next_command, next_commands
 from signoff.app.observer_settings import observer_problems
-from signoff.app.run_records import live_row, living_workers
+from signoff.app.run_records import live_rows, living_workers, stored_statuses, worker_for
 from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
 from signoff.app.stores import database_file, open_store
 from signoff.core.outcome import Status
@@ -227,7 +227,8 @@ def _workers(store: Store, *, is_server: bool) -> Iterator[Check]:
     For a file it says nothing if there are neither: a worker starts by itself when it is needed.
     """
     workers = living_workers(store)
-    rows = store.rows(status=[Status.QUEUED])
+    stored = store.rows(status=tuple(stored_statuses([Status.QUEUED])))
+    rows = [row for row in live_rows(store, stored) if row.status is Status.QUEUED]
     if not workers and not rows:
         if is_server:
             detail = "none is running; runs that are handed over wait for one"
@@ -235,10 +236,12 @@ def _workers(store: Store, *, is_server: bool) -> Iterator[Check]:
         return
     used, slots = sum(each.running for each in workers), sum(each.slots for each in workers)
     detail = f"{count(len(workers), 'worker')}, {used} of {slots} slots in use, {len(rows)} queued"
-    stuck = [row for row in (live_row(store, each) for each in rows) if row.reason]
-    if stuck:
-        detail = f"{detail}; run {stuck[0].name!r} waits: {stuck[0].reason}"
-    yield Check("workers", not stuck, detail, next_command(StartWorker()), needed=False)
+    stuck = next((row for row in rows if row.reason), None)
+    if stuck is None:
+        yield Check("workers", True, detail, needed=False)
+        return
+    detail = f"{detail}; run {stuck.name!r} waits: {stuck.reason}"
+    yield Check("workers", False, detail, next_command(worker_for(store, stuck)), needed=False)
 
 
 def _dispatcher(url: str) -> Check:

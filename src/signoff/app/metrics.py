@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from signoff.app.run_records import live_row, living_workers, stored_record
+from signoff.app.run_records import live_rows, living_workers, stored_record
 from signoff.core.outcome import Status
 from signoff.errors import SignoffError, StoreError
 from signoff.exports.run_record import RunRecord
@@ -37,7 +37,7 @@ def collect(store: Store, now: float) -> Metrics:
     metrics = Metrics()
     stored = store.summaries(VERSION)
     rows = store.rows()
-    current = {row.id: live_row(store, row) for row in rows}
+    current = {row.id: row for row in live_rows(store, rows)}
     for row in rows:
         metrics.add(1, "signoff_runs", current[row.id].status.value)
     for row, summary in _summaries(store, rows, stored):

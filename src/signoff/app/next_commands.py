@@ -133,13 +133,29 @@ def _token(remedy: fix.CreateToken, _run: str) -> str:
     return f"create one: signoff web --token --name NAME{scope}"
 
 
+def _start_worker(remedy: fix.StartWorker, _run: str) -> str:
+    where, labels = [], ""
+    for capability in remedy.missing:
+        kind, _, name = capability.partition(":")
+        match kind:
+            case "agent":
+                where.append(f"where agent {name} is ready")
+            case "folder":
+                where.append(f"in {name}")
+            case "host":
+                where.append(f"on {name}")
+            case _:
+                labels += f" --capability {shlex.quote(capability)}"
+    return f"start one{''.join(f' {each}' for each in where)}: signoff worker{labels}"
+
+
 _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.RaiseLimit: _raise_limit,
     fix.RaiseIterations: _raise_iterations,
     fix.Resume: _resume,
     fix.ResumeDue: _resume_due,
     fix.StartRun: _start,
-    fix.StartWorker: lambda _, __: "start one that can: signoff worker",
+    fix.StartWorker: _start_worker,
     fix.CancelRun: lambda _, run: f"stop it: signoff cancel {run}",
     fix.ShowRun: lambda _, run: f"details: signoff show {run}",
     fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",

@@ -51,7 +51,7 @@ SWEEP_SECONDS = 10.0
 _ACTIVE = (Status.QUEUED, Status.RUNNING, Status.PARKED)
 
 SOME_RUNS = 200
-"""How many queued runs it looks at for agents that it has not checked yet."""
+"""How many runs it looks at for agents that it has not checked yet."""
 
 
 class QueueWorker:
@@ -191,9 +191,10 @@ class QueueWorker:
         return self._outdated
 
     async def _learned(self) -> bool:
-        """Checks the agents that queued runs need; tells whether this worker can do more now."""
-        queued = self._project.store.rows(status=[Status.QUEUED], limit=SOME_RUNS)
-        needs = {need for row in queued for need in row.needs or ()}
+        """Checks the agents that runs need; tells whether this worker can do more now."""
+        # Those of a worker that died count too: this one may be all that is left to continue them.
+        active = self._project.store.rows(status=_ACTIVE, limit=SOME_RUNS)
+        needs = {need for row in active for need in row.needs or ()}
         return bool(needs) and await asyncio.to_thread(self._capabilities.check, needs)
 
     def _awaits_time(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from signoff.app.project import Project
-from signoff.app.runs import current_row
+from signoff.app.run_records import live_rows, stored_statuses
 from signoff.core.outcome import Status
 from signoff.errors import UsageError
 from signoff.light_dataclass import light_dataclass
@@ -63,18 +63,16 @@ def _matching(
     A run whose process died is stored as running, so rows are read by their stored status, and
     then chosen by their current one.
     """
-    stored = set(chosen.status)
-    if Status.INTERRUPTED in stored:
-        stored.add(Status.RUNNING)
+    stored = tuple(stored_statuses(chosen.status))
     while True:
         rows = project.store.rows(
-            status=tuple(stored),
+            status=stored,
             workflow=chosen.workflow,
             text=chosen.text,
             before=before,
             limit=max(size, _LOOK_AHEAD),
         )
-        for row in (current_row(project, each) for each in rows):
+        for row in live_rows(project.store, rows):
             if not chosen.status or row.status in chosen.status:
                 yield row
         if len(rows) < max(size, _LOOK_AHEAD):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 
 from signoff import plugins
 from signoff.core.outcome import Status
 from signoff.exports.run_record import RunRecord
+from signoff.remedies import StartWorker
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import RunRow, Store, WorkerRow
 
@@ -29,18 +31,33 @@ def stored_record(store: Store, row: RunRow) -> RunRecord:
 
 
 def live_row(store: Store, row: RunRow) -> RunRow:
-    """Returns a run's row as it is now.
+    """Returns a run's row as it is now, see `live_rows`."""
+    return next(live_rows(store, [row]))
 
-    If its process died without recording that, it is interrupted; if it is queued and no worker
-    can take it, that is the reason.
+
+def live_rows(store: Store, rows: Iterable[RunRow]) -> Iterator[RunRow]:
+    """Yields the rows of runs as they are now.
+
+    If its process died without recording that, it is interrupted, or queued again if workers
+    continue it. If it is queued and no worker can take it, that is the reason.
     """
-    if row.status is Status.QUEUED:
-        return row._replace(reason=_why_queued(store, row))
-    if row.status is not Status.RUNNING:
-        return row
-    if row.owner is not None and store.owner(row.owner, is_alive) is not None:
-        return row
-    return row._replace(status=Status.INTERRUPTED, reason="its process stopped")
+    # Asked once: a queue may be long.
+    workers = cache(lambda: living_workers(store))
+    is_owned = cache(lambda owner: store.owner(owner, is_alive) is not None)
+    for row in rows:
+        is_dead = row.status is Status.RUNNING and not (row.owner and is_owned(row.owner))
+        if row.status is Status.QUEUED or (is_dead and row.needs is not None):
+            yield row._replace(status=Status.QUEUED, reason=_why_queued(row, workers()))
+        elif is_dead:
+            yield row._replace(status=Status.INTERRUPTED, reason="its process stopped")
+        else:
+            yield row
+
+
+def stored_statuses(current: Collection[Status]) -> set[Status]:
+    """Returns the statuses under which runs with these current ones may be stored."""
+    is_dead = not {Status.INTERRUPTED, Status.QUEUED}.isdisjoint(current)
+    return {*current, Status.RUNNING} if is_dead else set(current)
 
 
 def living_workers(store: Store) -> list[WorkerRow]:
@@ -59,8 +76,13 @@ def missing_capabilities(
     return min(lacking, key=len, default=None)
 
 
-def _why_queued(store: Store, row: RunRow) -> str:
-    missing = missing_capabilities(row.needs or (), living_workers(store))
+def worker_for(store: Store, row: RunRow) -> StartWorker:
+    """Returns what to start for a run that no worker can take."""
+    return StartWorker(missing_capabilities(row.needs or (), living_workers(store)) or ())
+
+
+def _why_queued(row: RunRow, workers: Iterable[WorkerRow]) -> str:
+    missing = missing_capabilities(row.needs or (), workers)
     if missing is None:
         return "no worker is running"
     return f"no worker has {', '.join(missing)}" if missing else ""

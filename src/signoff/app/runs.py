@@ -6,23 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from signoff.app.project import Project
-from signoff.app.run_records import live_row
+from signoff.app.run_records import live_row, live_rows, stored_statuses
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import ItemState
 from signoff.errors import RunEnded, UnknownName
 from signoff.runtime.store_port import RunRow
 
-_EITHER = frozenset({Status.RUNNING, Status.INTERRUPTED})
-
 
 def list_runs(project: Project, *, status: Sequence[str] = (), limit: int = -1) -> list[RunRow]:
     """Returns runs with their current status, newest first."""
     statuses = [_status(name) for name in status]
-    # A run whose process died is stored as running, so it is found under both names.
-    unsure = not _EITHER.isdisjoint(statuses)
-    stored = [*statuses, Status.RUNNING] if Status.INTERRUPTED in statuses else statuses
-    rows = project.store.rows(status=stored, limit=-1 if unsure else limit)
-    current = (current_row(project, row) for row in rows)
+    stored = stored_statuses(statuses)
+    # A run whose process died is stored as running, so fewer runs may match than are read.
+    rows = project.store.rows(status=tuple(stored), limit=-1 if Status.RUNNING in stored else limit)
+    current = live_rows(project.store, rows)
     matching = [row for row in current if not statuses or row.status in statuses]
     return matching if limit < 0 else matching[:limit]
 
@@ -34,7 +31,7 @@ def answered_runs(project: Project) -> set[str]:
 
 
 def current_row(project: Project, row: RunRow) -> RunRow:
-    """Returns a run's row; if its process died without recording that, as interrupted."""
+    """Returns a run's row as it is now, also if its process died without recording that."""
     return live_row(project.store, row)
 
 

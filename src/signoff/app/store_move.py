@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from signoff.app.project import Project
-from signoff.app.run_records import live_row
+from signoff.app.run_records import live_row, live_rows
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import NameTaken, RunBusy, StoreDamaged, UnknownName, UsageError
@@ -64,7 +64,7 @@ def move_runs(
 
     Returns them, and the names of those that were left out because they are running.
     """
-    rows = [live_row(project.store, row) for row in project.store.rows()] if names is None else []
+    rows = list(live_rows(project.store, project.store.rows())) if names is None else []
     running = [row.name for row in rows if row.status is Status.RUNNING]
     at_rest = [row.name for row in rows if row.status is not Status.RUNNING]
     moved = []

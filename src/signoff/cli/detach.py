@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from signoff.app.capabilities import AGENT
 from signoff.app.hand_over import ensure_worker, hand_over, wake
+from signoff.app.next_commands import next_command
 from signoff.app.project import Project
 from signoff.app.readiness import refuse_not_ready
 from signoff.app.resume import change
-from signoff.app.run_records import living_workers
+from signoff.app.run_records import living_workers, worker_for
 from signoff.app.show import show
 from signoff.app.start import StartPlan
 from signoff.cli import exits
@@ -19,7 +21,7 @@ from signoff.cli.output import Output
 from signoff.cli.summary import report_to_json
 from signoff.core.outcome import FINAL, Status
 from signoff.errors import RunBusy
-from signoff.remedies import WatchRun
+from signoff.remedies import StartWorker, WatchRun
 from signoff.runtime.run_changes import RunChanges
 
 
@@ -57,6 +59,17 @@ def report_queued(project: Project, run: str, out: Output) -> int:
     out.line(run)
     out.note(f"queued for a worker; follow it: signoff logs -f {run}")
     out.note(f"look: signoff show {run}")
-    if project.store.local_file() is None and not living_workers(project.store):
-        out.warn("no worker is running on this database; start one: signoff worker")
+    if project.store.local_file() is None:
+        _warn_without_worker(project, run, out)
     return exits.OK
+
+
+def _warn_without_worker(project: Project, run: str, out: Output) -> None:
+    if not living_workers(project.store):
+        out.warn("no worker is running on this database; start one: signoff worker")
+        return
+    missing = worker_for(project.store, project.store.row(run)).missing
+    # Workers check agents only when a run needs them, so these may be ready in a moment.
+    lasting = tuple(each for each in missing if not each.startswith(AGENT))
+    if lasting:
+        out.warn(f"no worker has {', '.join(lasting)}; {next_command(StartWorker(lasting))}")

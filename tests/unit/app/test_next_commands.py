@@ -58,6 +58,12 @@ def test_a_stored_remedy_is_read_back_unchanged(remedy: fix.Remedy) -> None:
         (fix.RaiseLimit("usd"), "signoff resume one --limit usd=NUMBER"),
         (fix.RaiseLimit("usd", "step"), "signoff resume one --adopt"),
         (fix.Resume("other"), "signoff resume other"),
+        (fix.StartWorker(), "start one: signoff worker"),
+        (fix.StartWorker(("gpu", "two words")), "worker --capability gpu --capability 'two words'"),
+        (
+            fix.StartWorker(("agent:claude", "folder:/srv/book", "host:desk")),
+            "start one where agent claude is ready in /srv/book on desk: signoff worker",
+        ),
         (fix.Resume(agent="auto", instead="manual"), "signoff resume one --agent auto=manual"),
         (fix.ShowInbox(7), "signoff inbox 7"),
         (fix.AnswerRequest(7, ("yes", "not yet")), "signoff answer 7 yes|'not yet'"),

@@ -320,6 +320,24 @@ async def test_a_run_waits_for_a_worker_that_has_what_it_needs(project: Project)
         assert statuses(project) == {Status.COMPLETED}
 
 
+async def test_a_new_worker_continues_the_run_of_a_dead_one_that_needs_an_agent(
+    project: Project,
+) -> None:
+    """After a power cut no run is queued, and no worker has checked any agent."""
+    planned = plan(project.home.root, {}, "flow.py:PARKS", {})
+    await asyncio.to_thread(hand_over, project, planned, name="one", labels=["agent:manual"])
+    file = project.store.local_file()
+    assert file is not None
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE runs SET status = 'running', owner = 'a worker that is gone'")
+    with project:
+        queued = current_row(project, project.store.row("one"))
+        assert (queued.status, queued.reason) == (Status.QUEUED, "no worker is running")
+
+        async with working(project):
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
+
+
 async def test_an_agent_is_checked_when_a_run_needs_it(project: Project) -> None:
     """A worker that starts does not ask every agent there is."""
     planned = plan(project.home.root, {}, "flow.py:NOTES", {"folder": str(project.home.root)})

@@ -10,6 +10,8 @@ import click
 
 from signoff.app.answering import find_item, request_number
 from signoff.app.inbox import open_requests, request_to_json
+from signoff.app.next_commands import next_command
+from signoff.app.run_records import worker_for
 from signoff.app.runs import list_runs
 from signoff.cli.headline import (
     deadline_lines,
@@ -59,6 +61,7 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
         listed = waiting if most < 0 else waiting[:most]
         requests = [request_to_json(project, project.store.item(line.id)) for line in listed]
         stuck = [row for row in list_runs(project, status=[Status.QUEUED]) if row.reason]
+        fixes = [next_command(worker_for(project.store, row)) for row in stuck[:SHOWN_STUCK]]
     if out.as_json:
         out.json(requests)
         return
@@ -69,8 +72,8 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
     if len(waiting) > len(requests):
         of_run = f" {where}" if where is not None else ""
         out.line(f"and {len(waiting) - len(requests)} more: signoff inbox{of_run} -n -1")
-    for row in stuck[:SHOWN_STUCK]:
-        out.note(f"run {row.name} is queued, but {row.reason}: signoff worker")
+    for row, fix in zip(stuck, fixes, strict=False):
+        out.note(f"run {row.name} is queued, but {row.reason}; {fix}")
     if stuck[SHOWN_STUCK:]:
         out.note(f"and {len(stuck) - SHOWN_STUCK} more: signoff runs --status queued")
 
