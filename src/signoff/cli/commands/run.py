@@ -84,8 +84,7 @@ def command(
     starts a new run; `signoff resume` continues one.
     """
     out = display.out
-    if (pull and detach) or (labels and not detach):
-        raise click.UsageError("--detach cannot be combined with --pull; --needs needs --detach")
+    _check_options(pull=pull, detach=detach, labels=labels)
     params = inputs(values)
     planned = plan(
         Path.cwd(),
@@ -129,6 +128,13 @@ def command(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _check_options(*, pull: bool, detach: bool, labels: tuple[str, ...]) -> None:
+    if pull and detach:
+        raise click.UsageError("--detach cannot be combined with --pull")
+    if labels and not detach:
+        raise click.UsageError("--needs requires --detach")
 
 
 def _start_pulled(
