@@ -28,14 +28,24 @@ def driver() -> Any:
 
 def label_of(url: str) -> str:
     """Returns a description of the database at an address, without its password."""
+    parts = _parts(url)
+    return f"database {parts.get('dbname', '')} on {parts.get('host') or 'this machine'}"
+
+
+def user_of(url: str) -> str:
+    """Returns the user that an address names; empty if it leaves that to the driver."""
+    return str(_parts(url).get("user") or "")
+
+
+def _parts(url: str) -> dict[str, Any]:
     psycopg = driver()
     try:
-        parts = psycopg.conninfo.conninfo_to_dict(url)
+        parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.Error as error:
         raise ConfigError(
             "the database's address cannot be read; write postgresql://user@host/name"
         ) from error
-    return f"database {parts.get('dbname', '')} on {parts.get('host') or 'this machine'}"
+    return parts
 
 
 def check_result(result: PGresult) -> None:

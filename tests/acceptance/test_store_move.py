@@ -23,16 +23,36 @@ def test_the_new_numbers_of_requests_and_the_old_store_are_named(waiting: CliPro
     """A user who types the old number, or looks into the old store, finds nothing."""
     one = waiting.call("store", "move", "second", "--to", "other.db")
     rest = json.loads(waiting.call("store", "move", "--all", "--to", "other.db", "--json").out)
-    here = public_address(waiting.environment.get("SIGNOFF_DATABASE", "signoff.db"))
+    in_variable = waiting.environment.get("SIGNOFF_DATABASE", "")
+    here = public_address(in_variable or "signoff.db")
+    origin = "SIGNOFF_DATABASE still names" if in_variable else "the settings still name"
 
     assert "  request #2 is #1 there\n" in one.out
-    assert f"the settings still name {here};" in one.out
+    assert f"{origin} {here};" in one.out
     assert "set database: " in one.out
     (moved,) = rest["moved"]
     assert (moved["run"], moved["pending"]) == ("first", [{"old": 1, "new": 2}])
     assert rest["running"] == []
     assert rest["moved_to"].endswith("/other.db")
     assert rest["database"] == here
+
+
+def test_a_variable_that_names_the_old_store_is_named(
+    project: CliProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It overrides the settings, so a user who changes those still sees the old store."""
+    project.environment["SIGNOFF_DATABASE"] = "elsewhere.db"
+    project.enter(monkeypatch)
+    project.write("flow.py", SIGNS)
+    assert project.call("run", "flow.py", "--name", "first", "--no-input").code == 10
+
+    moved = project.call("store", "move", "first", "--to", "other.db")
+
+    other = project.folder / "other.db"
+    assert moved.out.splitlines()[-2:] == [
+        "SIGNOFF_DATABASE still names elsewhere.db; to work with the moved runs,",
+        f"set it to {other}, or unset it and set database: {other} in .signoff/config.yaml",
+    ]
 
 
 def test_runs_that_are_running_are_listed_as_left_out(waiting: CliProject) -> None:

@@ -79,7 +79,7 @@ def test_the_old_store_remembers_where_a_run_went(stores: tuple[Store, Store]) -
 
     with pytest.raises(RunMoved) as caught:
         source.row("run")
-    assert caught.value.target == "postgresql://host/runs?schema=team"
+    assert caught.value.target == "postgresql://bob@host/runs?schema=team"
     assert source.rows() == []
     assert source.items() == []
 
@@ -213,8 +213,11 @@ def _has(store: Store, name: str) -> bool:
         return False
 
 
-def test_an_address_is_remembered_without_its_login() -> None:
-    """Everyone who sees a run's history would see the password."""
+def test_an_address_is_remembered_without_its_password() -> None:
+    """Everyone who sees a run's history would see it; the user is part of what to set."""
     assert public_address("signoff.db") == "signoff.db"
     assert public_address("postgresql://host/x") == "postgresql://host/x"
-    assert public_address(TO) == "postgresql://host/runs?schema=team"
+    assert public_address(TO) == "postgresql://bob@host/runs?schema=team"
+    # What is left is still an address.
+    secret_first = "postgresql://bob@host/x?password=secret&sslpassword=other&schema=team"
+    assert public_address(secret_first) == "postgresql://bob@host/x?schema=team"

@@ -25,8 +25,8 @@ from signoff.runtime.store_port import Owner, RunRow, Store
 HOLD_SECONDS = 600.0
 """How long a run stays ours if this process is killed and its death cannot be seen."""
 
-_LOGIN = re.compile(r"(?<=://)[^/@]*@|[?&][a-z]*password=[^&]*")
-"""What an address that is remembered must not contain."""
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
+_PASSWORD_OPTION = re.compile(r"[a-z]*password=")
 
 
 @light_dataclass(frozen=True)
@@ -100,8 +100,10 @@ def move_run(source: Store, target: Store, name: str, address: str) -> MovedRun:
 
 
 def public_address(address: str) -> str:
-    """Returns an address without its user and password, to remember where a run went."""
-    return _LOGIN.sub("", address)
+    """Returns an address without its passwords, to show it and to remember where a run went."""
+    base, _, query = address.partition("?")
+    options = [each for each in query.split("&") if not _PASSWORD_OPTION.match(each)]
+    return "?".join(filter(None, [_PASSWORD.sub(r"\1", base), "&".join(options)]))
 
 
 def _refuse_taken(target: Store, name: str) -> None:

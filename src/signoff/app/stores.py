@@ -46,7 +46,10 @@ def set_up(address: str) -> int:
 
 
 def setup_sql(address: str, role: str) -> str:
-    """Returns the SQL with which an administrator sets up a server for a role."""
+    """Returns the SQL with which an administrator sets up a server for a role.
+
+    An empty role means the user of the address.
+    """
     sql = _server_kind(address).setup_sql
     if sql is None:
         raise _no_setup()

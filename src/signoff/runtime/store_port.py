@@ -383,5 +383,5 @@ class StoreKind:
     """Creates or upgrades the tables at a URL, and returns the number of their schema; None if
     opening does all of that."""
     setup_sql: Callable[[str, str], str] | None = None
-    """Returns the SQL with which an administrator does the same for a role; None if there is none.
-    """
+    """Returns the SQL with which an administrator does the same for a role; without one, for the
+    user of the URL. None if there is none."""

@@ -18,6 +18,8 @@ from signoff.runtime.amounts import count
 if TYPE_CHECKING:
     from signoff.app.store_move import MovedRun
 
+VARIABLE = "SIGNOFF_DATABASE"
+
 
 @click.group(cls=Group)
 def command() -> None:
@@ -61,6 +63,7 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
         report = partial(_report_moved, out)
         moved, running = move_runs(project, target, address, names, report)
         here, new = public_address(project.settings.database), public_address(address)
+        in_variable = project.settings.values["database"].origin.endswith(VARIABLE)
     if out.as_json:
         data = {"moved": [each.to_json() for each in moved], "running": running}
         out.json({**data, "database": here, "moved_to": new})
@@ -69,9 +72,16 @@ def move(runs: tuple[str, ...], everything: bool, address: str, out: Output) -> 
         out.line("there are no runs at rest, so nothing was moved")
     if running:
         out.line(f"not moved, because they are running: {', '.join(running)}")
-    if moved:
+    if not moved:
+        return
+    setting = f"set database: {new} in .signoff/config.yaml"
+    if in_variable:
+        # It overrides the settings, so changing only those would have no effect.
+        out.line(f"{VARIABLE} still names {here}; to work with the moved runs,")
+        out.line(f"set it to {new}, or unset it and {setting}")
+    else:
         out.line(f"the settings still name {here}; to work with the moved runs,")
-        out.line(f"set database: {new} in .signoff/config.yaml, or SIGNOFF_DATABASE")
+        out.line(f"{setting}, or {VARIABLE}")
 
 
 def _report_moved(out: Output, run: MovedRun) -> None:
@@ -86,8 +96,9 @@ def _report_moved(out: Output, run: MovedRun) -> None:
 
 @command.command(cls=CliCommand)
 @click.option("--print", "print_sql", is_flag=True, help="Print the SQL; change nothing.")
-@click.option("--role", default="signoff", show_default=True, metavar="ROLE",
-              help="With --print: the role that gets rights on rows.")  # fmt: skip
+@click.option("--role", default="", metavar="ROLE",
+              help="With --print: the role that gets rights on rows; by default the user in the "
+              "database's URL.")  # fmt: skip
 @output_options
 def setup(print_sql: bool, role: str, out: Output) -> None:
     """Create or upgrade the tables of a database server.
@@ -96,11 +107,11 @@ def setup(print_sql: bool, role: str, out: Output) -> None:
     back it up and stop the workers of the older version.
 
     With --print, an administrator gets the SQL instead: it creates the tables and grants a role
-    the right to read and change rows, and nothing else.
+    the right to read and change rows, and nothing else. The role must exist.
 
     Examples:
       signoff store setup
-      signoff store setup --print --role worker | psql DATABASE
+      signoff store setup --print --role worker | psql -v ON_ERROR_STOP=1 DATABASE
     """
     from signoff.app.stores import current_address, set_up, setup_sql
 
@@ -116,4 +127,4 @@ def setup(print_sql: bool, role: str, out: Output) -> None:
     if out.as_json:
         out.json({"schema": version})
     else:
-        out.line(f"the tables are ready (schema {version})")
+        out.line(f"the tables are ready (version {version})")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from contextlib import closing
 
+from signoff.postgres_driver import user_of
 from signoff.runtime.store_port import StoreKind
 from signoff.store.postgres import schema
 from signoff.store.postgres.address import read_address
 from signoff.store.postgres.connection import ServerConnection, ServerSession
 from signoff.store.postgres.store import PostgresStore
+
+DEFAULT_ROLE = "signoff"
+"""Gets the rights if neither the administrator nor the address names a role."""
 
 
 def set_up(url: str) -> int:
@@ -27,7 +31,8 @@ def set_up(url: str) -> int:
 
 def setup_sql(url: str, role: str) -> str:
     """Returns what an administrator runs instead, with grants for a role that changes rows."""
-    return schema.setup_sql(read_address(url), role)
+    address = read_address(url)
+    return schema.setup_sql(address, role or user_of(address.url) or DEFAULT_ROLE)
 
 
 KIND = StoreKind(open=PostgresStore, set_up=set_up, setup_sql=setup_sql)
