@@ -188,6 +188,10 @@ class SetUpStore(Remedy):
     """Let an administrator create or upgrade the store's tables and grant rights on them."""
 
 
+class SetPassword(Remedy):
+    """Give the password of the store's database where its driver looks for it."""
+
+
 class AddFallback(Remedy):
     """Name an agent that answers when this one is busy or out of quota."""
 

@@ -1,7 +1,13 @@
 """What `doctor` reports about a real PostgreSQL server."""
 
-from contextlib import closing
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
+from tempfile import TemporaryDirectory
+from threading import Thread
 
 import psycopg
 import pytest
@@ -11,7 +17,8 @@ from signoff.app.doctor import Check, check_setup
 from signoff.app.home import init_home
 from signoff.runtime.owner import this_process
 from signoff.runtime.store_port import StoreHealth
-from signoff.store.postgres.schema import LATEST
+from signoff.store.postgres.address import read_address
+from signoff.store.postgres.schema import LATEST, setup_sql
 from signoff.store.postgres.store import PostgresStore
 from tests.stubs.postgres import PostgresServer
 
@@ -39,7 +46,7 @@ def test_the_database_its_schema_its_clock_and_its_workers_are_checked(
         served = looked_at(tmp_path)
 
     assert alone["database"].ready
-    assert f"schema {LATEST}" in alone["database"].detail
+    assert f", tables version {LATEST}, " in alone["database"].detail
     assert alone["clock"].ready
     assert (alone["workers"].ready, served["workers"].ready) == (False, True)
     assert served["workers"].detail == "1 worker, 0 of 4 slots in use, 0 queued"
@@ -76,3 +83,76 @@ def test_tables_of_another_version_are_reported_with_what_to_do(
 
     assert not database.ready
     assert remedy in database.remedy
+
+
+@pytest.mark.parametrize("right", ["SELECT", "INSERT", "UPDATE", "DELETE"])
+def test_a_right_that_the_role_lacks_is_named(tmp_path: Path, url: str, right: str) -> None:
+    """Otherwise the first run finds out, and stops."""
+    role = f"limited_{os.getpid()}"
+    PostgresStore(url).close()
+    server, schema = url.split("&schema=")
+    with psycopg.connect(server, autocommit=True) as db:
+        if not db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchall():
+            db.execute(f"CREATE ROLE {role} LOGIN")
+        db.execute(setup_sql(read_address(url), role))
+        init_home(tmp_path, {}).home.config.write_text(
+            f"database: {url.replace('postgres@', f'{role}@')}\n"
+        )
+        assert looked_at(tmp_path)["database"].ready
+        db.execute(f"REVOKE {right} ON ALL TABLES IN SCHEMA {schema} FROM {role}")
+
+    database = looked_at(tmp_path)["database"]
+
+    assert not database.ready
+    assert f"GRANT {right} ON ALL TABLES IN SCHEMA {schema} TO {role}" in database.detail
+    assert "signoff store setup --print" in database.remedy
+
+
+def test_a_server_that_does_not_answer_is_not_looked_for_on_the_disk(tmp_path: Path) -> None:
+    """A server has no path, and its files belong to someone else."""
+    database = "postgresql://worker@127.0.0.1:1/team"
+    init_home(tmp_path, {}).home.config.write_text(f"database: {database}\n")
+
+    check = looked_at(tmp_path)["database"]
+
+    assert not check.ready
+    assert "cannot be reached" in check.detail
+    assert "path" not in check.remedy
+    assert "signoff config show" in check.remedy
+
+
+def test_a_password_that_was_not_given_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server runs, so an operator must not look for the reason there."""
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    # The path of a socket must be short.
+    with TemporaryDirectory() as folder, asking_for_a_password(Path(folder)):
+        database = f"postgresql://worker@/team?host={folder}&passfile={os.devnull}"
+        init_home(tmp_path, {}).home.config.write_text(f"database: {database}\n")
+        check = looked_at(tmp_path)["database"]
+
+    assert not check.ready
+    assert check.detail == f"database team on {folder} needs a password, and none was given"
+    assert check.remedy == "set PGPASSWORD, or add the password to ~/.pgpass"
+
+
+@contextmanager
+def asking_for_a_password(folder: Path) -> Iterator[None]:
+    """Answers every connection as a server does that wants a password."""
+
+    class Answer(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(8192)
+            # AuthenticationCleartextPassword
+            self.request.sendall(b"R" + struct.pack(">ii", 8, 3))
+            self.request.recv(8192)
+
+    with ThreadingUnixStreamServer(str(folder / ".s.PGSQL.5432"), Answer) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()

@@ -299,7 +299,7 @@ def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> Non
     PostgresStore(url).close()
     _set_version(url, LATEST - 1)
 
-    with pytest.raises(StoreError, match="back it up") as caught:
+    with pytest.raises(StoreError, match="back them up") as caught:
         PostgresStore(url)
 
     assert caught.value.remedies == (SetUpStore(),)

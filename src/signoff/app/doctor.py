@@ -190,6 +190,7 @@ def _writable(folder: Path) -> bool:
 
 
 def _database(home: Home, settings: Settings) -> Iterator[Check]:
+    file = None
     try:
         file = database_file(settings.database, home.path)
         if file is not None and not file.exists():
@@ -200,12 +201,12 @@ def _database(home: Home, settings: Settings) -> Iterator[Check]:
             is_server = store.local_file() is None
             workers = list(_workers(store, is_server=is_server))
     except SignoffError as error:
-        yield Check("database", False, str(error), _database_remedy(error))
+        yield Check("database", False, str(error), _database_remedy(error, file))
         return
     if found.problem:
         yield Check("database", False, f"{found.location}: {found.problem}", _RESTORE)
         return
-    detail = f"{found.location}, schema {found.schema}, {found.size / 1e6:.1f} MB, intact"
+    detail = f"{found.location}, tables version {found.schema}, {found.size / 1e6:.1f} MB, intact"
     yield Check("database", True, detail)
     yield from workers
     if settings.dispatch:
@@ -252,7 +253,7 @@ def _dispatcher(url: str) -> Check:
     return Check("dispatcher", True, detail)
 
 
-def _database_remedy(error: SignoffError) -> str:
+def _database_remedy(error: SignoffError, file: Path | None) -> str:
     if error.remedies:
         return "; ".join(next_commands(error.remedies))
     match error:
@@ -263,7 +264,9 @@ def _database_remedy(error: SignoffError) -> str:
         case StoreBusy():
             return "stop the process that uses it, or try again later"
         case _:
-            return f"check its path and permissions; {next_command(ShowSettings())}"
+            # A server has no path here; its error names what else to check.
+            what = "the address in the settings" if file is None else "its path and permissions"
+            return f"check {what}; {next_command(ShowSettings())}"
 
 
 def _agents(

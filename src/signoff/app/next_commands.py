@@ -175,6 +175,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.PullModel: lambda it, _: f"download it: signoff models pull {it.model}",
     fix.ChooseModel: _models,
     fix.SetUpStore: lambda _, __: "show an administrator what to run: signoff store setup --print",
+    fix.SetPassword: lambda _, __: "set PGPASSWORD, or add the password to ~/.pgpass",
     fix.SetUpDatabase: lambda _, __: "show the owner what to grant: signoff db setup --print",
     fix.AddFallback: _fallback,
     fix.ListBackups: lambda _, __: "list them: signoff db backups",

@@ -65,8 +65,9 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | No
     latest = target[-1].version
     if version > latest:
         raise StoreTooNew(
-            f"{path} was written by a newer signoff (schema {version}; this one has {latest}); "
-            "upgrade signoff and start it again, or set SIGNOFF_HOME to another folder"
+            f"{path} was written by a newer signoff (tables version {version}; this one "
+            f"has {latest}); upgrade signoff and start it again, or set SIGNOFF_HOME to another "
+            "folder"
         )
     if 0 < version < latest:
         _back_up(db, path, latest)

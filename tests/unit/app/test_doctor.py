@@ -129,7 +129,7 @@ def test_an_intact_database_is_ready(tmp_path: Path, environment: dict[str, str]
     check = looked_at(tmp_path, environment)["database"]
 
     assert check.ready
-    assert f"schema {LATEST}" in check.detail
+    assert f", tables version {LATEST}, " in check.detail
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"\x00" * 4096])

@@ -37,6 +37,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.AddFallback("claude"),
     fix.SetUpDatabase(),
     fix.SetUpStore(),
+    fix.SetPassword(),
 ]
 
 

@@ -25,7 +25,7 @@ from signoff.store.postgres.failures import (
     is_refused_login,
     store_error,
 )
-from signoff.store.postgres.grants import missing_grants
+from signoff.store.postgres.grants import denied_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -263,5 +263,5 @@ class ServerConnection:
 
     def _error(self, error: psycopg.Error) -> StoreError:
         if error.sqlstate == DENIED and self._session is not None:
-            return missing_grants(self._session, self.address, error)
+            return denied_error(self._session, self.address, error)
         return store_error(self.address.label, error)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, WriteFailed
 from signoff.postgres_driver import driver
+from signoff.remedies import SetPassword
 
 if TYPE_CHECKING:
     import psycopg
@@ -19,7 +20,10 @@ again."""
 _UNREACHABLE = ("08", "57P")
 _OUT_OF_CONNECTIONS = "53300"
 _NO_CONNECTION_LEFT = ("too many clients", "too many connections", "connection slots are reserved")
+_NONE_SUPPLIED = "no password supplied"
+"""libpq found no password, neither in its address nor in the environment or a file."""
 _NOT_LET_IN = (
+    _NONE_SUPPLIED,
     "authentication failed",
     "does not exist",
     "not permitted to log in",
@@ -61,6 +65,9 @@ def store_error(label: str, error: psycopg.Error | UnicodeEncodeError) -> StoreE
     """Returns the error to raise, which names the database and the fix."""
     if isinstance(error, UnicodeEncodeError):
         return StoreError(f"a name contains half a character and cannot be stored: {error}")
+    if _NONE_SUPPLIED in str(error):
+        problem = f"{label} needs a password, and none was given"
+        return StoreError(problem, remedy=SetPassword())
     reason = _reason(error)
     if is_refused_login(error):
         return StoreError(

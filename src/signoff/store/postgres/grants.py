@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,26 @@ HAVING count(*) > 0
 """
 
 
-def missing_grants(
+def check_grants(session: ServerSession, address: ServerAddress) -> None:
+    """Raises `StoreError` if the role lacks a right on a table, before a run needs it."""
+    if grants := _missing_grants(session, address):
+        raise _denied(address, "the role lacks rights", grants)
+
+
+def denied_error(
     session: ServerSession, address: ServerAddress, error: psycopg.Error
 ) -> StoreError:
     """Returns the error for a role that may not do what it has to, with the missing grants."""
     grants: list[str] = []
     with suppress(driver().Error):
-        grants = [grant for (grant,) in session.rows(_MISSING, [address.schema, list(RIGHTS)])]
-    how = f"; its owner can run: {'; '.join(grants)}" if grants else ""
-    reason = str(error).splitlines()[0]
+        grants = _missing_grants(session, address)
+    return _denied(address, str(error).splitlines()[0], grants)
+
+
+def _missing_grants(session: ServerSession, address: ServerAddress) -> list[str]:
+    return [grant for (grant,) in session.rows(_MISSING, [address.schema, list(RIGHTS)])]
+
+
+def _denied(address: ServerAddress, reason: str, grants: Sequence[str]) -> StoreError:
+    how = f"; the owner of the tables can run: {'; '.join(grants)}" if grants else ""
     return StoreError(f"{address.label}: {reason}{how}", remedy=SetUpStore())

@@ -44,8 +44,9 @@ def check_schema(session: ServerSession, address: ServerAddress) -> None:
         return
     if version:
         raise StoreError(
-            f"schema {address.schema} of {address.label} has version {version}, and this signoff "
-            f"needs {LATEST}; back it up, stop the workers of the older version, then upgrade it",
+            f"the tables in schema {address.schema} of {address.label} have version {version}, and "
+            f"this signoff needs {LATEST}; back them up, stop the workers of the older version, "
+            "then upgrade them",
             remedy=SetUpStore(),
         )
     migrate(session, address)
@@ -62,8 +63,8 @@ def check_version(version: int, address: ServerAddress) -> None:
     """Raises `StoreTooNew` if the tables have a version that this program does not know."""
     if version > LATEST:
         raise StoreTooNew(
-            f"schema {address.schema} of {address.label} was written by a newer signoff (version "
-            f"{version}; this one has {LATEST}); upgrade signoff"
+            f"the tables in schema {address.schema} of {address.label} were written by a newer "
+            f"signoff (version {version}; this one has {LATEST}); upgrade signoff"
         )
 
 

@@ -44,6 +44,7 @@ from signoff.store.postgres import queries as q
 from signoff.store.postgres.address import ServerAddress, read_address
 from signoff.store.postgres.commits import apply, read_back
 from signoff.store.postgres.connection import ServerConnection, ServerSession
+from signoff.store.postgres.grants import check_grants
 from signoff.store.postgres.inbox import PostgresInbox
 from signoff.store.postgres.listener import ServerListener
 from signoff.store.postgres.news import CHANGES, read_news
@@ -311,10 +312,11 @@ class PostgresStore(PostgresInbox):
         return PostgresTransfer(self._server)
 
     def health(self) -> StoreHealth:
-        """Reads the schema's version and size, and compares the clocks."""
+        """Reads the version and size of the tables, compares the clocks and checks the rights."""
         before = time.time()
         ((version, size, now),) = self._rows(q.HEALTH, self._address.schema)
         ahead = now - (before + time.time()) / 2
+        self._server.perform(partial(check_grants, address=self._address))
         where = f"schema {self._address.schema} of {self._address.label}"
         return StoreHealth(where, version, size or 0, ahead)
 
