@@ -23,9 +23,11 @@ from signoff.app.project import Project, open_project
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.run_records import living_workers
 from signoff.app.start import plan
+from signoff.core import events as ev
 from signoff.core.outcome import Status
 from signoff.errors import StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.runtime import engine
+from signoff.runtime.journal import events_in
 from signoff.runtime.ports import SystemClock
 from signoff.runtime.store_port import Owner
 from signoff.store.postgres import run_queue
@@ -64,8 +66,17 @@ class Agent:
 async def draft(ctx):
     return Outcome.OK, {"draft": (await ctx.ask("agent", "Write.", key="draft")).text}
 
+async def part(ctx, number):
+    return (await ctx.ask("agent", f"Write part {number}.", key="part")).text
+
+async def parts(ctx):
+    return Outcome.OK, {"parts": await ctx.map([1, 2, 3], part, key="parts")}
+
 FLOW = Workflow(
     "flow", StepDef("draft", handler=draft, next={Outcome.OK: None}), agents={"agent": Agent()}
+)
+FAN = Workflow(
+    "fan", StepDef("parts", handler=parts, next={Outcome.OK: None}), agents={"agent": Agent()}
 )
 """
 
@@ -116,15 +127,21 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"XDG_CONFIG_HOME": str(folder / "none")}
 
 
-def queue(project: Project, *names: str) -> None:
+def queue(project: Project, *names: str, flow: str = "FLOW") -> None:
     root = project.home.root
-    planned = plan(root, _environment(root), "flow.py:FLOW", {})
+    planned = plan(root, _environment(root), f"flow.py:{flow}", {})
     for name in names:
         hand_over(project, planned, name=name)
 
 
 def calls(project: Project) -> list[list[str]]:
     return [line.split() for line in whole_lines(project.home.root / "calls")]
+
+
+def finished_calls(project: Project) -> list[ev.EffectFinished]:
+    store = project.store
+    events = events_in(store.journal(store.row("one").id), store.blob)
+    return [each for each in events if isinstance(each, ev.EffectFinished)]
 
 
 def let_go(project: Project, who: str = "") -> None:
@@ -206,7 +223,7 @@ def test_who_has_taken_a_run_survives_the_death_of_the_server(server: PostgresSe
 def test_a_server_that_stays_away_longer_than_a_commit_waits_ends_no_worker(
     tmp_path: Path, server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Someone would have to start every worker again. Only the call under way is in doubt."""
+    """Someone would have to start every worker again."""
     monkeypatch.setattr(postgres_store, "COMMIT_PATIENCE_SECONDS", 0.1)
     url = server.new_schema()
     warnings: list[str] = []
@@ -224,6 +241,58 @@ def test_a_server_that_stays_away_longer_than_a_commit_waits_ends_no_worker(
             wait_until(is_done(project), "the end of the run")
 
     assert "cannot be reached" in warnings[0]
+
+
+@pytest.mark.parametrize(("flow", "number"), [("FLOW", 1), ("FAN", 3)])
+def test_replies_that_arrive_while_the_server_stays_away_are_not_paid_for_again(
+    project: Project,
+    server: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    flow: str,
+    number: int,
+) -> None:
+    """The worker lives, so it has them: it stores them before it continues the run."""
+    monkeypatch.setattr(postgres_store, "COMMIT_PATIENCE_SECONDS", 0.1)
+    warnings: list[str] = []
+    with working(project.home.root, warnings):
+        queue(project, "one", flow=flow)
+        wait_until(lambda: len(calls(project)) == number, "the calls")
+
+        server.stop(signal.SIGKILL)
+        let_go(project)
+        wait_until(lambda: warnings, "the warning")
+        server.start()
+
+        wait_until(is_done(project), "the end of the run")
+
+    assert len(calls(project)) == number
+    assert len(finished_calls(project)) == number
+
+
+def test_a_reply_whose_commit_was_applied_before_the_network_was_cut_counts_once(
+    tmp_path: Path, server: PostgresServer, network: CutConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker cannot know that, so it stores the reply a second time; no one uses that."""
+    monkeypatch.setattr(postgres_store, "COMMIT_PATIENCE_SECONDS", 0.1)
+    url = server.new_schema()
+    warnings: list[str] = []
+    with _project(tmp_path, url) as project:
+        project.home.config.write_text(f"database: {_through(url, server, network)}\n")
+        with working(tmp_path, warnings):
+            queue(project, "one")
+            wait_until(lambda: calls(project), "the call")
+
+            network.cut_after("effect_finished")
+            network.before_cut = network.cut
+            let_go(project)
+            wait_until(lambda: warnings, "the warning")
+            assert len(finished_calls(project)) == 1
+            network.refuse(False)
+
+            wait_until(is_done(project), "the end of the run")
+
+        assert len(calls(project)) == 1
+        assert len(finished_calls(project)) == 1
 
 
 def test_a_network_that_is_cut_during_a_call_costs_nothing(

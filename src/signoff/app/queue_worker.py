@@ -312,6 +312,8 @@ class QueueWorker:
                 # After an error too the run belongs to this worker, so no other one would continue
                 # it. The server may be lost again before this one has.
                 if is_again:
+                    # The run may be another worker's by now, which may still need its replies.
+                    engine.store_late_replies(row)
                     row = self._project.store.row(row.name)
                     if not self._has_work(row) or (is_refused and not engine.owns(row)):
                         return

@@ -7,7 +7,8 @@ charged like the first attempt.
 
 Another process may take the run over while a call is in progress, for example after this
 machine was asleep. Its reply can then no longer be recorded here, but it is paid for. It is
-stored next to the journal, and the new owner uses it instead of calling the agent again.
+stored next to the journal, and the new owner uses it instead of calling the agent again. The
+same happens if the store could not be written for a while, once it can be.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from signoff.runtime.effect_errors import (
     with_usage,
 )
 from signoff.runtime.journal import RunJournal, events_in
+from signoff.runtime.late_replies import LateReply
 from signoff.runtime.performers import reply_of
 from signoff.runtime.ports import Call, EarlierCall, Progress, Retrying, idempotency_key
 from signoff.runtime.services import EngineServices
@@ -275,7 +277,7 @@ class EffectRunner:
             self._limiter.note_missing(call.agent, usage)
 
     def late_reply(self, call: EffectCall) -> dict[str, Any] | None:
-        """Returns what another runner stored for this attempt after it had lost the run."""
+        """Returns what an earlier runner got for this attempt and could not record."""
         key = self._late_key(call, self._journal.state.attempt)
         outcome = self._services.store.late(self._journal.run).get(key)
         return json.loads(outcome) if outcome is not None else None
@@ -289,19 +291,20 @@ class EffectRunner:
     ) -> None:
         cost = usage.to_json() if usage is not None else None
         end = ev.EffectFinished(call.id, reply, error, cost)
-        store_late = partial(self._store_late, call, self._journal.state.attempt, end)
-        try:
-            self._journal.record(end, store_late)
-        except errors.LeaseLost:
-            store_late()
-            raise
+        self._journal.record(end, partial(self._rescue, call, self._journal.state.attempt, end))
 
-    def _store_late(self, call: EffectCall, step_attempt: int, end: ev.EffectFinished) -> None:
+    def _rescue(self, call: EffectCall, step_attempt: int, end: ev.EffectFinished) -> None:
+        if end.error is not None and end.error["type"] == errors.AgentStopped.__name__:
+            # We stopped it ourselves. That is no reply: as one it would fail the resumed run.
+            return
         outcome = json.dumps({"reply": end.reply, "error": end.error, "usage": end.usage})
-        # If it cannot be stored, the new owner calls the agent again: expensive, but correct.
-        with suppress(errors.StoreError):
-            key = self._late_key(call, step_attempt)
-            self._services.store.keep_late(self._journal.run, *key, outcome)
+        run, late = self._journal.run, self._services.late_replies
+        late.add(run, LateReply(*self._late_key(call, step_attempt), outcome))
+        # A store that cannot be written is not tried: waiting for it would block the event loop.
+        if isinstance(self._journal.error, errors.LeaseLost):
+            # If it cannot be stored, the new owner calls the agent again: expensive, but correct.
+            with suppress(errors.StoreError):
+                late.move_to(self._services.store, run)
 
     def _late_key(self, call: EffectCall, step_attempt: int) -> tuple[str, int]:
         name, ctx = self._journal.name, call.ctx

@@ -192,6 +192,7 @@ class Engine:
         """
         stored = self._store.load(name)
         row = stored.row
+        self.store_late_replies(row)
         if row.status in FINAL:
             return self._result(name, folded_state(stored, self._store.blob))
         changes = RunChanges(limits, adopt, switch or {}, params or {})
@@ -262,6 +263,10 @@ class Engine:
     def claim(self, capabilities: Iterable[str], limit: int) -> list[RunRow]:
         """Returns runs that were handed over and now belong to this process; resume each."""
         return self._store.claim(self._owner, capabilities, is_alive, limit)
+
+    def store_late_replies(self, row: RunRow) -> None:
+        """Stores replies that arrived here while the store could not be written."""
+        self._services.late_replies.move_to(self._store, row.id)
 
     def owns(self, row: RunRow) -> bool:
         """Tells whether a run belongs to this process, as far as the store knows."""

@@ -6,7 +6,8 @@ changed files, completely or halfway. What is left of the old process and its ch
 by now: `Engine.resume` ends it before anything else, so that it cannot act while or after the
 effect is repeated. Recovery then takes two steps:
 
-1. Look for a late reply: a runner that lost its run but still got its reply has stored it.
+1. Look for a late reply: a runner that got its reply but could not record it, because it had lost
+   its run or the store, has stored it since.
 2. Follow the effect's `on_crash` rule: run it again (the default for model calls, which change
    nothing), count it as failed, or ask a human (the default for commands and file edits).
 

@@ -7,8 +7,9 @@ optimistically. A process that dies with events in memory has done nothing with 
 the next one works from the last commit and loses nothing that was paid for.
 
 Each commit carries the run's `head` and `fence`. The store refuses it when another process has
-taken the run over since, and this journal then fails with `LeaseLost`. A refused commit may
-have contained paid replies, so their `rescue` callbacks store them for the new owner.
+taken the run over since, and this journal then fails with `LeaseLost`. It also fails when the
+store cannot be written. Replies that can then no longer be committed are paid for, so their
+`rescue` callbacks keep them for the next process that drives the run.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from signoff.runtime.writer import GroupWriter
 
 Rescue = Callable[[], None]
-"""Stores a paid reply where the run's new owner finds it."""
+"""Keeps a paid reply for the next process that drives the run, which may be this one."""
 
 CHECKPOINT_FROM_BYTES = 256_000
 """A resume folds at most about this much of the journal; a checkpoint is as large as its state."""
@@ -104,9 +105,11 @@ class RunJournal:
         """Applies an event, queues it for the next commit and returns its number for `durable`.
 
         An event that cannot be stored raises and changes nothing. `rescue` is called if the
-        commit is refused because another process has taken the run over.
+        event cannot be committed because the journal has failed or fails later.
         """
         if self.error is not None:
+            if rescue is not None:
+                rescue()
             raise self.error
         event.at = self._clock.now()
         if self.secrets.named:
@@ -223,15 +226,10 @@ class RunJournal:
 
     def settle(self, result: CommitResult) -> None:
         """Processes the store's result for the commit that was taken last."""
-        committed, self._committing = self._committing, []
         if not result.accepted:
-            lost = [*committed, *self._queued]
             self.fail(self._refusal())
-            # Replies that were recorded but can no longer be committed are paid for.
-            for _event, _text, rescue in lost:
-                if rescue is not None:
-                    rescue()
             return
+        committed, self._committing = self._committing, []
         self._head += 1
         self._new = None
         self._safe = self._handed_over
@@ -250,7 +248,11 @@ class RunJournal:
     def fail(self, error: SignoffError) -> None:
         """Stops the journal: nothing more can be recorded."""
         self.error = error
+        lost = [*self._committing, *self._queued]
         self._committing, self._queued = [], []
+        for _event, _text, rescue in lost:
+            if rescue is not None:
+                rescue()
 
 
 def unchanged(store: Store, loaded: StoredRun, fence: int) -> StoredRun:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 
 from signoff.core.workflow import Workflow
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.agent_limits import AgentGate
+from signoff.runtime.late_replies import LateReplies
 from signoff.runtime.performers import Performers
 from signoff.runtime.ports import Clock, Notice, Observer, Progress
 from signoff.runtime.store_port import Store
@@ -52,6 +53,7 @@ class EngineServices:
     """Agents by role, for roles that neither the settings nor the workflow assign."""
     presence: bool = False
     """Whether every approval needs the signature of a passkey."""
+    late_replies: LateReplies = field(default_factory=LateReplies)
 
     def roles_of(self, workflow: Workflow) -> Mapping[str, str]:
         """Returns the agents by role, for roles that the settings do not assign."""

@@ -42,6 +42,11 @@ async def hold(ctx, folder: str):
         await asyncio.sleep(0.01)
     return Outcome.OK, {}
 
+async def call(ctx, folder: str):
+    script = "echo $1 >> calls; touch held; until test -e go; do sleep 0.01; done"
+    await ctx.command(["sh", "-c", script, "sh", ctx.run], cwd=folder, key="call")
+    return Outcome.OK, {}
+
 async def ask(ctx):
     return Outcome.OK, {"name": (await ctx.wait(Question("Name?"))).value}
 
@@ -52,7 +57,7 @@ async def park(ctx):
 def one(name, handler):
     return Workflow(name, StepDef("only", handler=handler, next={Outcome.OK: None}))
 
-NOTES, HOLDS = one("notes", note), one("holds", hold)
+NOTES, HOLDS, CALLS = one("notes", note), one("holds", hold), one("calls", call)
 ASKS, PARKS = one("asks", ask), one("parks", park)
 """
 
@@ -64,7 +69,7 @@ def project(tmp_path: Path) -> Project:
 
 
 async def queue(project: Project, target: str, *names: str) -> None:
-    params = {"folder": str(project.home.root)} if target in ("NOTES", "HOLDS") else {}
+    params = {"folder": str(project.home.root)} if target in ("NOTES", "HOLDS", "CALLS") else {}
     planned = plan(project.home.root, {}, f"flow.py:{target}", params)
     for name in names:
         await asyncio.to_thread(hand_over, project, planned, name=name)
@@ -283,6 +288,49 @@ async def test_a_server_that_is_lost_again_and_again_leaves_no_run_without_a_dri
         project.store = store
 
     assert server.losses == []
+
+
+async def test_a_reply_that_a_lost_server_could_not_take_is_not_paid_for_again(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker lives and has it, so it stores it when the server is back."""
+    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
+    await queue(project, "CALLS", "one")
+    with project:
+        server = LostServer(project.store)
+        store, project.store = project.store, server
+        async with working(project):
+            await until((project.home.root / "held").exists, "the call")
+            server.losses += ["commit", "keep_late"]
+            (project.home.root / "go").touch()
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
+        project.store = store
+
+        assert server.losses == []
+        assert calls(project) == ["one"]
+
+
+async def test_a_worker_stores_the_reply_of_a_run_that_is_no_longer_its_own(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may need it later; this one would keep it in memory until it ends."""
+    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
+    await queue(project, "CALLS", "one")
+    with project, closing(sqlite3.connect(project.store.local_file() or "")) as others:
+        server = LostServer(project.store)
+        store, project.store = project.store, server
+        run = store.row("one").id
+        async with working(project):
+            await until((project.home.root / "held").exists, "the call")
+            with others:
+                others.execute("UPDATE runs SET status = 'interrupted', owner = NULL")
+            server.losses.append("commit")
+            (project.home.root / "go").touch()
+            await until(lambda: store.late(run), "the late reply")
+        project.store = store
+
+        assert calls(project) == ["one"]
+        assert store.row("one").status is Status.INTERRUPTED
 
 
 async def test_a_run_that_the_server_gives_back_to_its_worker_is_driven_again(

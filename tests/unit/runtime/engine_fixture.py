@@ -119,10 +119,12 @@ class DyingStore(WrappedStore):
     def __init__(self, inner: Store, at: int) -> None:
         super().__init__(inner)
         self._left = at - 1
+        self.failed = False
 
     def commit(self, commits: Sequence[Commit], *, wait: bool = True) -> list[CommitResult]:
         """Fails once its time has come."""
         if self._left == 0:
+            self.failed = True
             raise DISK_FULL
         self._left -= 1
         return super().commit(commits, wait=wait)

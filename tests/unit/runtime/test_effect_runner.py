@@ -9,15 +9,24 @@ from signoff.core.context import StepContext
 from signoff.core.effects import AgentRequest, Reply
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import Usage
-from signoff.errors import AgentAuth, AgentBadOutput, AgentQuota, AgentTransient, LeaseLost
+from signoff.errors import (
+    AgentAuth,
+    AgentBadOutput,
+    AgentQuota,
+    AgentTransient,
+    LeaseLost,
+    WriteFailed,
+)
 from signoff.runtime.agent_limits import AgentLimits
 from signoff.runtime.effect_runner import QUOTA_PAUSE_SECONDS
+from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
 from signoff.runtime.services import Backoff
+from signoff.runtime.store_port import Owner
 from signoff.testing import ScriptedAgent
-from tests.patience import SkippingLoop
-from tests.unit.runtime.engine_fixture import EngineFixture, one_step, only
+from tests.patience import SkippingLoop, until
+from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
 
 OK = Outcome.OK
 Work = tuple[Outcome, dict[str, Any]]
@@ -485,3 +494,84 @@ async def test_a_call_cut_off_by_the_loss_of_its_run_is_no_reply() -> None:
     late = bench.store.late(bench.store.row("run").id)
     assert list(late) == [(idempotency_key("run", "work", 1, 1, "thief#1"), 1)]
     await bench.close()
+
+
+# Losing the store
+
+
+async def write_two(ctx: StepContext) -> Work:
+    drafts = await asyncio.gather(
+        ctx.ask("claude", "Write one.", key="one"), ctx.ask("claude", "Write two.", key="two")
+    )
+    return OK, {"drafts": [draft.text for draft in drafts]}
+
+
+async def test_replies_that_a_lost_store_could_not_take_are_used_when_it_is_back(
+    bench: EngineFixture,
+) -> None:
+    """Of two calls, one ends before the failure is known and one after; both are paid for."""
+    store = DyingStore(bench.store, 3)
+    await bench.restart(store)
+
+    async def after_the_failure(_request: AgentRequest) -> Reply:
+        await until(lambda: store.failed, "the failed commit")
+        return Reply("second", usage=DOLLAR)
+
+    bench.agent.on("Write one.", Reply("first", usage=DOLLAR))
+    bench.agent.on("Write two.", after_the_failure)
+    workflow = one_step(write_two)
+    with pytest.raises(WriteFailed):
+        await bench.start(workflow)
+
+    store.revive()
+    result = await bench.engine.resume("run", workflow)
+
+    assert result.state == {"drafts": ["first", "second"]}
+    assert (result.spend.calls, result.spend.usd) == (2, 2.0)
+    assert sorted(bench.agent.prompts) == ["Write one.", "Write two."]
+
+
+async def test_a_late_reply_does_not_change_a_run_that_another_process_has_continued(
+    bench: EngineFixture,
+) -> None:
+    """It has called the agent again, and that reply counts."""
+    store = DyingStore(bench.store, 3)
+    bench.agent.on("Write.", "late", "again")
+    first = Engine(store, agents={"claude": bench.agent}, clock=bench.clock)
+    with pytest.raises(WriteFailed):
+        await first.start(WRITE, name="run")
+    # Its lease has ended; that it is stopped matters to no one.
+    bench.store.leave(Owner(bench.store.row("run").owner or "", "", 0, ""))
+    await bench.resume(WRITE)
+
+    store.revive()
+    result = await first.resume("run", WRITE)
+    await first.close()
+
+    assert result.state == {"draft": "again"}
+    assert len(bench.store.late(bench.store.row("run").id)) == 1
+    assert result.spend.calls == 2
+
+
+async def test_a_call_that_was_stopped_when_the_store_was_lost_is_made_again(
+    bench: EngineFixture,
+) -> None:
+    """That it was stopped is no reply: kept as one, it would fail the run."""
+    store = DyingStore(bench.store, 3)
+    await bench.restart(store)
+    loop = SkippingLoop()
+
+    async def hang(_request: AgentRequest) -> str:
+        await loop.hang()
+        return ""
+
+    bench.agent.on("Write.", hang, "hello")
+    workflow = one_step(write, timeout=60)
+    with pytest.raises(WriteFailed):
+        await bench.start(workflow)
+
+    store.revive()
+    result = await bench.engine.resume("run", workflow)
+
+    assert result.state == {"draft": "hello"}
+    assert bench.store.late(bench.store.row("run").id) == {}
