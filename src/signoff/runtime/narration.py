@@ -100,8 +100,8 @@ class Narrator:
     def _run_resumed(self, _event: ev.RunResumed) -> Lines:
         where = f" at {self._step}" if self._visit else ""
         if self._visit and self._status is Status.RUNNING:
-            # The journal has no stop before this resume, so the process did not end normally.
-            yield "its process had died", TROUBLE
+            # The journal has no stop before this resume, so its process could not record one.
+            yield "its process had died or lost the database", TROUBLE
         yield f"resumed{where}", NEWS
 
     def _run_stopped(self, event: ev.RunStopped) -> Lines:
