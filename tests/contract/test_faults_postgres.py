@@ -295,6 +295,46 @@ def test_a_reply_whose_commit_was_applied_before_the_network_was_cut_counts_once
         assert len(finished_calls(project)) == 1
 
 
+def test_a_run_in_the_foreground_says_how_to_resume_it_when_the_server_stays_away(
+    tmp_path: Path, server: PostgresServer, network: CutConnection
+) -> None:
+    """It ends, unlike a worker, and its owner cannot be removed from the server either."""
+    url = server.new_schema()
+    with _project(tmp_path, url) as project:
+        project.home.config.write_text(f"database: {_through(url, server, network)}\n")
+        command = subprocess.Popen(
+            [sys.executable, "-c", IMPATIENT_RUN],
+            cwd=tmp_path,
+            env={**os.environ, **_environment(tmp_path)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        try:
+            wait_until(lambda: calls(project), "the call")
+
+            network.cut()
+            let_go(project)
+            _, errors = command.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            command.kill()
+            command.wait()
+
+    assert command.returncode == 1
+    last = errors.decode().splitlines()[-1]
+    assert "cannot be reached" in last
+    assert "signoff resume one" in last
+
+
+IMPATIENT_RUN = """
+import sys
+from signoff.cli import main
+from signoff.store.postgres import store
+store.COMMIT_PATIENCE_SECONDS = 0.1
+sys.argv[1:] = ["run", "flow.py:FLOW", "--name", "one"]
+sys.exit(main())
+"""
+
+
 def test_a_network_that_is_cut_during_a_call_costs_nothing(
     tmp_path: Path, server: PostgresServer, network: CutConnection
 ) -> None:

@@ -15,6 +15,7 @@ store cannot be written. Replies that can then no longer be committed are paid f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from typing import TYPE_CHECKING
 
 from signoff.core import events as ev
@@ -23,7 +24,7 @@ from signoff.core.codec import Blobs, decode, encode
 from signoff.core.fold import evolve, fold
 from signoff.core.frozen import CHECKPOINT_DEPTH
 from signoff.core.run_state import RunState
-from signoff.errors import BadHandlerResult, LeaseLost, NameTaken, SignoffError
+from signoff.errors import BadHandlerResult, LeaseLost, NameTaken, SignoffError, StoreError
 from signoff.remedies import Resume
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock
@@ -247,12 +248,21 @@ class RunJournal:
 
     def fail(self, error: SignoffError) -> None:
         """Stops the journal: nothing more can be recorded."""
-        self.error = error
+        self.error = self._with_remedy(error)
         lost = [*self._committing, *self._queued]
         self._committing, self._queued = [], []
         for _event, _text, rescue in lost:
             if rescue is not None:
                 rescue()
+
+    def _with_remedy(self, error: SignoffError) -> SignoffError:
+        if not isinstance(error, StoreError) or error.remedies or self._new is not None:
+            return error
+        # A copy, because the runs of a transaction share the error.
+        own = copy(error)
+        own.remedies = (Resume(self.name),)
+        own.__cause__ = error
+        return own
 
 
 def unchanged(store: Store, loaded: StoredRun, fence: int) -> StoredRun:

@@ -8,10 +8,11 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signoff.errors import StoreError
+from signoff.errors import StoreBusy, StoreError, WriteFailed
 from signoff.runtime.listener_port import Topic, subscribed
 from signoff.runtime.ports import Clock
 from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
@@ -146,7 +147,10 @@ class Heartbeat:
         if self._loop is None:
             return
         self._end()
-        self._store.leave(self._owner)
+        # If the store is away, the leases end by themselves. An error that ended the run because
+        # of that must not be replaced by this one.
+        with suppress(StoreBusy, WriteFailed):
+            self._store.leave(self._owner)
 
     def _start_thread(self, loop: asyncio.AbstractEventLoop, wait: float) -> None:
         if self._later is not None:

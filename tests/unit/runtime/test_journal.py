@@ -14,6 +14,7 @@ from signoff.core.spend import LedgerEntry, Usage
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import LeaseLost, WriteFailed
+from signoff.remedies import Resume
 from signoff.runtime.journal import CHECKPOINT_FROM_BYTES
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Commit, CommitResult, Owner
@@ -204,6 +205,34 @@ async def test_after_a_disk_failed_the_same_process_can_continue(bench: EngineFi
     result = await bench.engine.resume("run", workflow)
 
     assert result.ok
+
+
+async def test_each_run_that_a_failed_disk_stops_says_how_to_resume_it(
+    bench: EngineFixture,
+) -> None:
+    """They share a transaction and its error, but a user resumes them one by one."""
+    bench.agent.on("Write", "text")
+    await bench.restart(DyingStore(bench.store, 3))
+
+    ended = await asyncio.gather(
+        *(bench.engine.start(chain(ask, ask), name=name) for name in ("one", "two")),
+        return_exceptions=True,
+    )
+
+    remedies = [getattr(error, "remedies", ()) for error in ended]
+    assert remedies == [(Resume("one"),), (Resume("two"),)]
+
+
+async def test_a_run_that_a_failed_disk_could_not_even_start_has_nothing_to_resume(
+    bench: EngineFixture,
+) -> None:
+    """The command would not find it."""
+    await bench.restart(DyingStore(bench.store, 1))
+
+    with pytest.raises(WriteFailed) as caught:
+        await bench.start(chain(ask))
+
+    assert caught.value.remedies == ()
 
 
 # Losing the run
