@@ -127,6 +127,23 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"XDG_CONFIG_HOME": str(folder / "none")}
 
 
+@contextmanager
+def _running(code: str, folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Runs a Python program in a project's folder for as long as it is needed."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, **_environment(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield program
+    finally:
+        program.kill()
+        program.wait()
+
+
 def queue(project: Project, *names: str, flow: str = "FLOW") -> None:
     root = project.home.root
     planned = plan(root, _environment(root), f"flow.py:{flow}", {})
@@ -302,22 +319,12 @@ def test_a_run_in_the_foreground_says_how_to_resume_it_when_the_server_stays_awa
     url = server.new_schema()
     with _project(tmp_path, url) as project:
         project.home.config.write_text(f"database: {_through(url, server, network)}\n")
-        command = subprocess.Popen(
-            [sys.executable, "-c", IMPATIENT_RUN],
-            cwd=tmp_path,
-            env={**os.environ, **_environment(tmp_path)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        try:
+        with _running(IMPATIENT_RUN, tmp_path) as command:
             wait_until(lambda: calls(project), "the call")
 
             network.cut()
             let_go(project)
             _, errors = command.communicate(timeout=PATIENCE_SECONDS)
-        finally:
-            command.kill()
-            command.wait()
 
     assert command.returncode == 1
     last = errors.decode().splitlines()[-1]
@@ -534,23 +541,13 @@ def test_a_worker_that_is_stopped_while_the_network_is_cut_ends_and_says_what_be
     url = server.new_schema()
     with _project(tmp_path, url) as project:
         project.home.config.write_text(f"database: {_through(url, server, network)}\n")
-        worker = subprocess.Popen(
-            [sys.executable, "-c", IMPATIENT_WORKER],
-            cwd=tmp_path,
-            env={**os.environ, **_environment(tmp_path)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        try:
+        with _running(IMPATIENT_WORKER, tmp_path) as worker:
             queue(project, "one")
             wait_until(lambda: calls(project), "the call")
 
             network.cut()
             worker.send_signal(signal.SIGTERM)
             _, errors = worker.communicate(timeout=PATIENCE_SECONDS)
-        finally:
-            worker.kill()
-            worker.wait()
 
         assert worker.returncode == 0
         assert b"another worker takes them over" in errors
