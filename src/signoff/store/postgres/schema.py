@@ -1,6 +1,6 @@
 """Creates the tables of a store, and brings older ones to the current schema.
 
-Numbered migrations, each in one transaction under an advisory lock, so of many workers that
+Numbered migrations, applied in one transaction under an advisory lock, so of many workers that
 start at once one applies them. A new schema is created when it is first opened. An older one is
 changed only when an administrator asks for it: the server has no copy of the data, and other
 workers may still run the previous version.
@@ -80,15 +80,21 @@ def schema_version(session: ServerSession, schema: str) -> int:
 def migrate(
     session: ServerSession, address: ServerAddress, migrations: Sequence[Migration] | None = None
 ) -> None:
-    """Applies the missing migrations, each in one transaction together with its record."""
-    for migration in shipped_migrations() if migrations is None else migrations:
-        with session.transaction():
-            session.rows(_LOCK, [f"signoff {address.schema}"])
-            # Another process may have applied it while this one waited for the lock.
-            if _version_in_transaction(session, address.schema) < migration.version:
-                schema = address.schema
-                for statement in [*_preparation(schema), *_changes(schema, migration)]:
-                    session.run(statement)
+    """Applies the missing migrations in one transaction, together with their records.
+
+    A process that opens the schema meanwhile finds all of them applied, or none.
+    """
+    shipped, schema = shipped_migrations() if migrations is None else migrations, address.schema
+    with session.transaction():
+        session.rows(_LOCK, [f"signoff {schema}"])
+        # Another process may have applied them while this one waited for the lock.
+        version = _version_in_transaction(session, schema)
+        missing = [each for each in shipped if each.version > version]
+        for statement in _preparation(schema) if missing else ():
+            session.run(statement)
+        for migration in missing:
+            for statement in _changes(schema, migration):
+                session.run(statement)
 
 
 def setup_sql(address: ServerAddress, role: str) -> str:
