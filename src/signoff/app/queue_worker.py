@@ -347,6 +347,7 @@ class QueueWorker:
             # On a thread: it waits for the server, and calls of runs are under way.
             with suppress(StoreBusy, WriteFailed):
                 await asyncio.to_thread(store.changes)
+                self._warn("the database can be reached again")
                 return
 
     async def _drive_once(self, engine: Engine, row: RunRow, token: DispatchToken | None) -> None:

@@ -11,6 +11,7 @@ import click
 from signoff.app.dispatching import open_dispatcher
 from signoff.app.queue_worker import QueueWorker
 from signoff.app.stop_watch import StopWatch
+from signoff.app.store_move import public_address
 from signoff.cli import exits
 from signoff.cli.interrupts import Interrupted, exit_at_once, run_interruptibly
 from signoff.cli.options import CliCommand, open_here, output_options
@@ -19,6 +20,7 @@ from signoff.cli.text import clean, one_line
 from signoff.cli.views import View
 from signoff.core import events as ev
 from signoff.core.outcome import Status
+from signoff.runtime.amounts import count
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
 
@@ -97,6 +99,9 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
             dispatcher=dispatcher,
             warn=out.warn,
         )
+        database = project.store.local_file() or public_address(project.settings.database)
+        capabilities = f", capabilities {', '.join(labels)}" if labels else ""
+        out.note(f"worker with {count(slots, 'slot')} on {database}{capabilities}; ctrl-c ends it")
         try:
             with view.watch:
                 outdated = run_interruptibly(worker.work([view]), view)
