@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import http.client
 import os
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,8 @@ from signoff.runtime.from_thread import on_thread
 from signoff.runtime.process import kill_family, run_process
 
 PROGRAM_SECONDS = 30.0
+START_SECONDS = 5.0
+"""How long the start of a program may take on a busy machine."""
 WEBHOOK_SECONDS = 10.0
 
 SIGNATURE = "X-Signoff-Signature"
@@ -52,7 +55,7 @@ class NotificationTarget(Protocol):
         ...
 
     def stop(self) -> None:
-        """Ends at once what it has started; may be called from any thread."""
+        """Ends what it has started; not called from the thread that sends."""
         ...
 
 
@@ -66,9 +69,13 @@ class ProgramTarget:
         self._pass_env = tuple(pass_env)
         self._pid: int | None = None
         """The program, while it runs."""
+        self._is_settled = threading.Event()
+        """Not set while the program starts: it may run already, but its number is not known."""
+        self._is_settled.set()
 
     async def send(self, body: str) -> None:
         """Runs the program; its exit code says whether it has taken the document."""
+        self._is_settled.clear()
         try:
             result = await run_process(
                 self._argv,
@@ -81,16 +88,19 @@ class ProgramTarget:
             raise DeliveryFailed(str(error), final=True) from error
         finally:
             self._pid = None
+            self._is_settled.set()
         if result.code != 0:
             raise DeliveryFailed(f"it exited with {result.code}: {_first_line(result.stderr)}")
 
     def stop(self) -> None:
-        """Kills the program and everything it has started."""
+        """Kills the program and everything it has started; waits for one that is starting."""
+        self._is_settled.wait(START_SECONDS)
         if (pid := self._pid) is not None:
             kill_family(pid)
 
     def _started(self, process: Mapping[str, Any]) -> None:
         self._pid = process["pid"]
+        self._is_settled.set()
 
 
 class WebhookTarget:

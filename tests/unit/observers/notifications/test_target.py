@@ -1,3 +1,4 @@
+import asyncio
 import hashlib
 import hmac
 import socket
@@ -65,6 +66,18 @@ async def test_a_program_that_fails_is_tried_again() -> None:
 async def test_a_program_that_does_not_read_its_input_is_fine() -> None:
     """`true` is a program too, and a large document would block it."""
     await ProgramTarget([sys.executable, "-c", "pass"]).send("x" * 1_000_000)
+
+
+async def test_a_program_that_is_just_starting_is_stopped_too() -> None:
+    """On a busy machine it runs before it is known, and would outlive the command."""
+    target = ProgramTarget([sys.executable, "-c", "import time; time.sleep(600)"])
+    sending = asyncio.create_task(target.send(BODY))
+    await asyncio.sleep(0)  # Now it begins to start the program.
+
+    await asyncio.to_thread(target.stop)
+
+    with pytest.raises(DeliveryFailed, match="it exited with -9"):
+        await sending
 
 
 async def test_a_webhook_gets_the_document_signed() -> None:
