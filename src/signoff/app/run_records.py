@@ -56,8 +56,8 @@ def live_rows(store: Store, rows: Iterable[RunRow]) -> Iterator[RunRow]:
 
 def stored_statuses(current: Collection[Status]) -> set[Status]:
     """Returns the statuses under which runs with these current ones may be stored."""
-    is_dead = not {Status.INTERRUPTED, Status.QUEUED}.isdisjoint(current)
-    return {*current, Status.RUNNING} if is_dead else set(current)
+    may_be_dead = not {Status.INTERRUPTED, Status.QUEUED}.isdisjoint(current)
+    return {*current, Status.RUNNING} if may_be_dead else set(current)
 
 
 def living_workers(store: Store) -> list[WorkerRow]:
