@@ -1,10 +1,12 @@
 """Temporal as the dispatcher, with a real development server in memory."""
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -203,8 +205,23 @@ async def test_a_server_that_cannot_be_reached_is_a_warning_and_the_sweep_finds_
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    assert "cannot reach Temporal at 127.0.0.1:1" in caplog.text
+    assert "cannot reach Temporal at 127.0.0.1:1: Connection refused;" in caplog.text
     assert "cannot reach Temporal" in warnings[0]
+
+
+async def test_a_lost_server_is_logged_once_a_minute(
+    address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Seven pollers would otherwise fill the log of a worker until the server is back."""
+    await dispatcher_of(f"temporal://{address}/default", "scope").check()
+    log = logging.getLogger("signoff.temporal")
+    for part in ("retry", "retry", "worker"):
+        log.warning("%s failed", part, extra={"temporal_log": SimpleNamespace(target=part)})
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "warning: Temporal's client: retry failed",
+        "warning: Temporal's client: worker failed",
+    ]
 
 
 async def test_a_namespace_that_does_not_exist_is_found_by_the_check(address: str) -> None:
