@@ -74,8 +74,11 @@ def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     first = start_worker(holding)
     assert holding.signoff("run", "holds.py", "--detach", "--name", "one").returncode == 0
     orphan = int(holding.wait_for("pid"))
+    assert holding.json("show", "one")["driver"]["pid"] == first.pid
+    assert f"driver   process {first.pid} on " in holding.signoff("show", "one").stdout
     first.kill()
     first.wait()
+    assert holding.json("show", "one")["driver"] is None
     (holding.folder / "pid").unlink()
     # No command is needed to continue it, only a worker.
     listed = holding.json("runs", "--status", "queued")[0]

@@ -143,7 +143,7 @@ def worker_to_json(worker: WorkerRow) -> dict[str, Any]:
     """Returns a worker as plain values."""
     return {
         "number": worker.number,
-        "host": worker.owner.host.split("/")[0],
+        "host": worker.owner.host_name,
         "pid": worker.owner.pid,
         "slots": worker.slots,
         "running": worker.running,

@@ -23,7 +23,8 @@ from signoff.exports.run_record import STATE_CHANGES
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import ResumeReport, RunReport
 from signoff.remedies import Remedy
-from signoff.runtime.store_port import InboxItem, RunRow
+from signoff.runtime.owner import is_alive
+from signoff.runtime.store_port import InboxItem, Owner, RunRow
 from signoff.runtime.timeline import ERROR_KEY, StepVisit, Timeline
 from signoff.store.rundir.layout import EndView
 
@@ -51,6 +52,8 @@ class RunDetails:
     """Where the run continues, if it has not ended and its notation can say."""
     review: ReviewHistory | None = None
     """The history of its review, if its notation has reviews."""
+    driver: Owner | None = None
+    """The process that drives the run now."""
 
     @property
     def ledger(self) -> list[LedgerEntry]:
@@ -101,7 +104,7 @@ class RunDetails:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""
-        row, line, stop = self.row, self.timeline, self.stop_reason
+        row, line, stop, driver = self.row, self.timeline, self.stop_reason, self.driver
         error = error_of(row.status, stop)
         return {
             "run": row.name,
@@ -128,6 +131,7 @@ class RunDetails:
             "updated_at": row.updated_at,
             "due_at": row.due_at,
             "owner": row.owner,
+            "driver": {"host": driver.host_name, "pid": driver.pid} if driver else None,
             **({"progress": self.progress.facts} if self.progress is not None else {}),
             **(self.notation_report.facts if self.notation_report else {}),
         }
@@ -157,6 +161,7 @@ def show(project: Project, name: str | None = None) -> RunDetails:
         progress=resume_report(project, row, timeline.state),
         end=project.end_view(row, timeline.state),
         review=fold.history if fold is not None else None,
+        driver=project.store.owner(row.owner, is_alive) if row.owner is not None else None,
     )
 
 

@@ -155,6 +155,11 @@ class Owner:
     born: str
     """Tells this process from a later one with the same number."""
 
+    @property
+    def host_name(self) -> str:
+        """The host without what tells its containers and restarts apart."""
+        return self.host.split("/")[0]
+
 
 class DispatchToken(NamedTuple):
     """Says which attempt of a dispatcher an owner takes a run for."""

@@ -86,6 +86,8 @@ def _describe(report: RunDetails, out: Output) -> None:
     out.line()
     out.line(f"  workflow {row.workflow}  {row.target}")
     out.line(f"  started  {moment(row.created_at)}, round {row.iteration}")
+    if report.driver is not None:
+        out.line(f"  driver   process {report.driver.pid} on {report.driver.host_name}")
     limits = ", ".join(f"{name} {value:g}" for name, value in line.state.limits.to_json().items())
     if limits:
         out.line(f"  limits   {limits}")

@@ -31,7 +31,7 @@ def command(out: Output) -> None:
         cells = [
             (
                 each.number,
-                each.owner.host.split("/")[0],
+                each.owner.host_name,
                 each.owner.pid,
                 f"{each.running}/{each.slots}",
                 ago(each.started_at, now),

@@ -71,7 +71,8 @@ class RunDocument(RunInfo):
         description="The file that it leaves to its user, named from the run's folder."
     )
     definition: str = Field(description="The digest of the workflow as it was started.")
-    owner: str | None = Field(description="The process that drives it.")
+    owner: str | None = Field(description="The process that drives it, as the database knows it.")
+    driver: Json | None = Field(description="Its `host` and `pid`, while it lives.")
     progress: Json | None = Field(None, description="How far its current step is.")
 
 
