@@ -45,7 +45,7 @@ def rest_documents() -> Iterator[str]:
 def _description() -> dict[str, Any]:
     app = FastAPI()
     for router in api.ROUTERS:
-        app.include_router(router, prefix=api.API)
+        app.router.routes.extend(router.routes)
     return describe(app)
 
 

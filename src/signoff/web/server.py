@@ -30,6 +30,7 @@ from signoff.errors import SignoffError
 from signoff.mcp.http import HttpApp
 from signoff.web import api, live, login, views
 from signoff.web.access import Access, cookie_name
+from signoff.web.api.prefix import API
 from signoff.web.error_page import error_page
 from signoff.web.feed import LiveFeed
 from signoff.web.guard import MCP_PATH, RequestGuard
@@ -81,7 +82,7 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app = FastAPI(
         title="signoff",
         version=__version__,
-        openapi_url=f"{api.API}/openapi.json",
+        openapi_url=f"{API}/openapi.json",
         # The interactive pages load scripts from other hosts.
         docs_url=None,
         redoc_url=None,
@@ -92,10 +93,9 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.state.projects, app.state.feed, app.state.keys = projects, feed, keys
     app.state.access, app.state.cookie, app.state.hosts = access, cookie, tuple(hosts)
     app.state.followed = FollowedRuns()
-    for router in (login.router, live.router, *views.ROUTERS):
-        app.include_router(router)
-    for router in api.ROUTERS:
-        app.include_router(router, prefix=api.API)
+    for router in (login.router, live.router, *views.ROUTERS, *api.ROUTERS):
+        # Included routers would be built a second time, which the first visitor waits for.
+        app.router.routes.extend(router.routes)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))
     app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     _answer_errors(app)

@@ -6,8 +6,6 @@ from fastapi import APIRouter
 
 from signoff.web.api import exports, inbox, journal, review, runs, spend, start, workflows
 
-API = "/api/v1"
-
 ROUTERS: tuple[APIRouter, ...] = (
     workflows.router,
     runs.router,

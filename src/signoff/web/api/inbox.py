@@ -17,6 +17,7 @@ from signoff.runtime.store_port import InboxItem
 from signoff.web.access import Caller
 from signoff.web.api.documents import AnswerDocument, RequestDocument, RequestInfo
 from signoff.web.api.entity_tags import TaggedRoute
+from signoff.web.api.prefix import API
 from signoff.web.api.remote import remote_request
 from signoff.web.callers import Decider
 from signoff.web.idempotency import IdempotencyKeys
@@ -38,7 +39,7 @@ TITLE_CHARACTERS = 80
 LISTED_CHARACTERS = 200
 """How much of a prompt a list has; a prompt to an agent can fill a page."""
 
-router = APIRouter(tags=["inbox"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["inbox"], route_class=TaggedRoute)
 
 
 @router.get("/inbox", operation_id="list_requests")

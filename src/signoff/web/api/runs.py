@@ -14,6 +14,7 @@ from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.web.api.documents import CancelDocument, RunDocument, RunInfo, RunPage
 from signoff.web.api.entity_tags import TaggedRoute
+from signoff.web.api.prefix import API
 from signoff.web.api.remote import remote_run
 from signoff.web.callers import Operator
 from signoff.web.projects import OpenProject
@@ -22,7 +23,7 @@ MOST_ROWS = 200
 
 RunName = Annotated[str, Path(max_length=100, description="The name of a run.")]
 
-router = APIRouter(tags=["runs"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["runs"], route_class=TaggedRoute)
 
 
 @router.get("/runs", operation_id="list_runs")

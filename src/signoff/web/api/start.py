@@ -17,11 +17,12 @@ from signoff.runtime.names import fresh_name
 from signoff.web.access import Caller
 from signoff.web.api.documents import RunInfo, StartDocument
 from signoff.web.api.inbox import Key
+from signoff.web.api.prefix import API
 from signoff.web.callers import Operator
 from signoff.web.idempotency import IdempotencyKeys
 from signoff.web.projects import OpenProject
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(prefix=API, tags=["runs"])
 
 
 @router.post("/runs", operation_id="start_run", status_code=201)
@@ -51,7 +52,7 @@ def start_run(
                 keys.drop(caller.name, key or "")
                 raise
     ensure_worker(project)
-    response.headers["location"] = f"/api/v1/runs/{name}"
+    response.headers["location"] = f"{API}/runs/{name}"
     return RunInfo.model_validate(run_to_json(project.store.row(name)))
 
 

@@ -22,10 +22,11 @@ from signoff.web.api.documents import (
     WorkflowList,
 )
 from signoff.web.api.entity_tags import TaggedRoute
+from signoff.web.api.prefix import API
 from signoff.web.projects import OpenProject
 from signoff.web.workflow_descriptions import described
 
-router = APIRouter(tags=["workflows"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["workflows"], route_class=TaggedRoute)
 
 
 @router.get("/workflows", operation_id="list_workflows")

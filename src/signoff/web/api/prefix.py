@@ -1,0 +1,3 @@
+"""Where the REST interface is."""
+
+API = "/api/v1"
