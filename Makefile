@@ -48,7 +48,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser pooler model pins clean
+.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser pooler model programs pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,10 +59,15 @@ demo: ## run the main job, end to end, on a small model, without keys
 	@$(BIN)/signoff demo --kill --folder $(DEMO)
 	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
-test: lint types imports ## everything: lint, types, import contracts and the whole test suite
+# Programs are fetched during the checks: fetching waits for the network, and the checks compute.
+test: setup ## everything: lint, types, import contracts and the whole test suite
+	@$(MAKE) --no-print-directory programs & \
+		$(MAKE) --no-print-directory lint types imports; passed=$$?; wait; exit $$passed
+	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
+
+programs:
 	@$(MAKE) --no-print-directory --keep-going agents browser $(if $(CI),pooler) || \
 		echo "make test: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
-	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
 
 test-postgres: setup ## the acceptance, crash and replay tests, with their runs in a PostgreSQL server
 	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal --store postgres \
