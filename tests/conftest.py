@@ -86,8 +86,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    # At the end, one process would still be busy with a long test, and the others with nothing.
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if config.getoption("--store") == FILE:
         return
     from tests.run_stores import FILE_ONLY

@@ -223,7 +223,8 @@ def test_a_change_is_requested_and_approved_by_keyboard_only(web: WebProject) ->
     context = web.context(reduced_motion="reduce")
     page = context.new_page()
     page.goto(f"{web.base}/runs/keyboard")
-    expect(page.get_by_role("link", name="Review and decide")).to_be_visible()
+    decide = page.get_by_role("link", name="Review and decide")
+    expect(decide).to_be_visible()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to content"
 
@@ -237,6 +238,7 @@ def test_a_change_is_requested_and_approved_by_keyboard_only(web: WebProject) ->
     _tab_to(page, "Request changes")
     page.keyboard.press("Enter")
     page.wait_for_url("**/runs/keyboard?done=*")
+    expect(decide).to_be_visible()
     _tab_to(page, "Review and decide")
     page.keyboard.press("Enter")
     page.wait_for_url(lambda url: "/requests/" in url and url != first)
