@@ -194,7 +194,9 @@ class TemporalDispatcher:
                     self._address, namespace=self._namespace, runtime=_runtime()
                 )
         except (RuntimeError, TimeoutError, RPCError) as error:
-            problem = await asyncio.to_thread(self._network_problem) or str(error) or "no answer"
+            problem = "no answer"
+            if not isinstance(error, TimeoutError):
+                problem = await asyncio.to_thread(self._network_problem) or str(error)
             raise DispatcherUnavailable(
                 f"cannot reach Temporal at {self._address}: {problem}; runs stay queued, and "
                 "workers find them more slowly"
