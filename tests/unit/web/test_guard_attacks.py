@@ -29,6 +29,8 @@ class Attack(NamedTuple):
     path: str = ANSWER
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = BODY
+    repeats: int = 1
+    """How often the body is sent, as one long one."""
     credential: str = "session"
 
 
@@ -102,7 +104,7 @@ def in_disguise() -> Iterator[Attack]:
     yield from (with_headers(HOST, SITE, (name, "POST"), method="GET") for name in OVERRIDES)
     yield with_headers(HOST, SITE, method="GET", path=f"{ANSWER}?_method=POST")
     yield from (with_headers(HOST, SITE, ("content-length", length)) for length in LENGTHS)
-    yield with_headers(HOST, SITE, body=b"x" * (50 << 20))
+    yield with_headers(HOST, SITE, body=b"x" * 65536, repeats=800)
 
 
 def by_strangers() -> Iterator[Attack]:
@@ -163,7 +165,7 @@ async def send(app: ASGIApp, attack: Attack, credential: tuple[tuple[str, str], 
         "server": ("127.0.0.1", 8717),
     }
     sent: list[Message] = []
-    parts = [attack.body[at : at + 65536] for at in range(0, len(attack.body), 65536)]
+    parts = [attack.body] * attack.repeats
 
     async def receive() -> Message:
         body = parts.pop(0) if parts else b""

@@ -324,17 +324,17 @@ async def test_only_the_rest_of_a_partly_applied_entry_goes_to_the_agent(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("left", "status"),
-    [(" \n", Status.LIMIT), ("x " * 4_000_001, Status.WAITING)],
+    ("left", "repeats", "status"),
+    [(" \n", 1, Status.LIMIT), ("x ", 4_000_001, Status.WAITING)],
     ids=["nothing", "without end"],
 )
 async def test_an_edit_that_leaves_no_artifact_is_rejected(
-    left: str, status: Status, tmp_path: Path
+    left: str, repeats: int, status: Status, tmp_path: Path
 ) -> None:
     """An emptied file, or one that fills the disk, would be reviewed and paid for."""
     verdict = rules("REWRITE", *pursued("clear-001"), bill="Fix it.")
     claude = ScriptedAgent([TEXT, fails(issue("clear-001")), verdict])
-    claude.on("The artifact is the file", edited(left))
+    claude.on("The artifact is the file", edited(left * repeats))
 
     result = await play(flow(loop("edit"), max_iterations=1), {"claude": claude}, tmp_path)
 
