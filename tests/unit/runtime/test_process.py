@@ -2,6 +2,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -269,7 +270,7 @@ async def test_a_loop_that_ends_leaves_nothing_behind_either(tmp_path: Path, pid
     await numbers(tmp_path, "asked")
     await _end_loop()
 
-    await until(lambda: birth_of(pid) is None, "the end")
+    await _until_reaped(pid)
 
 
 @unclosed_pipes
@@ -287,7 +288,7 @@ async def test_a_loop_that_ends_just_after_a_cancellation_leaves_nothing_behind(
         await asyncio.sleep(0)
     await _end_loop()
 
-    await until(lambda: birth_of(pid) is None, "the end")
+    await _until_reaped(pid)
 
 
 async def _end_loop() -> None:
@@ -298,6 +299,18 @@ async def _end_loop() -> None:
     await asyncio.wait(others)
     others.clear()
     gc.collect()
+
+
+async def _until_reaped(pid: int) -> None:
+    """Waits until a program is gone and asyncio has noticed; Python warns about any other."""
+    await until(lambda: birth_of(pid) is None, "the end")
+    await until(lambda: not any(map(_waits_for_program, threading.enumerate())), "its thread's end")
+    await asyncio.sleep(0)
+    gc.collect()
+
+
+def _waits_for_program(thread: threading.Thread) -> bool:
+    return thread.name.startswith("waitpid-")
 
 
 async def test_a_program_that_cannot_be_recorded_is_not_left_running(tmp_path: Path) -> None:
