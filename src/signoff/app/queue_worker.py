@@ -15,13 +15,13 @@ from signoff.app.capabilities import WorkerCapabilities
 from signoff.app.hand_over import ensure_worker
 from signoff.app.loaded_files import LoadedFiles
 from signoff.app.lost_workers import MOST_LOST, lost_workers
+from signoff.app.pending_work import has_work, rest_of
 from signoff.app.project import Project
 from signoff.app.resume import DUE, prepare
 from signoff.app.run_files import Warn
 from signoff.app.run_records import living_workers
 from signoff.app.work_signal import WorkSignal, work_signal
 from signoff.core.outcome import Status
-from signoff.core.requests import ItemState
 from signoff.errors import (
     HandlerFailed,
     LeaseLost,
@@ -168,8 +168,9 @@ class QueueWorker:
         # Nothing may fail between a claim and its tasks: the runs would belong to a worker that
         # does not drive them, for as long as it lives.
         for row in engine.claim(self._capabilities.names, self._free_slots):
-            if row.name not in self._tasks:
-                self._tasks[row.name] = asyncio.create_task(self._drive(engine, row))
+            before = self._tasks.get(row.name)
+            driving = self._drive_again(engine, row, before) if before else self._drive(engine, row)
+            self._tasks[row.name] = asyncio.create_task(driving)
 
     def _may_claim(self) -> bool:
         """Tells whether to look for runs in the store; with a dispatcher, only now and then."""
@@ -261,14 +262,14 @@ class QueueWorker:
                 row = self._project.store.row(run)
             except UnknownName:
                 return Rest(ended=True)
-            if not self._has_work(row):
-                return self._rest_of(run)
+            if not has_work(self._project, row):
+                return rest_of(self._project, run)
             self._tasks[run] = asyncio.create_task(self._drive(engine, row, token))
         # A run that this worker drives already is waited for too. If a dispatcher was away, it
         # believes the earlier attempt dead and makes another one; if that ended here at once, the
         # next would go to another worker, which would take the run and repeat the call under way.
         await asyncio.wait({self._tasks[run]})
-        return self._rest_of(run)
+        return rest_of(self._project, run)
 
     def _kinds(self) -> list[list[str]]:
         """Returns the needs of runs that this worker could drive, each kind once."""
@@ -277,36 +278,20 @@ class QueueWorker:
         kinds = {row.needs for row in rows if row.needs is not None and able.issuperset(row.needs)}
         return [list(kind) for kind in kinds]
 
-    def _has_work(self, row: RunRow) -> bool:
-        """Tells whether a run can continue now; a dispatcher may ask for it at any time."""
-        is_due = row.due_at is not None and row.due_at <= self._project.clock.now()
-        match row.status:
-            case Status.QUEUED | Status.RUNNING:
-                return True
-            case Status.PARKED:
-                return is_due
-            case Status.WAITING:
-                answered = self._project.store.items(row.name, state=(ItemState.ANSWERED,))
-                return is_due or bool(answered)
-            case _:
-                return False
+    async def _drive_again(self, engine: Engine, row: RunRow, before: asyncio.Task[None]) -> None:
+        """Drives a run that was claimed while the task that drove it before was not over yet."""
+        await before
+        await self._drive(engine, row, is_again=True)
 
-    def _rest_of(self, run: str) -> Rest:
-        row = self._project.store.row(run)
-        match row.status:
-            case Status.QUEUED:
-                return Rest(0.0)
-            case Status.RUNNING:
-                # Another process drives it. The dispatcher asks again, more and more rarely.
-                raise RunBusy(f"run {run!r} is driven by another process")
-            case Status.WAITING | Status.PARKED:
-                now = self._project.clock.now()
-                return Rest(None if row.due_at is None else max(0.0, row.due_at - now))
-            case _:
-                return Rest(ended=True)
-
-    async def _drive(self, engine: Engine, row: RunRow, token: DispatchToken | None = None) -> None:
-        is_again = is_refused = False
+    async def _drive(
+        self,
+        engine: Engine,
+        row: RunRow,
+        token: DispatchToken | None = None,
+        *,
+        is_again: bool = False,
+    ) -> None:
+        is_refused = False
         while True:
             try:
                 # After an error too the run belongs to this worker, so no other one would continue
@@ -315,7 +300,8 @@ class QueueWorker:
                     # The run may be another worker's by now, which may still need its replies.
                     engine.store_late_replies(row)
                     row = self._project.store.row(row.name)
-                    if not self._has_work(row) or (is_refused and not engine.owns(row)):
+                    can_try = has_work(self._project, row) and not is_refused
+                    if self._stopping or not (engine.owns(row) or can_try):
                         return
                 await self._drive_once(engine, row, token)
                 return

@@ -76,8 +76,10 @@ async def queue(project: Project, target: str, *names: str) -> None:
 
 
 @asynccontextmanager
-async def working(project: Project, slots: int = 4) -> AsyncIterator[asyncio.Task[bool]]:
-    worker = QueueWorker(project, slots=slots)
+async def working(
+    project: Project, slots: int = 4, kind: type[QueueWorker] = QueueWorker
+) -> AsyncIterator[asyncio.Task[bool]]:
+    worker = kind(project, slots=slots)
     task = asyncio.create_task(worker.work())
     try:
         yield task
@@ -288,6 +290,38 @@ async def test_a_server_that_is_lost_again_and_again_leaves_no_run_without_a_dri
         project.store = store
 
     assert server.losses == []
+
+
+async def test_a_run_that_parks_while_its_worker_waits_for_a_lost_server_continues(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker claims it again, and must not believe that it still drives it."""
+    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
+    await queue(project, "PARKS", "parks")
+    with project:
+        server = LostServer(project.store, "claim", "rows")
+        store, project.store = project.store, server
+        async with working(project):
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
+        project.store = store
+
+    assert server.losses == []
+
+
+class SlowlyEnding(QueueWorker):
+    """Takes a while after a run has come to rest, as with a slow disk."""
+
+    async def _drive_once(self, *args: Any) -> None:
+        await super()._drive_once(*args)
+        await asyncio.sleep(0.5)
+
+
+async def test_a_run_that_is_due_before_its_task_is_over_continues(project: Project) -> None:
+    """An answer or a time may come at once, and the same worker may be the first to claim it."""
+    await queue(project, "PARKS", "parks")
+    with project:
+        async with working(project, kind=SlowlyEnding):
+            await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
 
 
 def has_recorded_program(store: Store) -> bool:
