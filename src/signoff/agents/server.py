@@ -41,7 +41,7 @@ class Server:
             # A redirect could send the prompt and the key to another server.
             "follow_redirects": False,
             "event_hooks": {"request": [self._header_filter(key_headers, headers)]},
-            **self.proxy_options,
+            **self.local_options,
         }
 
     def sdk_options(self, sdk: Any, **headers: Collection[str]) -> dict[str, Any]:
@@ -60,8 +60,8 @@ class Server:
         }
 
     @property
-    def proxy_options(self) -> dict[str, Any]:
-        """Options of the HTTP client that bypass proxies for servers on this machine."""
+    def local_options(self) -> dict[str, Any]:
+        """Options of the HTTP client for servers on this machine; proxies cannot reach them."""
         address = urlsplit(self.address)
         host = address.hostname or ""
         if not _is_loopback(host):
