@@ -77,7 +77,6 @@ def document(
         tag("title", f"{title} · {frame.project} · signoff"),
         [tag("link", rel="stylesheet", href=each) for each in STYLES],
         tag("link", rel="icon", href="/static/favicon.svg", type="image/svg+xml"),
-        [tag("script", src=each, defer=True) for each in SCRIPTS] if live else None,
     ]
     width = "wide" if wide else None
     body = [
@@ -85,6 +84,9 @@ def document(
         _header(frame, live),
         tag("main", _followed(main, live), id="main", tabindex=-1, class_=width),
         tag("footer", tag("p", f"signoff · project {frame.project} · times are UTC")),
+        # Not deferred: htmx starts when the page is complete, and would not wait for the others
+        # if they arrived late. The page would never connect, or not notice that it has.
+        [tag("script", src=each) for each in SCRIPTS] if live else None,
     ]
     return f"<!DOCTYPE html>\n{tag('html', tag('head', head), tag('body', body), lang='en')}\n"
 
