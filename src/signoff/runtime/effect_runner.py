@@ -279,7 +279,13 @@ class EffectRunner:
     def late_reply(self, call: EffectCall) -> dict[str, Any] | None:
         """Returns what an earlier runner got for this attempt and could not record."""
         key = self._late_key(call, self._journal.state.attempt)
-        outcome = self._services.store.late(self._journal.run).get(key)
+        try:
+            outcome = self._services.store.late(self._journal.run).get(key)
+        except errors.StoreError as error:
+            # The step has not failed: the run stops here and can be resumed, as after a commit
+            # that failed.
+            self._journal.fail(error)
+            raise
         return json.loads(outcome) if outcome is not None else None
 
     def _end(

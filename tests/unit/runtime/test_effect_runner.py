@@ -15,6 +15,7 @@ from signoff.errors import (
     AgentQuota,
     AgentTransient,
     LeaseLost,
+    StoreBusy,
     WriteFailed,
 )
 from signoff.runtime.agent_limits import AgentLimits
@@ -23,7 +24,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Call, Notice, Retrying, idempotency_key
 from signoff.runtime.services import Backoff
-from signoff.runtime.store_port import Owner
+from signoff.runtime.store_port import Owner, RunId
 from signoff.testing import ScriptedAgent
 from tests.patience import SkippingLoop, until
 from tests.unit.runtime.engine_fixture import DyingStore, EngineFixture, one_step, only
@@ -529,6 +530,38 @@ async def test_replies_that_a_lost_store_could_not_take_are_used_when_it_is_back
     assert result.state == {"drafts": ["first", "second"]}
     assert (result.spend.calls, result.spend.usd) == (2, 2.0)
     assert sorted(bench.agent.prompts) == ["Write one.", "Write two."]
+
+
+class LostAgain(DyingStore):
+    """Cannot be read when late replies are looked up for the first time."""
+
+    unreadable = True
+
+    def late(self, run: RunId) -> dict[tuple[str, int], str]:
+        if self.unreadable:
+            self.unreadable = False
+            raise StoreBusy("the server is away")
+        return super().late(run)
+
+
+async def test_a_store_that_is_lost_again_before_a_late_reply_is_read_fails_no_step(
+    bench: EngineFixture,
+) -> None:
+    """The run would have failed for good, although it can continue when the store is back."""
+    store = LostAgain(bench.store, 3)
+    await bench.restart(store)
+    bench.agent.on("Write.", Reply("first", usage=DOLLAR))
+    with pytest.raises(WriteFailed):
+        await bench.start(WRITE)
+    store.revive()
+
+    with pytest.raises(StoreBusy):
+        await bench.engine.resume("run", WRITE)
+    result = await bench.engine.resume("run", WRITE)
+
+    assert result.state == {"draft": "first"}
+    assert (result.spend.calls, result.spend.usd) == (1, 1.0)
+    assert bench.agent.prompts == ["Write."]
 
 
 async def test_a_late_reply_does_not_change_a_run_that_another_process_has_continued(
