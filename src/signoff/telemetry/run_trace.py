@@ -21,10 +21,9 @@ from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import NOT_ENDED, Outcome, Status
 from signoff.core.stop_reason import error_of
+from signoff.errors import AgentStopped
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.timeline import ATTEMPT_ENDS, Running, StepVisit, Timeline
-
-"""Statuses of a run that has not ended, from the user's point of view."""
 
 
 class EffectResult(StrEnum):
@@ -195,9 +194,8 @@ class RunTrace:
                     error=event.error, usage=event.usage,
                 )  # fmt: skip
             case ev.EffectFinished() if event.id in self._started:
-                result = EffectResult.OK if event.error is None else EffectResult.ERROR
                 yield _effect(
-                    visit, self._started.pop(event.id), event.at, result,
+                    visit, self._started.pop(event.id), event.at, _result(event.error),
                     reply=event.reply, error=event.error or {}, usage=event.usage,
                 )  # fmt: skip
             case _ if isinstance(event, ATTEMPT_ENDS):
@@ -232,6 +230,14 @@ class RunTrace:
             state.workflow, state.started_at, state.updated_at, state.status, state.iteration,
             error.kind if error is not None else "",
         )  # fmt: skip
+
+
+def _result(error: Mapping[str, Any] | None) -> EffectResult:
+    if error is None:
+        return EffectResult.OK
+    # A call that was cut off because its run was stopped has not failed.
+    stopped = error.get("type") == AgentStopped.__name__
+    return EffectResult.LOST if stopped else EffectResult.ERROR
 
 
 def _effect(

@@ -89,6 +89,14 @@ def test_an_effect_that_is_made_again_after_a_failure_gets_a_span_of_its_own() -
     ]
 
 
+def test_a_call_that_was_stopped_with_its_run_is_lost_and_not_an_error() -> None:
+    """Every Ctrl-C and every restart of a worker would look like a failing agent."""
+    stopped = ev.EffectFinished(EffectId("draft#1"), error={"type": "AgentStopped"})
+    events = [*journal()[:3], at(2, stopped), at(2, ev.RunStopped(Status.INTERRUPTED))]
+
+    assert spans(events)[0] == ("draft#1 1", 1, 2, EffectResult.LOST)
+
+
 def test_a_request_that_is_no_longer_needed_is_lost_when_its_step_ends() -> None:
     """No span may stay open forever."""
     events = [
