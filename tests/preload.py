@@ -61,6 +61,7 @@ entry_points("agents")
 for name in (
     "concurrent.futures.thread",
     "jsonschema",
+    "psutil",
     "psycopg",
     "rapidfuzz",
     "sqlglot.dialects.sqlite",
