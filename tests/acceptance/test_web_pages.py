@@ -186,7 +186,7 @@ def test_a_review_is_started_watched_live_and_signed_off_by_mouse(web: WebProjec
 
 
 def test_a_page_whose_scripts_arrive_one_by_one_is_live(web: WebProject) -> None:
-    """On a slow network the page never connected, or said so although it was connected."""
+    """On a slow network the page never connected, or still showed that it was connecting."""
     from playwright.sync_api import Route, expect
 
     def answer_late(route: Route) -> None:
