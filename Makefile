@@ -22,6 +22,7 @@ MODEL_PIN := $(shell grep '^xllamacpp==' constraints/dev.txt)
 
 VENV := .venv
 BIN := $(VENV)/bin
+PYTEST := $(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
 FAST := tests/unit tests/property tests/architecture
 CACHES := .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
@@ -48,7 +49,7 @@ MODEL_STAMP := $(MODEL_ENV)/.ready-$(MODEL_PIN)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser pooler model programs pins clean
+.PHONY: help setup demo test test-slow test-postgres check fast lint types imports docs pictures web-pictures format inputs bench bench-stores bench-scale bench-loop bench-peers soak agents browser pooler model programs pins clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,19 +60,21 @@ demo: ## run the main job, end to end, on a small model, without keys
 	@$(BIN)/signoff demo --kill --folder $(DEMO)
 	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
-# Programs are fetched during the checks: fetching waits for the network, and the checks compute.
-test: setup ## everything: lint, types, import contracts and the whole test suite
-	@$(MAKE) --no-print-directory programs & \
-		$(MAKE) --no-print-directory lint types imports; passed=$$?; wait; exit $$passed
-	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal
+# Types are checked beside the tests, and their result is printed after the tests' own.
+test: lint imports ## what to run before a commit: lint, imports, types and the core of the test suite
+	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; \
+		$(PYTEST) -m "not slow"; passed=$$?; \
+		wait $$types || passed=1; cat $(VENV)/types.txt; exit $$passed
 
-programs:
+test-slow: programs ## the rest: real programs, browser, servers that fail, crash stories, all docs
+	@$(PYTEST) -m slow
+
+programs: setup
 	@$(MAKE) --no-print-directory --keep-going agents browser $(if $(CI),pooler) || \
-		echo "make test: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
+		echo "make test-slow: SOME REAL PROGRAMS ARE NOT INSTALLED; their tests are skipped, see the last lines" >&2
 
 test-postgres: setup ## the acceptance, crash and replay tests, with their runs in a PostgreSQL server
-	@$(BIN)/pytest -q -rsfE -n $(WORKERS) --dist worksteal --store postgres \
-		tests/acceptance tests/crash tests/replay
+	@$(PYTEST) --store postgres tests/acceptance tests/crash tests/replay
 
 check: lint types imports fast ## quick checks: lint, types, import contracts, fast tests
 
@@ -121,7 +124,7 @@ browser: setup ## find or fetch a browser, for the tests of the web page
 			chromium-headless-shell >/dev/null 2>&1; } || \
 		$(BIN)/playwright install chromium
 
-# `make test` does it only in CI: on a machine with services, Debian's package starts one.
+# `make test-slow` does it only in CI: on a machine with services, Debian's package starts one.
 pooler: ## install PgBouncer, for the tests of both databases behind it (Debian, as root)
 	@PATH="$$PATH:/usr/sbin" command -v pgbouncer >/dev/null || \
 		apt-get install --quiet=2 --no-install-recommends pgbouncer >/dev/null 2>&1
@@ -142,7 +145,7 @@ setup: $(STAMP) ## create the environment (the other commands do this by themsel
 
 fast: setup
 	@$(BIN)/pytest -q -rsfE -m "not slow" $(wildcard $(FAST))
-	@echo "left out: tests marked slow, and tests/ beyond $(FAST); make test runs them"
+	@echo "left out: tests marked slow, and tests/ beyond $(FAST); make test and make test-slow run them"
 
 lint: setup
 	@$(BIN)/ruff format --check

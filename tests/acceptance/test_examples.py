@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(p.parent for p in (ROOT / "examples").glob("*/README.md"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_an_example_does_what_its_readme_says(example: Path, tmp_path: Path) -> None:
     """Users start from the examples."""

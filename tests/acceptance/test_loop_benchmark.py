@@ -14,6 +14,8 @@ from benchmarks.loop.simulation import Simulation
 from benchmarks.loop.targets import TARGETS, input_price
 from benchmarks.loop.virtual_time import run_in_virtual_time
 
+pytestmark = pytest.mark.slow
+
 SEED = 7
 BLOCK = "x" * LEAST_CACHED * CHARS_PER_TOKEN
 

@@ -47,7 +47,6 @@ def wait_for(client: McpClient, run: str, status: str, cursor: int = 0) -> dict[
     return news
 
 
-@pytest.mark.slow
 def test_a_killed_server_loses_nothing_and_the_handles_go_on(served: CliProject) -> None:
     """The worker drives the run; a later server follows it by the same name and cursor."""
     with McpClient(served) as client:
@@ -66,7 +65,6 @@ def test_a_killed_server_loses_nothing_and_the_handles_go_on(served: CliProject)
     assert served.json("show", "one")["spend"]["calls"] == 4
 
 
-@pytest.mark.slow
 def test_nothing_but_the_protocol_reaches_the_client(served: CliProject) -> None:
     """A workflow that prints must not break the connection."""
     served.write(".signoff/flows/noisy.py", NOISY)

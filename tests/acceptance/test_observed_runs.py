@@ -12,8 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.acceptance.cli_project import CliProject
 
-pytestmark = pytest.mark.slow
-
 WORKFLOW = """\
 import os
 import signal

@@ -47,7 +47,6 @@ class TimedServer(AnthropicServer):
         yield from super().stream(heard, says)
 
 
-@pytest.mark.slow
 async def test_one_critic_fills_the_cache_before_the_others_start(project: CliProject) -> None:
     """If all were sent at once, each of them would pay for the artifact in full."""
     project.write("flow.yaml", FLOW.format(goal="Write about the sea. " * 300))

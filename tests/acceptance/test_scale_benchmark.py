@@ -10,6 +10,8 @@ from benchmarks.scale.__main__ import sentences
 from benchmarks.scale.costs import Cost, Costs, read_costs, write_costs
 from benchmarks.scale.model import Result, Scenario, Simulation
 
+pytestmark = pytest.mark.slow
+
 COSTS = Costs(
     run=Cost(0.002, 0.003, 0.004),
     call=Cost(0.0005, 0.0004, 0.002),

@@ -4,8 +4,6 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from tests.acceptance.cli_project import CliProject
 from tests.stubs.postgres import PostgresServer
 
@@ -30,8 +28,6 @@ WORKFLOW = Workflow(
     StepDef("publish", handler=publish, next={Outcome.OK: None}),
 )
 """
-
-pytestmark = pytest.mark.slow
 
 COMMANDS = [
     ["run", "flow.py", "--name", "one", "--json"],

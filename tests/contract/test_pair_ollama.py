@@ -157,7 +157,6 @@ async def test_a_session_that_failed_is_resumed_without_repeating_a_call(
     assert server.written == 2
 
 
-@pytest.mark.slow
 async def test_a_connection_that_breaks_is_retried(server: PairServer) -> None:
     """Transient errors are the engine's business, not the caller's."""
     server.answer = script((BrokenReply("Save"), "SHIP IT!"), ("Save Our Seas", "SHIP IT!"))

@@ -84,7 +84,6 @@ async def test_a_cancelled_run_leaves_no_process_of_its_agent(tmp_path: Path) ->
     assert [birth_of(pid) for pid in pids] == [None, None]
 
 
-@pytest.mark.slow
 async def test_a_resumed_run_ends_what_its_dead_runner_left_behind(tmp_path: Path) -> None:
     """Two agents would otherwise work on the same files, and both be paid."""
     (tmp_path / "pids").mkdir()

@@ -45,6 +45,7 @@ class TestPostgresStore(StoreSuite):
         return lambda: PostgresStore(postgres.new_schema())
 
 
+@pytest.mark.slow
 class TestPostgresStoreBehindPooler(StoreSuite):
     """Each transaction gets another session, so nothing may rely on one."""
 
@@ -64,6 +65,7 @@ def pgbouncer(postgres: PostgresServer) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 class TestPostgresStoreBehindPgBouncer(StoreSuite):
     """The pooler that most teams have; the stand-in above is stricter, but it is ours."""
 

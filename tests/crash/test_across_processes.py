@@ -15,8 +15,6 @@ from signoff.testing import EffectLog
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.run_stores import new_address, open_address
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 
 

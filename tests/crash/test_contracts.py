@@ -11,8 +11,6 @@ from signoff.testing.crashing_store import When
 from tests.crash import contract_story
 from tests.crash.harness import crash_everywhere
 
-pytestmark = pytest.mark.slow
-
 STEPS = [
     ("strategic-planning", 1, ""),
     ("create-version", 1, ""),

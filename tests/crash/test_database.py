@@ -17,8 +17,6 @@ from tests.crash.killed_database_step import (
 )
 from tests.patience import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.slow
-
 ROOT = Path(__file__).parents[2]
 
 

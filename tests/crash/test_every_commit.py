@@ -8,8 +8,6 @@ from signoff.testing.crashing_store import When
 from tests.crash import report_story
 from tests.crash.harness import crash_at, crash_everywhere
 
-pytestmark = pytest.mark.slow
-
 
 def check(survival: Survival) -> None:
     """Checks what no kill may change."""

@@ -10,8 +10,6 @@ from signoff.testing.crashing_store import When
 from tests.crash import external_work_story
 from tests.crash.harness import crash_everywhere
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_external_work_is_done_once_if_the_worker_is_killed_at_any_write(

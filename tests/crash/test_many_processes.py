@@ -17,8 +17,6 @@ from tests.crash.concurrent_runs import PROCESSES, RUNS_PER_PROCESS, expected
 from tests.patience import PATIENCE_SECONDS
 from tests.run_stores import new_address, open_address, server_stores
 
-pytestmark = pytest.mark.slow
-
 RUNS = PROCESSES * RUNS_PER_PROCESS
 
 

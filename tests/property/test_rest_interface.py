@@ -18,6 +18,8 @@ from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
 from tests.unit.web.review_project import TARGET, review_project, work
 
+pytestmark = pytest.mark.slow
+
 BASE = "http://127.0.0.1:8717"
 STREAMS = {"stream_events", "stream_run_events"}
 """These never end; tests of their own read them."""

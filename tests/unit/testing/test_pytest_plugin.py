@@ -91,7 +91,6 @@ def _installed() -> bool:
     return any(point.name == "signoff" for point in entry_points(group="pytest11"))
 
 
-@pytest.mark.slow
 def test_workflows_are_tested_offline_with_the_fixtures(folder: Path) -> None:
     """Recorded once with the real agent, replayed in every later run of the tests."""
     missing = run(folder)

@@ -56,6 +56,7 @@ class TypedClient:
         return getattr(importlib.import_module(f"{self._name}.models"), name)
 
 
+@pytest.mark.slow
 async def test_a_generated_client_takes_a_review_to_its_sign_off(
     app: PageApp, project: Project, access: Access, generated: ModuleType
 ) -> None:
@@ -86,6 +87,7 @@ async def test_a_generated_client_takes_a_review_to_its_sign_off(
     assert list(artifact.files.additional_properties.values()) == ["Good coffee.\n"]
 
 
+@pytest.mark.slow
 async def test_a_generated_client_gets_problems_as_values(
     app: PageApp, access: Access, generated: ModuleType
 ) -> None:
