@@ -15,12 +15,14 @@ from signoff.core.outcome import Status
 from signoff.errors import ConfigError, StoreBusy, StoreError, StoreTooNew, WriteFailed
 from signoff.remedies import SetUpStore
 from signoff.runtime.owner import is_alive, this_process
+from signoff.store.postgres import schema
 from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.address import read_address
 from signoff.store.postgres.connection import ServerConnection
 from signoff.store.postgres.kind import set_up
 from signoff.store.postgres.schema import LATEST, migrate, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
+from signoff.store.schema import Migration
 from signoff.testing import StoreSuite
 from signoff.testing.store_suite.journal_writer import (
     ANN,
@@ -296,10 +298,26 @@ async def test_a_page_is_refused_while_the_tables_are_newer_than_its_server(
         pool.close()
 
 
+@pytest.fixture
+def next_version(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Makes this program one version newer, with another migration; returns the tables' number."""
+    second = Migration(
+        LATEST + 1,
+        "labels",
+        "-- Labels of runs.\nCREATE TABLE labels (run bigint NOT NULL);\n"
+        "INSERT INTO labels SELECT id FROM runs;\n",
+    )
+    newer = [*shipped_migrations(), second]
+    monkeypatch.setattr(schema, "LATEST", second.version)
+    monkeypatch.setattr(schema, "shipped_migrations", lambda: newer)
+    return second.version
+
+
+@pytest.mark.usefixtures("next_version")
 def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> None:
     """There is no copy of the data, and workers of the older version may still run."""
     PostgresStore(url).close()
-    _set_version(url, LATEST - 1)
+    _set_version(url, LATEST)
 
     with pytest.raises(StoreError, match="back them up") as caught:
         PostgresStore(url)
@@ -309,13 +327,13 @@ def test_tables_of_an_older_version_are_changed_only_on_request(url: str) -> Non
 
 @pytest.mark.parametrize("how", ["as the owner", "by an administrator"])
 def test_tables_of_an_older_version_keep_their_runs_when_they_are_upgraded(
-    url: str, how: str
+    url: str, how: str, next_version: int
 ) -> None:
     """Doing it twice changes nothing: of two administrators, both may believe it is their task."""
     address = read_address(url)
     with closing(ServerConnection(address)) as server:
         server.open()
-        server.perform(lambda session: migrate(session, address, shipped_migrations()[:1]))
+        server.perform(lambda session: migrate(session, address, schema.shipped_migrations()[:1]))
     with _admin(url) as admin:
         _create_role(admin)
         admin.execute(
@@ -327,10 +345,12 @@ def test_tables_of_an_older_version_keep_their_runs_when_they_are_upgraded(
 
         for _ in range(2):
             if how == "as the owner":
-                assert set_up(url) == LATEST
+                assert set_up(url) == next_version
             else:
                 admin.execute(setup_sql(address, ROLE))
+        labels = admin.execute(f"SELECT count(*) FROM {address.schema}.labels").fetchall()
 
+    assert labels == [(2,)]
     with closing(PostgresStore(url)) as store:
         claimed = store.claim(this_process(), [], is_alive, 4)
         assert [row.name for row in claimed] == ["early", "late"]

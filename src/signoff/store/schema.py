@@ -54,10 +54,7 @@ def read_migrations(folder: Traversable) -> list[Migration]:
 
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | None = None) -> None:
-    """Applies the missing migrations, each in one transaction together with its record.
-
-    A new database gets all of them in one, which takes less time.
-    """
+    """Applies the missing migrations in one transaction, together with their records."""
     version = _version(db, path)
     if version == LATEST and migrations is None:
         return
@@ -69,10 +66,8 @@ def migrate(db: sqlite3.Connection, path: Path, migrations: list[Migration] | No
             f"has {latest}); upgrade signoff and start it again, or set SIGNOFF_HOME to another "
             "folder"
         )
-    if 0 < version < latest:
-        _back_up(db, path, latest)
-    for together in [target] if version == 0 else [[migration] for migration in target]:
-        _apply(db, path, together)
+    if version < latest:
+        _apply(db, path, target)
 
 
 def _apply(db: sqlite3.Connection, path: Path, migrations: list[Migration]) -> None:
@@ -80,10 +75,12 @@ def _apply(db: sqlite3.Connection, path: Path, migrations: list[Migration]) -> N
     try:
         # Another process may have applied them while this one waited for the lock.
         version = _version(db, path)
+        missing = [migration for migration in migrations if migration.version > version]
+        if version and missing:
+            _back_up(path, version)
         db.execute(_CREATE_TRACKING_TABLE)
-        for migration in migrations:
-            if migration.version > version:
-                _apply_one(db, migration)
+        for migration in missing:
+            _apply_one(db, migration)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
@@ -123,20 +120,9 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _back_up(db: sqlite3.Connection, path: Path, latest: int) -> None:
-    """Backs up the file while a lock keeps other processes from migrating it."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        version = _version(db, path)
-        if version < latest:
-            stamp = time.strftime("%Y%m%d-%H%M%S")
-            _copy(path, path.with_name(f"{path.name}.v{version}-{stamp}.backup"))
-    finally:
-        db.execute("ROLLBACK")
-
-
-def _copy(path: Path, target: Path) -> None:
+def _back_up(path: Path, version: int) -> None:
     """Copies under a temporary name first, so that a file called backup is always complete."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
     # The name is fixed: only the process with the lock gets here, and it removes what a killed
     # process left behind.
     draft = path.with_name(f"{path.name}.backup.part")
@@ -144,8 +130,8 @@ def _copy(path: Path, target: Path) -> None:
     try:
         os.close(create_private(draft))
         _copy_content(draft, path)
-        # Another process may have made the same copy within this second; both are equally good.
-        draft.replace(target)
+        # A migration that fails is tried again; within one second both copies are the same.
+        draft.replace(path.with_name(f"{path.name}.v{version}-{stamp}.backup"))
     finally:
         draft.unlink(missing_ok=True)
 
@@ -160,5 +146,5 @@ def _copy_content(draft: Path, path: Path) -> None:
         os.fsync(file.fileno())
 
 
-LATEST = 8
+LATEST = 1
 """The newest migration's number, here so that opening a current file reads no SQL files."""

@@ -20,7 +20,7 @@ from signoff.store.postgres.connection import ServerSession
 from signoff.store.postgres.grants import RIGHTS
 from signoff.store.schema import Migration, read_migrations
 
-LATEST = 2
+LATEST = 1
 """The newest migration's number, here so that opening a current schema reads no SQL files."""
 
 _VERSION = 'SELECT coalesce(max(version), 0) FROM "{s}".schema_migrations'

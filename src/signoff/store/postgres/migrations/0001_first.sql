@@ -21,12 +21,17 @@ CREATE TABLE runs (
     cancel      text COLLATE "C",
     needs       text COLLATE "C",   -- a JSON list: what a worker must be able to do
     dispatch    text COLLATE "C",   -- the attempt of a dispatcher that it was last taken for
-    attempt     bigint
+    attempt     bigint,
+    -- Since when it is queued, so that a claim reads the first runs of the queue and not all of
+    -- them. Only queued runs have it: every commit would change an index on `updated_at`.
+    queued_at   double precision
+        GENERATED ALWAYS AS (CASE WHEN status = 'queued' THEN updated_at END) STORED
 -- Every commit updates a row: room on its page keeps the new version there, off the indexes.
 ) WITH (fillfactor = 70);
 CREATE INDEX runs_due ON runs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX runs_owner ON runs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX runs_status ON runs (status, id);
+CREATE INDEX runs_queued ON runs (queued_at, id) WHERE queued_at IS NOT NULL;
 
 -- One row per commit of a run. The fence tells whose commit it is when its answer was lost.
 CREATE TABLE journal (
