@@ -152,7 +152,7 @@ def find_entry(
 def portable_request(request: AgentRequest) -> dict[str, Any]:
     """Returns a request as it is recorded, independent of the path of its workspace."""
     data = request.to_json()
-    data.pop("shared", None)  # a hint for prompt caches, which older recordings do not have
+    data.pop("shared", None)  # a hint for prompt caches, and no part of the question
     folder = data.pop("workspace", None)
     text = replace_lone_surrogates(json.dumps(data, ensure_ascii=False))
     portable: dict[str, Any] = json.loads(text)

@@ -8,7 +8,6 @@ from typing import Any
 
 from signoff.app.answering import form_of, request_number, title_of
 from signoff.app.next_commands import answer_commands
-from signoff.app.option_descriptions import described
 from signoff.app.project import Project
 from signoff.core.codec import decode
 from signoff.core.presence import PRESENCE
@@ -60,7 +59,7 @@ def request_to_json(project: Project, item: InboxItem) -> dict[str, Any]:
         "title": title_of(form),
         "prompt": item.prompt,
         "prompt_file": _prompt_file(project, item),
-        "options": described(options_of(form), item.effect, form.get("question_id")),
+        "options": options_of(form),
         "questions": form.get("questions") or [],
         "shown": form.get("shown") or {},
         "path": form.get("path"),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any, ClassVar
+from typing import Any
 
 from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
 from signoff.contracts.expressions import parse_expression
@@ -17,7 +17,6 @@ from signoff.contracts.model import (
     ConditionalNext,
     GateOption,
     HumanGate,
-    Rules,
     WorkflowDefinition,
     WorkflowStep,
 )
@@ -36,9 +35,6 @@ from signoff.documents.mistakes import Path
 NOTATION = "contracts"
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
-# How runs that were started under the first rules read the labels of gate options.
-_REFUSES = re.compile(r"\b(reject|stop|abort|cancel|decline|refuse|deny)", re.IGNORECASE)
-
 _PROMPT_NAME = re.compile(r"\{\{\s*(\w+)[\w.]*\s*\}\}")
 _PARAMETER = re.compile(r"(?<![\w.])params\s*\.\s*([A-Za-z_]\w*)")
 _ALL_PARAMETERS = re.compile(r"(?<![\w.])params(?!\w)(?!\s*\.\s*[A-Za-z_])")
@@ -49,7 +45,6 @@ def compile_definition(
     *,
     described: WorkflowDefinition | None = None,
     source: Mapping[str, Any] | None = None,
-    rules: Rules = Rules.OWNED,
 ) -> Workflow:
     """Returns the workflow of a definition without problems.
 
@@ -58,7 +53,7 @@ def compile_definition(
     """
     groups = group_steps(definition.steps)
     nodes = {step.name: _node_id(group) for group in groups for step in group}
-    contract = ContractRuntime(definition, rules)
+    contract = ContractRuntime(definition)
     start = definition.initial_step or definition.steps[0].name
     return Workflow(
         definition.type,
@@ -68,15 +63,10 @@ def compile_definition(
         limits=definition.limits,
         roles=definition.roles,
         notation=NOTATION,
-        source={"contract": describe_definition(described or definition, rules), **(source or {})},
+        source={"contract": describe_definition(described or definition), **(source or {})},
         inputs=param_names(definition),
         required=_first_names(definition, start),
         warnings=_warnings(definition),
-        earlier=lambda: [
-            compile_definition(definition, described=described, source=source, rules=each)
-            for each in Rules
-            if each < rules
-        ],
     )
 
 
@@ -116,17 +106,16 @@ def _unstated_ends(definition: WorkflowDefinition) -> list[str]:
     ]
 
 
-def describe_definition(definition: WorkflowDefinition, rules: Rules) -> dict[str, Any]:
+def describe_definition(definition: WorkflowDefinition) -> dict[str, Any]:
     """Returns a definition as JSON values, which are stored with every run of it.
 
-    The digest of a run covers them, so their form under the same rules must not change.
+    The digest of a run covers them, so another form would strand every run under way.
     """
     database = definition.database
     return {
         "type": definition.type,
         "database": _stored_address(database.url) if database else None,
-        "steps": [_describe_step(step, rules) for step in definition.steps],
-        **({"rules": rules.value} if rules > Rules.FIRST else {}),
+        "steps": [_describe_step(step) for step in definition.steps],
     }
 
 
@@ -135,18 +124,18 @@ def _stored_address(url: str) -> str:
     return _PASSWORD.sub(r"\1", url) if "://" in url else PurePath(url).name
 
 
-def _describe_step(step: WorkflowStep, rules: Rules) -> dict[str, Any]:
+def _describe_step(step: WorkflowStep) -> dict[str, Any]:
     command, branch = step.command, step.next
     return {
         "name": step.name,
         "command": describe_code(command) if callable(command) else command and list(command),
         "asks": [step.prompt, step.agent, step.model, step.schema] if step.prompt else None,
-        "before": [_describe_condition(each, rules) for each in step.preconditions],
-        "after": [_describe_condition(each, rules) for each in step.postconditions],
+        "before": [_describe_condition(each) for each in step.preconditions],
+        "after": [_describe_condition(each) for each in step.postconditions],
         "items": step.parallel_key,
         "next": (
             [
-                _describe_check(branch.condition, rules),
+                _describe_check(branch.condition),
                 branch.on_true,
                 branch.on_false,
                 branch.max_iterations,
@@ -157,20 +146,18 @@ def _describe_step(step: WorkflowStep, rules: Rules) -> dict[str, Any]:
     }
 
 
-def _describe_condition(condition: Condition, rules: Rules) -> list[Any]:
-    return [condition.name, condition.error, _describe_check(condition.check, rules)]
+def _describe_condition(condition: Condition) -> list[Any]:
+    return [condition.name, condition.error, _describe_check(condition.check)]
 
 
-def _describe_check(check: Check | str, rules: Rules) -> Any:
+def _describe_check(check: Check | str) -> Any:
     if not callable(check):
         return check
     # Most files have expressions only, and need not wait for this.
     from signoff.contracts.called_code import describe_called
 
-    code = describe_code(check)
     # A worker that can edit the project must not be able to change what a condition proves.
-    called = describe_called(check) if rules >= Rules.OWNED else ()
-    return {"check": code, "calls": called} if called else code
+    return {"check": describe_code(check), "calls": describe_called(check)}
 
 
 def param_names(definition: WorkflowDefinition) -> frozenset[str] | None:
@@ -256,7 +243,7 @@ def _node(
         ],
         postconditions=[_condition(contract, last, each, in_source=True) for each in checked_after],
         retries=MAX_RETRIES,
-        gate=_gate(last.human_gate, nodes, contract.rules) if last.human_gate else None,
+        gate=_gate(last.human_gate, nodes) if last.human_gate else None,
         # Each of several steps or items has a time limit of its own.
         timeout=None if len(group) > 1 or last.parallel_key else last.timeout,
     )
@@ -332,9 +319,9 @@ def _edge(target: str | None, nodes: Mapping[str, str]) -> Edge | None:
     return None if target is None else Edge(nodes[target], on_limit="ask")
 
 
-def _gate(gate: HumanGate, nodes: Mapping[str, str], rules: Rules) -> Gate:
+def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
     options = [
-        EngineOption(each.label, _option_target(each, nodes, rules), each.requires_input)
+        EngineOption(each.label, _option_target(each, nodes), each.requires_input)
         for each in gate.options
     ]
     return Gate(
@@ -342,14 +329,11 @@ def _gate(gate: HumanGate, nodes: Mapping[str, str], rules: Rules) -> Gate:
     )
 
 
-def _option_target(option: GateOption, nodes: Mapping[str, str], rules: Rules) -> Edge | End | None:
+def _option_target(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None:
     if option.next_step is not None:
         return _edge(option.next_step, nodes)
-    ends = option.ends
-    if ends is None and rules < Rules.OWNED:
-        ends = "rejected" if _REFUSES.search(option.label) else "completed"
     # Only what is declared a success is one: `run && deploy` must not depend on a label.
-    return None if ends == "completed" else End.REJECTED
+    return None if option.ends == "completed" else End.REJECTED
 
 
 @dataclass(frozen=True)
@@ -361,12 +345,11 @@ class ConditionCheck:
     condition: Condition
     in_source: bool = False
     """Whether only the workflow's source describes it, and not the digest of its step."""
-    recorded_name: ClassVar[str] = "Held.__call__"
 
     @property
     def definition(self) -> list[Any]:
         """What the digest of the workflow covers."""
-        return _describe_condition(self.condition, self.contract.rules)
+        return _describe_condition(self.condition)
 
     async def __call__(self, ctx: StepContext) -> bool:
         """Returns whether it holds; after the work, for the step's result."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from signoff.agents.kinds import DEFAULT_AGENT
@@ -23,17 +22,6 @@ Command = Callable[["StepContext"], Any] | Sequence[str] | str
 
 MAX_RETRIES = 1
 """Retries of a step or an item that does not meet its conditions, before a human is asked."""
-
-
-class Rules(IntEnum):
-    """How a definition is read. A run keeps the rules with which it was started."""
-
-    FIRST = 1
-    """The keys of all results share one set of names, the label of a gate option decides how it
-    ends a run, and functions that a condition calls are not part of the digest."""
-    OWNED = 2
-    """A key belongs to the step that returned it, an option says how it ends a run, and the code
-    of the project that conditions call is part of the digest."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from signoff.contracts.model import (
     ConditionalNext,
     ParallelItemResult,
     PendingRetry,
-    Rules,
     StepOutput,
     WorkflowDefinition,
     WorkflowStep,
@@ -74,7 +73,6 @@ class ContractRuntime:
     """The definition and the database, which the steps of a workflow share."""
 
     definition: WorkflowDefinition
-    rules: Rules = Rules.OWNED
     _committed: WeakKeyDictionary[asyncio.Task[Any], StepKey] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False, compare=False
     )
@@ -193,15 +191,9 @@ class ContractRuntime:
         return {**named, COMPLETED: Append(done), HINT: hint}
 
     def _named_update(self, ctx: EngineContext, results: Mapping[str, Any]) -> dict[str, Any]:
-        if self.rules >= Rules.OWNED:
-            steps = {step.name: step for step in self.definition.steps}
-            params = {*ctx.workflow_params, *(self.definition.params or ())}
-            return named_update(ctx.step_state, results, steps, params)
-        merged: dict[str, Any] = {}
-        for result in results.values():
-            if isinstance(result, Mapping):
-                merged |= {k: value for k, value in result.items() if not str(k).startswith("_")}
-        return merged
+        steps = {step.name: step for step in self.definition.steps}
+        params = {*ctx.workflow_params, *(self.definition.params or ())}
+        return named_update(ctx.step_state, results, steps, params)
 
     def named_value(self, ctx: EngineContext, step: WorkflowStep, dotted: str) -> Any:
         """Returns a parameter or a value that a step returned; None if there is none."""

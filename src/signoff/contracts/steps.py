@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from signoff.contracts.checkpoint import ITEMS
 from signoff.contracts.items import ITEM_KEY, RETRIES, item_names
-from signoff.contracts.model import MAX_RETRIES, Rules, WorkflowStep
+from signoff.contracts.model import MAX_RETRIES, WorkflowStep
 from signoff.contracts.runtime import ContractRuntime, Performed, StepItem
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, ItemHandler
@@ -53,8 +53,7 @@ class _Handler:
             )
             return Choice(ProductPrompt(prompt), [RETRY, LEAVE_OUT], question_id="items_failed")
 
-        explained = self.contract.rules >= Rules.OWNED
-        otherwise = Otherwise(ask_human, key="failed", explained=explained)
+        otherwise = Otherwise(ask_human, key="failed")
         ends = await ctx.map(names, one, key=ITEM_KEY, retries=MAX_RETRIES, otherwise=otherwise)
         by_name = dict(zip(names, ends, strict=True))
         failures = {name: end for name, end in by_name.items() if isinstance(end, Failure)}

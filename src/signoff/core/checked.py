@@ -34,14 +34,12 @@ class Checked(Generic[T]):
 class Otherwise(Generic[T]):
     """The request to a human when retries did not help.
 
-    The option labeled `retry` sends the request back; any other choice ends it.
+    The option labeled `retry` sends the request back, with what the human wrote as feedback; any
+    other choice ends it.
     """
 
     request: Callable[[Checked[T]], Request]
     key: str = "otherwise"
-    explained: bool = False
-    """Whether items that are retried get their last problem, and what the human wrote about it, as
-    feedback. Recorded requests depend on it, so workflows of earlier versions have it off."""
 
 
 @light_dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend
 from signoff.core.stop_reason import reason_from_json
-from signoff.core.wording import recorded_shape
 from signoff.errors import StoreDamaged
 
 
@@ -23,7 +22,7 @@ def state_to_json(state: RunState) -> dict[str, Any]:
     data["visit_spend"] = state.visit_spend.to_json()
     data["ledger"] = [list(entry) for entry in state.ledger.values()]
     data["effects"] = {
-        scope: {key: _record_to_json(record) for key, record in records.items()}
+        scope: {key: _slots(record) for key, record in records.items()}
         for scope, records in state.effects.items()
     }
     data["pending"] = _slots(state.pending) if state.pending else None
@@ -60,17 +59,8 @@ def _state(values: dict[str, Any]) -> RunState:
         pending = dict(values["pending"])
         outcome = pending.pop("outcome")
         values["pending"] = Pending(Outcome(outcome) if outcome else None, **pending)
-    # Earlier versions stored only the text.
-    values["stop_reason"] = reason_from_json(values.get("stop_reason"), values["reason"])
+    values["stop_reason"] = reason_from_json(values["stop_reason"])
     return RunState(**values)
-
-
-def _record_to_json(record: EffectRecord) -> dict[str, Any]:
-    data = _slots(record)
-    # The digest is smaller than the request, and a replay compares nothing else.
-    del data["request"]
-    data["shape"] = recorded_shape(record)
-    return data
 
 
 def _slots(value: Any) -> dict[str, Any]:

@@ -54,13 +54,7 @@ def resolve(handler: Callable[..., Any], annotation: Any) -> tuple[Any, str]:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Returns the name of a callable in its source.
-
-    A compiled handler whose class was renamed keeps the name its runs were recorded with.
-    """
-    recorded = getattr(function, "recorded_name", None)
-    if recorded is not None:
-        return str(recorded)
+    """Returns the name of a callable in its source."""
     source_function = function_of(function)
     return str(getattr(source_function, "__qualname__", type(source_function).__qualname__))
 

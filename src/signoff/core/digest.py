@@ -73,7 +73,6 @@ def describe(workflow: Workflow) -> dict[str, Any]:
     """Returns a workflow as plain data, as it is stored with each run."""
     from signoff.core.args import param_to_json
 
-    inputs = [param_to_json(param) for param in workflow.input_params.values()]
     return {
         "name": workflow.name,
         "entry_point": workflow.entry_point,
@@ -82,8 +81,7 @@ def describe(workflow: Workflow) -> dict[str, Any]:
         "limits": workflow.limits.to_json(),
         "source": dict(workflow.source),
         "steps": [_describe_step(step) for step in workflow.steps.values()],
-        # Left out if there are none: the digests of earlier versions must not change.
-        **({"inputs": inputs} if inputs else {}),
+        "inputs": [param_to_json(param) for param in workflow.input_params.values()],
     }
 
 
@@ -97,9 +95,12 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "handler": _describe_handler(step.handler),
         "next": {
             name: [
-                *(edge.to, edge.bound, edge.starts_iteration, edge.on_limit, edge.resets),
-                # Left out if it is not set: the digests of earlier versions must not change.
-                *(["grants_iteration"] if edge.grants_iteration else []),
+                edge.to,
+                edge.bound,
+                edge.starts_iteration,
+                edge.grants_iteration,
+                edge.on_limit,
+                edge.resets,
             ]
             for name, edge in declared_edges(step)
         },
@@ -115,8 +116,7 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         "timeout": step.timeout,
         "limits": step.limits.to_json(),
         "gate": _describe_gate(step.gate),
-        # Left out if it is not set: the digests of earlier versions must not change.
-        **({"edits": True} if step.edits else {}),
+        "edits": step.edits,
     }
 
 
@@ -125,9 +125,7 @@ def _describe_gate(gate: Gate | None) -> list[Any] | None:
     if gate is None:
         return None
     explained = [o.label for o in gate.options if o.requires_input]
-    # Left out if it is not set: the digests of earlier versions must not change.
-    presence = ["presence"] if gate.presence else []
-    return [gate.prompt, list(gate.context), explained, *presence]
+    return [gate.prompt, list(gate.context), explained, gate.presence]
 
 
 def _describe_condition(condition: Condition) -> list[str]:
@@ -146,4 +144,6 @@ def _code(function: Callable[..., Any]) -> str:
     """Identifies a function by name and digest; its source may contain secrets."""
     from signoff.core.code import describe_code, name_of
 
-    return f"{name_of(function)}:{digest(describe_code(function))}"
+    # A compiled handler brings its own definition: the name of its class is signoff's.
+    name = "" if getattr(function, "definition", None) is not None else name_of(function)
+    return f"{name}:{digest(describe_code(function))}"

@@ -71,7 +71,7 @@ class RunStopped(Event):
     """Why, as text for humans; no code reads it back."""
     due_at: float | None = None
     stop_reason: dict[str, Any] | None = None
-    """Why, as data; None in journals that have only the text."""
+    """Why, as data; None if it needs no reason."""
 
     @classmethod
     def because(
@@ -197,8 +197,6 @@ class EffectStarted(Event):
     payload: Any = None
     attempt: int = 1
     on_crash: str = "rerun"
-    lost: dict[str, Any] | None = None
-    """What the previous attempt cost, in journals without an event for its failure."""
     provider: str = ""
     """Who serves the agent's model, if the agent declares it."""
     chat: bool = False

@@ -24,10 +24,6 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import EffectRecord, Pending, RunState, Stage
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage
 from signoff.core.stop_reason import reason_from_json
-from signoff.core.wording import without_wording
-
-_WORDED = (EffectKind.ASK, EffectKind.WAIT)
-"""Effects with a prompt."""
 
 
 def fold(events: Iterable[ev.Event], state: RunState | None = None) -> RunState:
@@ -79,7 +75,7 @@ def _run_stopped(state: RunState, event: ev.RunStopped) -> None:
     state.active_since = None
     state.status = event.status
     state.reason = event.reason
-    state.stop_reason = reason_from_json(event.stop_reason, event.reason)
+    state.stop_reason = reason_from_json(event.stop_reason)
     state.due_at = event.due_at
 
 
@@ -165,11 +161,6 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
     before = records.get(event.id)
     record = EffectRecord(event.kind, event.digest, event.attempt, on_crash=event.on_crash)
     records[event.id] = record
-    if event.kind in _WORDED and isinstance(event.payload, dict):
-        # Its digest is computed only if a replay needs it: most runs are never replayed.
-        record.request = without_wording(event.payload)
-    elif before is not None:
-        record.shape, record.request = before.shape, before.request
     if event.kind is not EffectKind.ASK:
         return
     # Calls are counted when they start, so that one in doubt is included in the total.
@@ -182,7 +173,7 @@ def _effect_started(state: RunState, event: ev.EffectStarted) -> None:
         record.agent, record.model = before.agent, before.model
     # The attempt before this one was in doubt: nothing else has charged it.
     if event.attempt > 1 and not (before is not None and before.ended):
-        charge(state, before or record, event.lost)
+        charge(state, before or record, None)
 
 
 def _effect_running(state: RunState, event: ev.EffectRunning) -> None:

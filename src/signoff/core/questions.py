@@ -30,9 +30,11 @@ class Option:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as it is stored."""
-        stored: dict[str, Any] = {"label": self.label, "requires_input": self.requires_input}
-        # Left out when empty: options had no descriptions once, and their requests must replay.
-        return stored | ({"description": self.description} if self.description else {})
+        return {
+            "label": self.label,
+            "requires_input": self.requires_input,
+            "description": self.description,
+        }
 
 
 @frozen_dataclass()

@@ -244,7 +244,6 @@ class Request:
         if self.edits is Edits.ACCEPT:
             texts["edits"] = self.edits.value
         if self.answerable_by is AnswerableBy.AGENT:
-            # Left out otherwise: requests of earlier versions keep their identity.
             texts["answerable_by"] = self.answerable_by.value
         if self.approves:
             form["approves"] = list(self.approves)
@@ -365,8 +364,7 @@ def is_open_to_agents(form: Mapping[str, Any]) -> bool:
 def options_of(form: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Returns what can be chosen; empty if it is any text, or a label for each question."""
     questions = form.get("questions") or []
-    listed = form.get("options") or (questions[0]["options"] if len(questions) == 1 else [])
-    return [o if isinstance(o, dict) else {"label": str(o)} for o in listed]
+    return list(form.get("options") or (questions[0]["options"] if len(questions) == 1 else []))
 
 
 def describe_default(form: Mapping[str, Any]) -> str:

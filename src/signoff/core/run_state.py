@@ -41,10 +41,6 @@ class EffectRecord:
     agent: str = ""
     """The agent and the model of a call."""
     model: str = ""
-    shape: str = field(default="", compare=False)
-    """The digest of the request without its wording, as a checkpoint stored it; else empty."""
-    request: dict[str, Any] | None = field(default=None, compare=False)
-    """The request without its wording, from which `core.wording` can compute the shape."""
     ended: bool = False
     """Whether its last attempt has failed and is charged; a retry follows."""
 

@@ -1,8 +1,7 @@
 """Why a run stopped, as values.
 
 Each kind holds what a program needs to act on it. The journal stores its plain text too, for
-humans; no code reads that text back. Journals of earlier versions have only a text: that is
-`Unclassified`.
+humans; no code reads that text back.
 """
 
 from __future__ import annotations
@@ -200,15 +199,9 @@ class StepDecided(_OwnWords):
     """The workflow ended here, for a reason of its step's own."""
 
 
-class Unclassified(_OwnWords):
-    """Recorded by a version that stored only the text."""
-
-
-def reason_from_json(data: dict[str, Any] | None, text: str = "") -> StopReason | None:
-    """Reads a reason back; with only a text it is `Unclassified`, with nothing None."""
-    if data is None:
-        return Unclassified(text) if text else None
-    return StopReason.from_json(data)
+def reason_from_json(data: dict[str, Any] | None) -> StopReason | None:
+    """Reads a reason back."""
+    return StopReason.from_json(data) if data is not None else None
 
 
 def error_of(status: Status, reason: StopReason | None) -> ErrorInfo | None:
@@ -216,7 +209,7 @@ def error_of(status: Status, reason: StopReason | None) -> ErrorInfo | None:
     if isinstance(reason, StepError | QuotaExhausted):
         return reason.error
     if status is Status.FAILED:
-        return ErrorInfo(type(reason).__name__ if reason else "Unclassified", str(reason or ""))
+        return ErrorInfo(type(reason).__name__, str(reason))
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -63,7 +63,7 @@ class Workflow:
     accepts any name."""
     required: frozenset[str]
     """Those of them without which no run gets past its first step. Unlike a `Param`, this is not
-    part of the digest, so runs of earlier versions can be resumed."""
+    part of the digest."""
     input_params: Mapping[str, Param]
     """Those of them that are declared as data: converted and checked like those of handlers."""
     prepare: Prepare | None
@@ -74,10 +74,6 @@ class Workflow:
     agents: Mapping[str, Any]
     """Agents that the workflow brings, by name, for its runs only. An agent of the settings that
     has the same name wins. Not part of the digest."""
-    earlier: Callable[[], Iterable[Workflow]]
-    """Returns this definition as earlier versions of its notation read it. A run that was started
-    with one of them is continued with it: the rules of a run do not change while it is under way.
-    Only called for runs with another digest."""
 
     def __init__(
         self,
@@ -95,7 +91,6 @@ class Workflow:
         required: Collection[str] = (),
         prepare: Prepare | None = None,
         agents: Mapping[str, Any] | None = None,
-        earlier: Callable[[], Iterable[Workflow]] = tuple,
         validate: bool = True,
     ) -> None:
         """Builds the graph; the first step is the entry point unless one is named."""
@@ -122,7 +117,6 @@ class Workflow:
         put(self, "prepare", prepare)
         put(self, "agents", MappingProxyType(dict(agents or {})))
         put(self, "required", frozenset(required))
-        put(self, "earlier", earlier)
 
     def __getitem__(self, step_id: str) -> StepDef:
         """Returns a step by its id."""
@@ -228,7 +222,7 @@ class Workflow:
             name: param if name in params else replace(param, check=None)
             for name, param in self.declared_params.items()
         }
-        # A run of an earlier version may have parameters that the workflow does not declare.
+        # `prepare`, or the definition before an adopted one, may have added others.
         values = self._bind(
             declared_params, {**state.params, **params}, state.params, self._reported
         )
@@ -252,18 +246,8 @@ class Workflow:
         # Only the fields are copied: cached values such as the digest depend on the source.
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         copy = object.__new__(Workflow)
-        vars(copy).update(
-            values,
-            source=MappingProxyType({**self.source, **more}),
-            earlier=lambda: (each.with_source(**more) for each in self.earlier()),
-        )
+        vars(copy).update(values, source=MappingProxyType({**self.source, **more}))
         return copy
-
-    def as_started(self, definition: str) -> Workflow:
-        """Returns this workflow as a run with this digest was started; itself if it differs."""
-        if definition == self.digest:
-            return self
-        return next((each for each in self.earlier() if each.digest == definition), self)
 
     def run(
         self,

@@ -25,14 +25,14 @@ from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.amounts import count
 
-_HANDLERS: Mapping[StepKind, tuple[str, str]] = {
-    StepKind.GENERATE: ("GenerateHandler", "Generate.__call__"),
-    StepKind.CRITIQUE: ("CritiqueHandler", "Critics.__call__"),
-    StepKind.ADJUDICATE: ("AdjudicateHandler", "Judge.__call__"),
-    StepKind.REFINE: ("RefineHandler", "Refine.__call__"),
-    StepKind.SIGN_OFF: ("SignOffHandler", "SignOff.__call__"),
+_HANDLERS: Mapping[StepKind, str] = {
+    StepKind.GENERATE: "GenerateHandler",
+    StepKind.CRITIQUE: "CritiqueHandler",
+    StepKind.ADJUDICATE: "AdjudicateHandler",
+    StepKind.REFINE: "RefineHandler",
+    StepKind.SIGN_OFF: "SignOffHandler",
 }
-"""For each kind its handler, in the module of that kind, and the name that runs record for it."""
+"""For each kind its handler, in the module of that kind."""
 
 
 @light_dataclass(frozen=True)
@@ -53,16 +53,11 @@ class StepHandler:
         # run under way ask its user to adopt a changed definition.
         return ["flows", self.step.step.value, 1]
 
-    @property
-    def recorded_name(self) -> str:
-        """The name in digests of runs; it never changes."""
-        return _HANDLERS[self.step.step][1]
-
     async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         """Performs the step."""
         kind = self.step.step
         module = import_module(f"signoff.flows.steps.{kind.value}")
-        handler = getattr(module, _HANDLERS[kind][0])(self.flow, self.step)
+        handler = getattr(module, _HANDLERS[kind])(self.flow, self.step)
         outcome, update = await handler(ctx)
         return outcome, {**update, **self._question_at_limit(ctx, outcome, update)}
 
@@ -98,7 +93,6 @@ class FilesHandler:
 
     flow: Flow
     definition = ("flows", FILES_STEP, 1)
-    recorded_name = "Files.__call__"
 
     async def __call__(self, ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
         """Stores the files, and gathers the material that they are compared with."""
@@ -115,13 +109,8 @@ class FilesHandler:
         return Outcome.OK, {**update, "sources": await gather(ctx, self.flow), "step": record}
 
 
-def compile_flow(
-    flow: Flow, name: str, warnings: Sequence[str] = (), *, grants: bool = True
-) -> Workflow:
-    """Returns the workflow of a flow; its source is everything that it depends on.
-
-    `grants` is false for runs that were started before a change request allowed a round more.
-    """
+def compile_flow(flow: Flow, name: str, warnings: Sequence[str] = ()) -> Workflow:
+    """Returns the workflow of a flow; its source is everything that it depends on."""
     config = flow.config
     first = []
     if config.artifact is not None:
@@ -130,7 +119,7 @@ def compile_flow(
     return Workflow(
         name,
         *first,
-        *(_node(flow, index, step, grants) for index, step in enumerate(config.workflow)),
+        *(_node(flow, index, step) for index, step in enumerate(config.workflow)),
         description=config.description,
         limits=config.limits,
         max_iterations=config.max_iterations,
@@ -139,7 +128,6 @@ def compile_flow(
         warnings=tuple(warnings),
         inputs=(),
         prepare=partial(_read_files, flow) if config.artifact is not None else None,
-        earlier=lambda: [compile_flow(flow, name, warnings, grants=False)] if grants else [],
     )
 
 
@@ -157,17 +145,17 @@ def frozen_source(flow: Flow) -> dict[str, Any]:
         "flow": config_to_json(flow.config),
         "goal": {key: value for key, value in goal.items() if value},
         "constraints": [constraint.to_json() for constraint in flow.constraints],
-        **({"prompts": dict(flow.prompts)} if flow.prompts else {}),
+        "prompts": dict(flow.prompts),
         "given": dict(flow.options),
     }
 
 
-def _node(flow: Flow, index: int, step: WorkflowStep, grants: bool) -> StepDef:
+def _node(flow: Flow, index: int, step: WorkflowStep) -> StepDef:
     return StepDef(
         step.id,
         title=_title(flow, step),
         handler=StepHandler(flow, step),
-        next=_edges(flow, index, step, grants),
+        next=_edges(flow, index, step),
         phase=step.step.value,
     )
 
@@ -183,11 +171,9 @@ def _title(flow: Flow, step: WorkflowStep) -> str:
     return " ".join(parts)
 
 
-def _edges(
-    flow: Flow, index: int, step: WorkflowStep, grants: bool
-) -> dict[Outcome, str | End | Edge | None]:
+def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | End | Edge | None]:
     if step.step is StepKind.SIGN_OFF:
-        return _sign_off_edges(flow, index, step, grants)
+        return _sign_off_edges(flow, index, step)
     onward = _round(flow, step.loop_to) if step.loop_to is not None else _next(flow, index)
     if step.step is StepKind.ADJUDICATE:
         passed = flow.index(flow.passed_on_approval(step))
@@ -213,7 +199,7 @@ def _edges(
 
 
 def _sign_off_edges(
-    flow: Flow, index: int, step: WorkflowStep, grants: bool
+    flow: Flow, index: int, step: WorkflowStep
 ) -> dict[Outcome, str | End | Edge | None]:
     last = index + 1 == len(flow.config.workflow)
     fixer = flow.fixes_requests_of(step)
@@ -224,11 +210,11 @@ def _sign_off_edges(
     if fixer is not None:
         # A refine step that loops starts the next iteration itself.
         again = _round(flow, fixer.id) if fixer.loop_to is None else Edge(fixer.id)
-        if grants:
-            # The round that a human asks for must not be the one that the limit cuts off. The
-            # human decides each time, so this bound is only there to have one.
-            again = replace(again, grants_iteration=True, bound=MOST_ITERATIONS, on_limit="ask")
-        edges[Outcome.ITERATE] = again
+        # The round that a human asks for must not be the one that the limit cuts off. The human
+        # decides each time, so this bound is only there to have one.
+        edges[Outcome.ITERATE] = replace(
+            again, grants_iteration=True, bound=MOST_ITERATIONS, on_limit="ask"
+        )
     return edges
 
 

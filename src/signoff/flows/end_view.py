@@ -120,8 +120,7 @@ def _no_latest(output: _OutputFiles) -> dict[str, None]:
 def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     best, critiques = _best(state, view), _unfinished(state)
-    # Runs of earlier releases, which did not store the findings, have the file as unreviewed.
-    latest_reviewed = best is not None and "findings" in best and _was_read(view)
+    latest_reviewed = best is not None and _was_read(view)
     text = str(best["artifact"]) if best else view.artifact
     newer = view.artifact if text != view.artifact else None
     name = _latest_name(output, reviewed=latest_reviewed)

@@ -99,7 +99,6 @@ class GenloopFile(AnyFlowFile):
             },
             workflow=with_ids(self._steps()),
             adjudication=self.judging().config(DEFAULT_TRIGGERS),
-            agents_of_all=True,
         )
 
     def _steps(self) -> tuple[WorkflowStep, ...]:

@@ -45,14 +45,11 @@ FIELDS: Mapping[str, Any] = {
 
 INTERNAL = frozenset(
     {
-        *("read", "readings", "answered", "escalated", "judged_versions", "unapproved"),
+        *("read", "readings", "answered", "escalated", "judged_versions"),
         *("files", "base"),
     }
 )
-"""Fields that only the steps need; with a long artifact they would be long, too.
-
-Runs of earlier releases stored `unapproved` at their limit, and it stayed there.
-"""
+"""Fields that only the steps need; with a long artifact they would be long, too."""
 
 LAST_STEP = "last_step"
 """The record of the last step; `step` in `state.json` is the current step of the run."""

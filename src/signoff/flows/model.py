@@ -260,9 +260,6 @@ class GenflowConfig(FlowSettings):
 
     workflow: Many[WorkflowStep]
     adjudication: AdjudicationConfig = AdjudicationConfig()
-    agents_of_all: bool = False
-    """Set for the fixed loop. Nothing depends on it any more, but recorded runs do: it is part of
-    the digest of their definition, so it cannot be removed."""
 
     from_dict: ClassVar[Callable[[Mapping[str, Any]], GenflowConfig]]
     """Reads a flow as it is in YAML; set by `signoff.flows.reading`."""

@@ -184,14 +184,6 @@ class FlowState:
         """The constraints whose earlier review still holds for this artifact, by their step."""
         return dict(self.raw.get("not_repeated") or {})
 
-    @property
-    def readings_join(self) -> bool:
-        """Whether critics may read more than what is due in a call that is made anyway.
-
-        A visit that an earlier release began must ask what it asked, so there it starts one later.
-        """
-        return bool(self.raw.get("readings_join"))
-
     @cached_property
     def answered(self) -> dict[str, Mapping[str, Any]]:
         """The answers of critics and judges in this run, by what they were asked."""

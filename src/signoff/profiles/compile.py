@@ -255,8 +255,7 @@ def _source(
                 "max_retries": rule.max_retries,
                 "allow_rewrite": rule.allow_rewrite,
                 "criteria": rule.criteria,
-                # Left out if it is not set: sessions of earlier versions have no such key.
-                **({"presence": True} if rule.presence else {}),
+                "presence": rule.presence,
             }
             for step, rule in session.rules.items()
         },

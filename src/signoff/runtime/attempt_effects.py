@@ -35,7 +35,7 @@ from signoff.core.frozen import thaw
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Limits, Spend
 from signoff.core.stop_reason import Sleeping
-from signoff.core.wording import replay_digest
+from signoff.core.wording import request_digest
 from signoff.runtime.checked_request import ask_checked, map_checked
 from signoff.runtime.effect_errors import error_from_json
 from signoff.runtime.effect_runner import EffectCall, EffectRunner
@@ -309,7 +309,7 @@ class AttemptEffects:
         return EffectId(f"{scope_and_key}#{ordinal}")
 
     async def _replay_or_perform(self, ctx: StepContext, identity: EffectId, effect: Effect) -> Any:
-        payload_digest = self._replay_digest(identity, effect)
+        payload_digest = _request_digest(effect)
         record = self.find_record(identity, payload_digest, ctx.step_id)
         if record is not None and record.done:
             return _replay(effect, record)
@@ -330,14 +330,6 @@ class AttemptEffects:
             return await self._shielded(self._effect_runner.perform(call))
         # It was started, and its end is not recorded.
         return await self._shielded(settle(self._effect_runner, self.inbox, call, record))
-
-    def _replay_digest(self, identity: EffectId, effect: Effect) -> str:
-        try:
-            return replay_digest(self._state, identity, effect, self._roles)
-        except errors.NotSerialisable as error:
-            raise errors.NotSerialisable(
-                f"effect {effect.key!r} cannot be stored: {error}"
-            ) from error
 
     def _with_current_agent(self, effect: Effect) -> Effect:
         """Returns the effect with the agent that answers now: a replacement, or a role's agent."""
@@ -391,6 +383,13 @@ class AttemptEffects:
             reply.set_exception(error)
         else:
             reply.set_result(value)
+
+
+def _request_digest(effect: Effect) -> str:
+    try:
+        return request_digest(effect)
+    except errors.NotSerialisable as error:
+        raise errors.NotSerialisable(f"effect {effect.key!r} cannot be stored: {error}") from error
 
 
 def _replay(effect: Effect, record: EffectRecord) -> Any:

@@ -85,9 +85,8 @@ async def map_checked(port: EffectPort, ctx: StepContext, fan: FanOutCall) -> li
         if not isinstance(decision, Retry):
             return results
         remaining = [failure.index for failure in failures]
-        if fan.otherwise is not None and fan.otherwise.explained:
-            feedback = tuple(with_remark(each, decision.feedback) for each in last.problems)
-            tried += fan.retries + 1
+        feedback = tuple(with_remark(each, decision.feedback) for each in last.problems)
+        tried += fan.retries + 1
 
 
 async def _decide(

@@ -116,11 +116,14 @@ class Dispatch(HandlerObject):
 
     def describe(self) -> Any:
         """Returns what the sub-agent is asked."""
-        described = [str(self.agent), self.script, dict(self.context_vars), self.free_form]
-        # Left out unless they are set: definitions from before they existed keep their digest.
-        added = {"supports_questions": self.supports_questions, "for_each": self.for_each}
-        named = {name: value for name, value in added.items() if value}
-        return [*described, named] if named else described
+        return {
+            "agent": str(self.agent),
+            "script": self.script,
+            "context_vars": dict(self.context_vars),
+            "free_form": self.free_form,
+            "supports_questions": self.supports_questions,
+            "for_each": self.for_each,
+        }
 
 
 class _Item(NamedTuple):

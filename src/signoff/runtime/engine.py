@@ -35,7 +35,7 @@ from signoff.remedies import ShowRun
 from signoff.runtime.agent_limits import AgentGate, AgentLimits
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.environment import Secrets
-from signoff.runtime.frozen_definition import checked_definition
+from signoff.runtime.frozen_definition import check_definition
 from signoff.runtime.journal import RunJournal, folded_state, unchanged
 from signoff.runtime.names import checked_name, fresh_name
 from signoff.runtime.owner import Heartbeat, is_alive, this_process
@@ -196,7 +196,7 @@ class Engine:
         if row.status in FINAL:
             return self._result(name, folded_state(stored, self._store.blob))
         changes = RunChanges(limits, adopt, switch or {}, params or {})
-        workflow, journal = self._take_changed(stored, workflow, changes, token)
+        journal = self._take_changed(stored, workflow, changes, token)
         if journal.state.status in FINAL:
             # Another process finished it after we read the row and before we took the lease.
             return self._result(name, journal.state)
@@ -209,7 +209,7 @@ class Engine:
     async def change(self, name: str, workflow: Workflow, changes: RunChanges) -> None:
         """Records how a run is to continue, without driving it."""
         stored = self._store.load(name)
-        workflow, journal = self._take_changed(stored, workflow, changes)
+        journal = self._take_changed(stored, workflow, changes)
         record_changes(self._store, journal, stored.row, workflow, changes)
         journal.release()
         await journal.durable()
@@ -286,19 +286,19 @@ class Engine:
         workflow: Workflow,
         changes: RunChanges,
         token: DispatchToken | None = None,
-    ) -> tuple[Workflow, RunJournal]:
-        """Takes a run that continues with some changes, and returns its workflow as it was started.
+    ) -> RunJournal:
+        """Takes a run that continues with some changes.
 
         Wrong options are refused before the run is taken: a mistake must not touch it.
         """
         name = stored.row.name
         if name in self._tasks:
             raise RunBusy(f"run {name!r} is already being driven by this process")
-        workflow = checked_definition(stored.row, workflow, adopt=changes.adopt)
+        check_definition(stored.row, workflow, adopt=changes.adopt)
         if changes.params:
             workflow.correct(changes.params, folded_state(stored, self._store.blob))
         check_switch(self._services_for(workflow), changes.switch)
-        return workflow, self._take(stored.row, token, stored)
+        return self._take(stored.row, token, stored)
 
     # Driving
 

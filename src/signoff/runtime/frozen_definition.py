@@ -9,13 +9,9 @@ from signoff.remedies import PassOption, Resume
 from signoff.runtime.store_port import RunRow
 
 
-def checked_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> Workflow:
-    """Returns the workflow as the run was started with it.
-
-    Refuses to continue a run with a changed definition, unless the user adopts it.
-    """
+def check_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> None:
+    """Refuses to continue a run with a changed definition, unless the user adopts it."""
     name = row.name
-    workflow = workflow if adopt else workflow.as_started(row.definition)
     if row.definition != workflow.digest and not adopt:
         if workflow.name != row.workflow:
             raise DefinitionChanged(
@@ -33,4 +29,3 @@ def checked_definition(row: RunRow, workflow: Workflow, *, adopt: bool) -> Workf
             f"run {name!r} is in step {row.step!r}, which {workflow.name!r} no longer has; "
             "restore that step, or start a new run"
         )
-    return workflow

@@ -40,9 +40,7 @@ def is_alive(owner: Owner) -> bool | None:
     """Tells whether an owner still runs; None when it is on another host."""
     if owner.host != this_host():
         return None
-    birth = birth_of(owner.pid)
-    # Where there is no /proc, earlier versions stored no birth.
-    return birth is not None and owner.born in (birth, "")
+    return birth_of(owner.pid) == owner.born
 
 
 def birth_of(pid: int) -> str | None:

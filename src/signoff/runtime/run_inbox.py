@@ -169,7 +169,6 @@ class RunInbox:
             "at": item.answered_at or 0.0,
             "parsed": stored.get("parsed"),
         }
-        # Left out unless they are set, so that replies look as they did before these existed.
         reply |= {name: stored[name] for name in _OPTIONAL if name in stored}
         self.journal.used.append(item.id)
         self.journal.record(ev.EffectFinished(EffectId(item.effect), reply, item=item.id))

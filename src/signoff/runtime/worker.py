@@ -25,11 +25,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
 
 KEY = "instructions"
-"""The key of the call that follows a step's instructions.
-
-Runs of earlier versions may be in a step with instructions, so it is a key that handlers of such
-steps are unlikely to use for a call of their own.
-"""
+"""The key of the call that follows a step's instructions."""
 
 RESULT = "result"
 """The key of a reply's text if the reply has parameters as well."""

@@ -20,7 +20,7 @@ from signoff.runtime.timeline import Timeline
 from signoff.telemetry.distribution import CLAIM_SECONDS, EFFECT_SECONDS, Distribution
 from signoff.telemetry.run_trace import EffectSpan, RunTrace
 
-VERSION = 3
+VERSION = 1
 """Increased when a summary changes its meaning; older ones are computed again."""
 
 _SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_usd")

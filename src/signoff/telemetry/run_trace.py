@@ -142,8 +142,7 @@ class RunTrace:
         state = self.timeline.state
         match event:
             case ev.RunStarted():
-                # Journals of the first releases have no seed.
-                self.key = event.seed or f"{event.definition}/{event.at!r}"
+                self.key = event.seed
             case ev.EffectStarted() if event.kind not in (EffectKind.MAP, EffectKind.NOW):
                 self._tries[state.attempt, event.id] += 1
                 number = self._tries[state.attempt, event.id]

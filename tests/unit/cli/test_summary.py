@@ -14,7 +14,6 @@ from signoff.core.stop_reason import (
     ProcessStopped,
     StepDecided,
     StopReason,
-    Unclassified,
 )
 from signoff.flows.report import FlowReport
 from signoff.runtime.store_port import RunId, RunRow
@@ -57,7 +56,6 @@ def test_a_run_that_can_go_on_says_how(status: Status, command: str) -> None:
         (BudgetReached("run", "usd", 1.5), "signoff resume one --limit usd=NUMBER"),
         (BudgetReached("run", "seconds", 1.5), "signoff resume one --limit seconds=NUMBER"),
         (BudgetReached("step", "calls", 3, "draft"), "signoff resume one --adopt"),
-        (Unclassified("the run's ceiling of $1"), "signoff resume one --limit NAME=NUMBER"),
     ],
 )
 def test_the_limit_that_was_reached_is_the_one_to_raise(reason: StopReason, command: str) -> None:

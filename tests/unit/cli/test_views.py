@@ -5,6 +5,7 @@ from signoff.cli.views import PlainView, View
 from signoff.core import events as ev
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Status
+from signoff.core.stop_reason import StepDecided
 from signoff.runtime.ports import Progress, Recorded, Retrying
 from signoff.runtime.timeline import Timeline
 
@@ -23,7 +24,7 @@ def test_a_run_is_told_line_by_line_with_the_time() -> None:
 
     with view:
         view.notice(Recorded("one", [STARTED, ASKED]))
-        view.notice(Recorded("one", [ev.RunStopped(Status.FAILED, "no luck", at=2)]))
+        view.notice(Recorded("one", [ev.RunStopped.because(Status.FAILED, StepDecided("no luck"))]))
 
     assert re.match(r"\d\d:\d\d:\d\d  ", stream.getvalue())
     assert lines_of(stream) == ["workflow review started", "draft: begins", "failed: no luck"]

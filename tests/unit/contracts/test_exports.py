@@ -76,18 +76,6 @@ def test_a_workflow_without_a_database_runs_without_the_guarded_database() -> No
     assert done.stdout.strip() == "completed []"
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [("client", "SafeDatabaseClient"), ("postconditions", "Postcondition"), ("upkeep", "Upkeep")],
-)
-def test_import_paths_of_earlier_versions_still_work(module: str, name: str) -> None:
-    """The guarded database was a part of contracts; programs import it from there."""
-    old = import_module(f"signoff.contracts.db.{module}")
-    new = import_module(f"signoff.guarded_db.{module}")
-
-    assert getattr(old, name) is getattr(new, name)
-
-
 def test_every_type_of_the_design_is_where_the_documentation_says() -> None:
     """A reader of the design must find each of its types."""
     page = (Path(__file__).parents[3] / "docs/contracts.md").read_text("utf-8")

@@ -9,7 +9,6 @@ import pytest
 
 import signoff
 from signoff.contracts import StepContext, define_workflow
-from signoff.contracts.model import Rules
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
@@ -127,30 +126,6 @@ async def test_a_prompt_reads_a_result_of_a_step_further_down_as_empty_in_the_fi
         "Missing: .",
         'Missing: ["#17"].',
     ]
-
-
-async def test_runs_that_were_started_under_earlier_rules_keep_them() -> None:
-    """A run must not fail, or end another way, because signoff was updated."""
-    workflow = flow(
-        step("first", returning({"n": 1}), "second"),
-        step("second", returning({"n": 2}), "gate"),
-        {
-            "name": "gate",
-            "preconditions": ["checkpoint.n == 2"],
-            "human_gate": {"prompt": "Well?", "context": ["n"], "options": [{"label": "Fine"}]},
-        },
-    )
-    (old,) = workflow.earlier()
-    before, after = MemoryStore(), MemoryStore()
-
-    waiting = await play(old, before)
-    done = await answer(workflow, before, "Fine")
-    failed = await play(workflow, after)
-
-    assert waiting.inbox
-    assert done.status is Status.COMPLETED
-    assert failed.status is Status.FAILED
-    assert (old.source["contract"].get("rules"), max(Rules)) == (None, Rules.OWNED)
 
 
 @pytest.mark.parametrize(

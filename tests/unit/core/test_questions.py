@@ -46,12 +46,12 @@ def test_a_request_stores_all_questions_without_what_is_empty() -> None:
 
 
 def test_the_option_of_a_choice_can_have_a_description() -> None:
-    """It is stored only where there is one: choices without descriptions must replay."""
+    """Whoever chooses should know what follows."""
     form = Choice("Ship?", [Option("yes", description="today"), "no"]).to_json()
 
     assert options_of(form) == [
         {"label": "yes", "requires_input": False, "description": "today"},
-        {"label": "no", "requires_input": False},
+        {"label": "no", "requires_input": False, "description": ""},
     ]
 
 

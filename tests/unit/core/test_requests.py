@@ -47,9 +47,9 @@ def test_a_choice_stores_what_each_option_demands() -> None:
         "kind": "choice",
         "prompt": "Ship?",
         "options": [
-            {"label": "Yes", "requires_input": False},
-            {"label": "No", "requires_input": True},
-            {"label": "Maybe", "requires_input": False},
+            {"label": "Yes", "requires_input": False, "description": ""},
+            {"label": "No", "requires_input": True, "description": ""},
+            {"label": "Maybe", "requires_input": False, "description": ""},
         ],
     }
 

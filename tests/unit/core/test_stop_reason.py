@@ -24,7 +24,6 @@ from signoff.core.stop_reason import (
     StepDecided,
     StepError,
     StopReason,
-    Unclassified,
     error_of,
     reason_from_json,
     remedies,
@@ -49,7 +48,6 @@ REASONS: list[StopReason] = [
     Cancelled("not needed"),
     ProcessStopped(),
     StepDecided("nothing to do"),
-    Unclassified("the run's ceiling of $1 is reached"),
 ]
 
 
@@ -71,21 +69,6 @@ def test_a_reason_is_read_back_as_it_was_stored(reason: StopReason) -> None:
 
     assert (state.stop_reason, state.reason) == (reason, str(reason))
     assert again.stop_reason == reason
-
-
-def test_a_text_of_an_earlier_version_becomes_an_unclassified_reason() -> None:
-    """An upgrade must not lose why a run stopped."""
-    state = fold([ev.RunStopped(Status.BUDGET, "the run's ceiling of $1 is reached")])
-
-    assert state.stop_reason == Unclassified("the run's ceiling of $1 is reached")
-
-
-def test_a_checkpoint_of_an_earlier_version_has_only_a_text() -> None:
-    """It was written before reasons were values."""
-    data = state_to_json(fold([ev.RunStopped(Status.FAILED, "boom")]))
-    del data["stop_reason"]
-
-    assert state_from_json(data).stop_reason == Unclassified("boom")
 
 
 def test_an_unknown_kind_is_refused() -> None:

@@ -19,7 +19,13 @@ from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import fails, flow, issue, play, step
 
 CRITIQUE = {"constraint_id": "clear", "issues": [], "overall": "FAIL"}
-BEST = {"artifact": "Two.", "iteration": 2, "score": [0, 1, 0, 0], "read_against": 1}
+BEST = {
+    "artifact": "Two.",
+    "iteration": 2,
+    "score": [0, 1, 0, 0],
+    "read_against": 1,
+    "findings": [],
+}
 
 
 def view_of(

@@ -19,7 +19,6 @@ def test_a_file_with_only_a_version_is_the_whole_loop() -> None:
 
     generate, critique, adjudicate, refine = config.workflow
     assert config.max_iterations == 3
-    assert config.agents_of_all
     assert config.constraints.routing.default_agents == ("claude", "codex", "gemini")
     assert (generate.agent, critique.agent, adjudicate.agent) == ("claude", None, "claude")
     assert critique.execution == "parallel"

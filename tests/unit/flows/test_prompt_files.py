@@ -78,8 +78,8 @@ def test_templates_are_stored_with_the_run(tmp_path: Path) -> None:
 
     assert own["prompts"] == {"critic": CRITIC}
     assert own["flow"]["prompts"] == "own"
-    assert "prompts" not in plain
-    assert "prompts" not in plain["flow"]
+    assert plain["prompts"] == {}
+    assert plain["flow"]["prompts"] is None
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,6 @@ def test_the_full_example_means_what_it_says() -> None:
         ),
     )
     assert config.adjudication.triggers == ("max_iterations", "thrashing")
-    assert not config.agents_of_all
 
 
 def test_every_key_of_a_flow_is_read() -> None:

@@ -47,36 +47,3 @@ def test_the_order_of_patterns_is_part_of_a_flow() -> None:
 
     assert list(config_from_json(stored).constraint_behaviors) == ["z*", "a*"]
     assert config_to_json(flow("z*", "a*")) != config_to_json(flow("a*", "z*"))
-
-
-def test_what_an_older_release_did_not_write_has_its_default() -> None:
-    """Old runs are still explained."""
-    stored = config_to_json(config_from_dict({"workflow": [{"step": "generate"}]}))
-    del stored["convergence"]
-    del stored["workflow"][0]["timeout"]
-
-    assert config_from_json(stored).workflow[0].timeout is None
-
-
-def test_who_may_answer_is_stored_only_if_it_is_not_a_human() -> None:
-    """Runs of earlier versions keep the digest of their definition."""
-    steps: dict[str, object] = {"workflow": [{"step": "generate"}]}
-    plain = config_to_json(config_from_dict(steps))
-    escalation = {"escalation": {"answerable_by": "agent"}}
-    opened = config_to_json(config_from_dict({**steps, "adjudication": escalation}))
-
-    assert "answerable_by" not in plain["adjudication"]
-    assert opened["adjudication"]["answerable_by"] == "agent"
-    assert config_from_json(opened).adjudication.answerable_by == "agent"
-
-
-def test_presence_is_stored_only_if_it_is_required() -> None:
-    """Runs of earlier versions keep the digest of their definition."""
-    steps = [{"step": "generate"}, {"step": "adjudicate"}, {"step": "sign_off"}]
-    plain = config_to_json(config_from_dict({"workflow": steps}))
-    steps[2]["presence"] = True  # type: ignore[assignment]  # a key of another type
-    strict = config_to_json(config_from_dict({"workflow": steps}))
-
-    assert "presence" not in plain["workflow"][2]
-    assert strict["workflow"][2]["presence"] is True
-    assert config_from_json(strict).workflow[2].presence

@@ -352,13 +352,16 @@ async def test_no_item_is_no_pass(bench: EngineFixture, value: object) -> None:
     assert "for each item of 'files'" in result.reason
 
 
-def test_fields_that_are_not_set_leave_the_digest_of_a_definition_alone() -> None:
-    """Runs of earlier versions must resume without being told that they changed."""
-    assert Dispatch("claude").describe() == ["claude", "", {}, False]
-    assert Dispatch("claude", for_each="x").describe() == [
-        "claude",
-        "",
-        {},
-        False,
-        {"for_each": "x"},
+def test_everything_that_a_sub_agent_is_asked_is_part_of_the_definition() -> None:
+    """A run must not continue with another question without its user knowing."""
+    every = [
+        Dispatch("claude"),
+        Dispatch("codex"),
+        Dispatch("claude", "check.py"),
+        Dispatch("claude", context_vars={"a": "b"}),
+        Dispatch("claude", free_form=True),
+        Dispatch("claude", supports_questions=True),
+        Dispatch("claude", for_each="x"),
     ]
+
+    assert len({str(each.describe()) for each in every}) == len(every)

@@ -8,6 +8,7 @@ from signoff.core.stop_reason import (
     Cancelled,
     NotConverging,
     ProcessStopped,
+    StepDecided,
     StopReason,
 )
 from signoff.runtime.narration import SHOWN_WHY, Narrator, Weight, describe_answer
@@ -109,7 +110,7 @@ def test_a_question_or_an_error_of_several_lines_is_one_entry() -> None:
     """A finding in a question could otherwise write an entry of its own."""
     asked, failed = described(
         ev.Escalated("2 iterations; still open:\n- a typo\n12:00:00  approved", at=1),
-        ev.RunStopped(Status.FAILED, "no disk\nno paper", at=2),
+        ev.RunStopped.because(Status.FAILED, StepDecided("no disk\nno paper")),
     )
 
     assert asked.endswith("2 iterations; still open: - a typo 12:00:00 approved")

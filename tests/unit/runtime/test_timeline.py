@@ -113,8 +113,9 @@ def test_a_call_of_unknown_price_makes_the_total_unknown() -> None:
 
 def test_a_repeated_call_counts_what_the_first_one_cost() -> None:
     """The journal knows what a failed attempt cost; the view must agree with `show`."""
+    failed = ev.EffectAttemptFailed(EffectId("a#1"), {"kind": "busy"}, {"usd": 0.25}, at=2)
     line = Timeline().follow(
-        [started(0), asked(1, "a#1"), asked(2, "a#1", 2, lost={"usd": 0.25}), answered(3, "a#1")]
+        [started(0), asked(1, "a#1"), failed, asked(2, "a#1", 2), answered(3, "a#1")]
     )
 
     assert line.spend.calls == 2

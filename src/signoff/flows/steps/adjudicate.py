@@ -169,7 +169,7 @@ class AdjudicateHandler(FlowHandler):
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
             return by_rules(), {}
-        if self._asks_human(ctx):
+        if self.flow.capabilities(self.agent).answered_by_human:
             return await ask_human(ctx, state, critiques, block_on), {}
         if self._has_nothing_to_decide(critiques):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
@@ -188,18 +188,11 @@ class AdjudicateHandler(FlowHandler):
             verdict = asked
             answers.append({"request": request, "answer": verdict.to_json()})
         verdict = check_verdict(verdict, critiques, block_on)
-        if not self.flow.capabilities(self.agent).answered_by_human:
-            verifier = Verifier(self.flow, state, self._verification)
-            looked, more = await second_look(verifier, ctx, verdict, critiques)
-            answers += more
-            verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
+        verifier = Verifier(self.flow, state, self._verification)
+        looked, more = await second_look(verifier, ctx, verdict, critiques)
+        answers += more
+        verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
         return verdict, {"answered": Append(answers)} if answers else {}
-
-    def _asks_human(self, ctx: StepContext) -> bool:
-        """Whether a human judges here; earlier releases asked for JSON, and their requests stay."""
-        by_human = self.flow.capabilities(self.agent).answered_by_human
-        asked_before = ctx.port is not None and ctx.port.was_requested(ctx, "verdict")
-        return by_human and not asked_before
 
     async def _ask(self, ctx: StepContext, prompt: ProductPrompt) -> Adjudication | None:
         """Returns the judge's answer; None if it cannot be read and a human chose the rules."""

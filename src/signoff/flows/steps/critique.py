@@ -45,7 +45,6 @@ class CritiqueHandler(FlowHandler):
         if self.flow.config.rereview == "changed":
             names = sorted(set(skipped))
             update["not_repeated"] = {**state.not_repeated, self.step.id: names}
-            update["readings_join"] = True
         update |= {
             "unadjudicated_critiques": [
                 *state.unadjudicated,

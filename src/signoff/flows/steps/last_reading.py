@@ -69,9 +69,6 @@ def _never_read(flow: Flow, state: FlowState) -> list[str]:
     A finding that halts a serial critique skips the constraints after it. If the judge dismisses
     that finding, nothing else brings them back.
     """
-    # Runs of earlier releases did not store their readings.
-    if not state.readings:
-        return []
     reviews = [(s, c) for s in flow.of_kind(StepKind.CRITIQUE) for c in flow.selected(s)]
     read = {
         constraint.id

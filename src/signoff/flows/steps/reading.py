@@ -145,7 +145,7 @@ class Reading:
 
         They find what a fix broke a round earlier, and are not left for a call before the approval.
         """
-        if not self.state.readings_join or self.step.execution != "parallel":
+        if self.step.execution != "parallel":
             return []
         unread = [item for item in self.unread() if self._can_be_combined(item)]
         joining: list[Item] = []

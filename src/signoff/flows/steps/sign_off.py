@@ -29,7 +29,6 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verd
 from signoff.review.artifact import locate_finding
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding, FindingStatus, Label
-from signoff.review.findings import Ledger
 from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 from signoff.runtime.amounts import format_spend
@@ -90,14 +89,9 @@ def _settled(state: FlowState, iteration: int) -> dict[str, Any]:
 
     Another request replaces them, whatever it is about.
     """
-    ledger = _with_requests_met(state, iteration).settle(iteration)
+    ledger = state.ledger.settle(iteration)
     rounds = {"rounds": with_round(state, ledger, iteration)} if state.rounds else {}
     return {"findings": ledger.to_json(), **rounds}
-
-
-def _with_requests_met(state: FlowState, iteration: int) -> Ledger:
-    # Judges of earlier releases left requests open that had been met.
-    return state.ledger.address(SIGN_OFF, state.content, iteration)
 
 
 def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
@@ -107,7 +101,7 @@ def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
         shown = {"changes": diff} if diff else {"files": "\n".join(state.files)}
     else:
         shown = {"artifact": state.artifact}
-    ledger = _with_requests_met(state, ctx.iteration)
+    ledger = state.ledger
     by_status = {
         status: [each for each in ledger.findings.values() if each.status is status]
         for status in FindingStatus

@@ -136,11 +136,8 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
 
 
 def findings_of(best: Mapping[str, Any] | None, ledger: Ledger) -> list[Finding]:
-    """Returns what is open in the best version; it may be older than what the ledger is about.
-
-    Runs of earlier releases did not store it.
-    """
-    if best is None or "findings" not in best:
+    """Returns what is open in the best version; it may be older than what the ledger is about."""
+    if best is None:
         return ledger.open()
     return [Finding.from_json(each) for each in best["findings"]]
 
@@ -153,4 +150,4 @@ def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping
 
 def _rank(version: Mapping[str, Any]) -> tuple[int, list[int]]:
     """Orders versions from good to bad; one reviewed against fewer constraints is worse."""
-    return -int(version.get("read_against", 0)), list(version["score"])
+    return -int(version["read_against"]), list(version["score"])

@@ -9,7 +9,6 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
-from signoff.flows.steps.reading import Reading
 from signoff.review.constraint import Constraint
 from signoff.testing import ScriptedAgent
 from tests.unit.flows.harness import (
@@ -107,19 +106,3 @@ async def test_no_call_is_made_only_for_what_could_join_one(tmp_path: Path) -> N
 
     assert result.status is Status.LIMIT
     assert reviews(agent)[10:] == ["clear, c0, c1, c2, c3, c4, c5 and c6"]
-
-
-async def test_a_visit_that_an_earlier_release_began_asks_what_it_asked(tmp_path: Path) -> None:
-    """Its calls are recorded under the constraints that it had chosen."""
-    agent = ScriptedAgent().on("Write the artifact", DRAFT, DRAFT)
-    agent.on("against clear now", VAGUE).on("against short now", passes())
-    played = looped(constraint("short"), max_iterations=1)
-    result = await play(played, {"claude": agent}, tmp_path)
-    now = {**result.state, "artifact": FINAL}
-
-    def due(state: dict[str, Any]) -> list[str]:
-        reading = Reading(played, played.config.workflow[1], FlowState(state))
-        return [item["constraint"] for group in reading.due() for item in group]
-
-    assert due(now) == ["clear", "short"]
-    assert due({key: value for key, value in now.items() if key != "readings_join"}) == ["clear"]

@@ -105,19 +105,6 @@ async def test_a_request_grants_one_round_and_then_the_human_is_asked(tmp_path: 
     assert "2 iterations without approval" in item.prompt
 
 
-async def test_a_run_of_an_earlier_version_keeps_its_limit(tmp_path: Path) -> None:
-    """The rules of a run do not change while it is under way, and it needs no new approval."""
-    signed = flow([*REWRITE_LOOP, step("sign_off")], max_iterations=1)
-    store, agents = MemoryStore(), {"claude": ScriptedAgent(["First.", passes(), "Second."])}
-    async with Engine(store, agents=agents, files=RunFiles(tmp_path)) as engine:
-        await engine.start(compile_flow(signed, "sea", grants=False), name="run")
-
-    result = await answer_and_resume(signed, agents, tmp_path, store, "request changes", "longer")
-
-    assert result.status is Status.WAITING
-    assert questions(store) == ["continue", "stop"]
-
-
 @pytest.mark.parametrize("asks", [True, False])
 async def test_a_limit_after_a_fix_that_changed_nothing_says_so(asks: bool, tmp_path: Path) -> None:
     """More rounds would cost money and change nothing either."""

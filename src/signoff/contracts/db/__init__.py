@@ -1,1 +1,0 @@
-"""Import paths of earlier versions; the guarded database is `signoff.guarded_db`."""

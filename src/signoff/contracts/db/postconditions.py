@@ -1,5 +1,0 @@
-"""The path of `Postcondition` in earlier versions."""
-
-from signoff.guarded_db.postconditions import Postcondition
-
-__all__ = ["Postcondition"]
