@@ -1,14 +1,9 @@
-"""A workflow with instructions, as version 0.1.0 ran it: only dispatches gave them to an agent.
-
-To record it, run `python -m tests.replay.instructions 0.1.0` with that version.
-"""
+"""A workflow with instructions, stopped while its sub-agent works."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from signoff import Dispatch, Outcome, StepDef, Workflow
@@ -16,12 +11,9 @@ from signoff.errors import WriteFailed
 from signoff.runtime.engine import Engine
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent
-from tests.replay.record import Until, dump
+from tests.replay.recordings import Until
 
-RECORDED = Path(__file__).with_name("instructions")
 NAME = "story"
-KILLED_AFTER = (2, 3)
-"""Commits: the sub-agent was asked and has not answered; it has answered."""
 
 STORY = Workflow(
     "instructions",
@@ -40,24 +32,17 @@ async def record(path: Path, commits: int) -> None:
     """Runs the story in a new database, up to a commit."""
     inner = SqliteStore(path)
     agents = {"claude": ScriptedAgent([{"status": "pass", "notes": "then"}])}
+    roles = {"worker": "claude"}
     with suppress(WriteFailed):
-        clock = FrozenClock(1_700_000_000.0)
-        async with Engine(Until(inner, commits), agents=agents, clock=clock) as engine:
+        clock, store = FrozenClock(1_700_000_000.0), Until(inner, commits)
+        async with Engine(store, agents=agents, default_roles=roles, clock=clock) as engine:
             with suppress(WriteFailed):
                 await engine.start(STORY, name=NAME)
     inner.close()
 
 
-def main() -> None:
-    """Writes the recordings that do not exist yet."""
-    for commits in KILLED_AFTER:
-        target = RECORDED / f"{sys.argv[1]}-killed-{commits}.sql"
-        if not target.exists():
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "signoff.db"
-                asyncio.run(record(path, commits))
-                target.write_text(dump(path))
-
-
-if __name__ == "__main__":
-    main()
+RECORDINGS = {
+    # The sub-agent was asked and has not answered; it has answered.
+    "instructions-asked": partial(record, commits=2),
+    "instructions-answered": partial(record, commits=3),
+}

@@ -1,18 +1,16 @@
-"""Review flows, a contract workflow and a pair, recorded at several points by earlier versions.
+"""Review flows, a contract workflow and a pair, recorded in the middle of their runs.
 
-`python -m tests.replay.notations 0.1.0` records what is not recorded yet. The definitions and the
-answers must never change: they are part of what was recorded. The words of prompts may.
+Once a version is released, the definitions and the answers must never change: they are part of
+what was recorded. The words of prompts may.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +25,8 @@ from signoff.runtime.result import RunResult
 from signoff.store.rundir.files import RunFiles
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FrozenClock, ScriptedAgent
-from tests.replay.record import Until, dump
+from tests.replay.recordings import Until
 from tests.unit.flows.harness import constraint, fails, flow, issue, passes, rules, step
-
-NOTATIONS = Path(__file__).with_name("notations")
 
 
 @dataclass(frozen=True)
@@ -52,9 +48,13 @@ REVIEW = Story(
                 step("generate", agent="author"),
                 step("critique", agent="critic"),
                 step("adjudicate", agent="judge"),
-                step("refine", agent="author", mode="rewrite", validation_retries=1)
-                # Recorded when the steps of a flow built in Python were not checked.
-                .model_copy(update={"on_invalid": "ask"}),
+                step(
+                    "refine",
+                    agent="author",
+                    mode="rewrite",
+                    validation_retries=1,
+                    on_invalid="escalate",
+                ),
             ],
             [constraint("clear"), constraint("short")],
             root=Path("project"),
@@ -64,7 +64,7 @@ REVIEW = Story(
     {
         "author": ["Text.", "Text.", "Text.", "More text."],
         "critic": [passes(), "what?", "what?", passes(), passes()],
-        "judge": ["hm", "hm", rules("REWRITE", bill="Say more."), rules("APPROVED")],
+        "judge": ["hm", "hm", rules("REWRITE", bill="Say more.")],
     },
     [("fail", "Too long."), ("retry", ""), ("accept", "")],
 )
@@ -128,7 +128,7 @@ REREAD = Story(
     ),
     {
         "author": ["Text.", "More text."],
-        "critic": [fails(issue("vague", evidence="Text.")), passes(), "what?", "what?", passes()],
+        "critic": [fails(issue("vague", evidence="Text.")), passes(), "what?", "what?"],
     },
     [("pass", "")],
 )
@@ -141,19 +141,6 @@ SLOGAN = Story(
 )
 
 STORIES = {"review": REVIEW, "trip": TRIP, "reread": REREAD, "slogan": SLOGAN}
-
-POINTS: dict[str, dict[str, int]] = {
-    "review-critic": {"answers": 0},
-    "review-judge": {"answers": 1},
-    "review-refine": {"answers": 2},
-    "review-killed-4": {"answers": 0, "commits": 4},
-    "reread-critic": {"answers": 0},
-    "trip-failed": {"answers": 0},
-    "trip-killed-3": {"answers": 0, "commits": 3},
-    "trip-killed-5": {"answers": 0, "commits": 5},
-    "slogan-killed-4": {"answers": 0, "commits": 4},
-    "slogan-killed-8": {"answers": 0, "commits": 8},
-}
 
 
 def cast(story: Story, asked: Mapping[str, int] | None = None) -> dict[str, ScriptedAgent]:
@@ -188,24 +175,19 @@ async def tell(
         return result
 
 
-def main() -> None:
-    """Writes the recordings that do not exist yet."""
-    for name, point in POINTS.items():
-        target = NOTATIONS / f"{sys.argv[1]}-{name}.sql"
-        if target.exists():
-            continue
-        story = STORIES[name.partition("-")[0]]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "signoff.db"
-            inner = SqliteStore(path)
-            with suppress(WriteFailed):
-                store = Until(inner, point.get("commits", -1))
-                answers = story.answers[: point["answers"]]
-                asyncio.run(tell(story, store, cast(story), answers, Path(folder)))
-            inner.close()
-            target.write_text(dump(path))
-        print(target.name)
+async def record(path: Path, name: str, *, answers: int = 0, commits: int = -1) -> None:
+    """Runs a story in a new database, up to a commit or an unanswered request."""
+    story, inner = STORIES[name], SqliteStore(path)
+    with suppress(WriteFailed):
+        store = Until(inner, commits)
+        await tell(story, store, cast(story), story.answers[:answers], path.parent)
+    inner.close()
 
 
-if __name__ == "__main__":
-    main()
+RECORDINGS = {
+    "review-refine": partial(record, name="review", answers=2),
+    "review-killed": partial(record, name="review", commits=4),
+    "reread-critic": partial(record, name="reread"),
+    "trip-failed": partial(record, name="trip"),
+    "slogan-killed": partial(record, name="slogan", commits=4),
+}

@@ -1,11 +1,14 @@
 """A run with most kinds of events, driven up to a point and resumed by a later version.
 
-What is recorded of it must be understood by every later version, so nothing here may change:
-its definition, too, is part of what was recorded. A new story goes into a file of its own.
+Once a version is released, what is recorded of it must be understood by every later version, so
+nothing here may change any more: its definition, too, is part of what was recorded.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -16,8 +19,12 @@ from signoff.core.requests import Question
 from signoff.core.spend import Usage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import AgentTransient, StepFailed
-from signoff.testing import ScriptedAgent
+from signoff.errors import AgentTransient, StepFailed, WriteFailed
+from signoff.runtime import journal
+from signoff.runtime.engine import Engine
+from signoff.store.sqlite import SqliteStore
+from signoff.testing import FrozenClock, ScriptedAgent
+from tests.replay.recordings import Until
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
 Work = tuple[Outcome, dict[str, Any]]
@@ -69,6 +76,7 @@ STORY = Workflow(
     StepDef("sign", gate=Gate("Publish?", [GateOption("yes", None), GateOption("no", "draft")])),
 )
 
+FISH, PUBLISH = "Which fish?", "Publish?"
 PARAMS = {"topics": ["cats", "dogs", "fish"]}
 
 
@@ -97,3 +105,31 @@ async def tell(engine: Any, store: Any, *, answers: dict[str, str], name: str = 
             store.answer(item.id, given, "ann", 1.0, item.digest)
         result = await engine.resume(name, STORY, adopt=True)
     return result
+
+
+async def record(
+    path: Path,
+    *,
+    commits: int = -1,
+    answers: dict[str, str] | None = None,
+    checkpoint_bytes: int = journal.CHECKPOINT_FROM_BYTES,
+) -> None:
+    """Runs the story in a new database, up to a commit or an unanswered request."""
+    inner, usual = SqliteStore(path), journal.CHECKPOINT_FROM_BYTES
+    agents, clock = {"claude": agent("then")}, FrozenClock(1_700_000_000.0)
+    journal.CHECKPOINT_FROM_BYTES = checkpoint_bytes
+    with suppress(WriteFailed):
+        async with Engine(Until(inner, commits), agents=agents, clock=clock) as engine:
+            with suppress(WriteFailed):
+                await engine.start(STORY, PARAMS, name="story")
+                await tell(engine, inner, answers=answers or {})
+    journal.CHECKPOINT_FROM_BYTES = usual
+    inner.close()
+
+
+RECORDINGS = {
+    "story-killed": partial(record, commits=4),
+    "story-checkpoint": partial(record, checkpoint_bytes=2000),
+    "story-gate": partial(record, answers={FISH: "trout"}),
+    "story-ended": partial(record, answers={FISH: "trout", PUBLISH: "yes"}),
+}

@@ -1,4 +1,4 @@
-"""Resumes runs with instructions that an earlier version left in the middle."""
+"""Resumes runs with instructions that a release left in the middle."""
 
 from contextlib import closing
 from pathlib import Path
@@ -8,23 +8,18 @@ import pytest
 from signoff.core.outcome import Status
 from signoff.runtime.engine import Engine
 from signoff.testing import ScriptedAgent
-from tests.replay.instructions import NAME, RECORDED, STORY
-from tests.replay.record import restore
+from tests.replay.instructions import NAME, STORY
+from tests.replay.recordings import recordings_of, restore
 from tests.run_stores import moved_here, open_address
 
 
-@pytest.mark.parametrize(
-    ("recording", "notes", "asked"),
-    [
-        ("killed-2", "now", ["# Review it", "# Write it down"]),
-        ("killed-3", "then", ["# Write it down"]),
-    ],
-)
+@pytest.mark.parametrize("recorded", recordings_of("instructions"), ids=lambda path: path.stem)
 async def test_a_run_goes_on_and_its_remaining_instructions_are_handed_out(
-    tmp_path: Path, recording: str, notes: str, asked: list[str]
+    tmp_path: Path, recorded: Path
 ) -> None:
     """The definition is still the same, and no recorded verdict is asked for again."""
-    restore(RECORDED / f"0.1.0-{recording}.sql", tmp_path / "signoff.db")
+    answered = recorded.stem.endswith("-answered")
+    restore(recorded, tmp_path / "signoff.db")
     agent = ScriptedAgent().on("# Review it", {"status": "pass", "notes": "now"})
     agent.on("# Write it down", "All is well.")
     roles = {"worker": "claude"}
@@ -34,5 +29,7 @@ async def test_a_run_goes_on_and_its_remaining_instructions_are_handed_out(
             result = await engine.resume(NAME, STORY)
 
     assert result.status is Status.COMPLETED
+    notes = "then" if answered else "now"
     assert result.state == {"review": {"status": "pass", "notes": notes}, "write": "All is well."}
-    assert [prompt.splitlines()[0] for prompt in agent.prompts] == asked
+    asked = [prompt.splitlines()[0] for prompt in agent.prompts]
+    assert asked == ([] if answered else ["# Review it"]) + ["# Write it down"]

@@ -1,4 +1,4 @@
-"""Resumes journals that were recorded by earlier versions."""
+"""Resumes journals that were recorded by releases."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -13,8 +13,8 @@ from signoff.core.spend import Spend
 from signoff.runtime.engine import Engine
 from signoff.runtime.store_port import Store
 from signoff.testing import FrozenClock, ScriptedAgent
-from tests.replay.record import FISH, PUBLISH, RECORDED, restore
-from tests.replay.story import STORY, agent, tell
+from tests.replay.recordings import recordings_of, restore
+from tests.replay.story import FISH, PUBLISH, STORY, agent, tell
 from tests.run_stores import moved_here, open_address
 
 PYTHON = (3, 11)
@@ -36,9 +36,9 @@ END = {
 }
 
 
-@pytest.fixture(params=sorted(RECORDED.glob("*.sql")), ids=lambda path: path.stem)
+@pytest.fixture(params=recordings_of("story"), ids=lambda path: path.stem)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """A database as an earlier version left it."""
+    """A database as a release left it."""
     path = tmp_path / "signoff.db"
     restore(request.param, path)
     with closing(open_address(moved_here(path))) as store:
@@ -57,9 +57,7 @@ async def engine(store: Store, now: ScriptedAgent) -> AsyncIterator[Engine]:
         yield engine
 
 
-async def test_a_run_of_an_earlier_version_continues_to_the_same_end(
-    store: Store, engine: Engine
-) -> None:
+async def test_a_recorded_run_continues_to_the_same_end(store: Store, engine: Engine) -> None:
     """An upgrade must not break a run that is in progress."""
     result = await tell(engine, store, answers={FISH: "trout", PUBLISH: "yes"})
 
@@ -69,7 +67,7 @@ async def test_a_run_of_an_earlier_version_continues_to_the_same_end(
     assert not store.items("story")
 
 
-async def test_calls_that_an_earlier_version_recorded_are_not_repeated(
+async def test_recorded_calls_are_not_repeated(
     store: Store, engine: Engine, now: ScriptedAgent
 ) -> None:
     """The user has already paid for them."""
