@@ -141,21 +141,6 @@ def test_each_origin_keeps_its_own_backups_and_those_by_hand_stay(
     ]
 
 
-def test_a_record_without_an_origin_has_that_of_its_reason(
-    upkeep: Upkeep, clock: FrozenClock
-) -> None:
-    """Earlier versions did not record it."""
-    for reason in ("before run one", "by hand"):
-        backup = upkeep.backup(reason)
-        record = file_of(backup).with_suffix(".json")
-        values = json.loads(record.read_text())
-        del values["origin"], values["tables"]
-        record.write_text(json.dumps(values))
-        clock.advance(1)
-
-    assert [backup.origin for backup in upkeep.backups()] == ["hand", "run"]
-
-
 def test_a_restore_names_the_runs_whose_work_it_undoes(
     upkeep: Upkeep, library: Library, clock: FrozenClock
 ) -> None:

@@ -42,14 +42,6 @@ class Origin(StrEnum):
     RESTORE = "restore"
 
 
-_ORIGINS = {
-    "before run ": Origin.RUN,
-    "before a migration": Origin.MIGRATION,
-    "before restoring ": Origin.RESTORE,
-}
-"""How the reasons of backups begin that were taken before origins were recorded."""
-
-
 @dataclass(frozen=True)
 class Backup:
     """One backup, as its record describes it."""
@@ -66,7 +58,7 @@ class Backup:
     """The path or server of that database, as shown to users; a key of stored records."""
     reason: str
     """Why it was taken: by hand, or before a run, a migration or a restore."""
-    origin: str = ""
+    origin: str
     tables: Sequence[str] = ()
     """The tables it contains; empty for the whole database."""
 
@@ -239,10 +231,7 @@ def _read_record(record: Path) -> Backup:
     path = record.with_name(Path(backup.path).name)
     if backup.id != record.name.removesuffix(_RECORD) or not path.is_file():
         raise ValueError(record.name)
-    origin = backup.origin or next(
-        (each for begin, each in _ORIGINS.items() if backup.reason.startswith(begin)), Origin.HAND
-    )
-    return replace(backup, path=str(path), origin=str(origin), tables=tuple(backup.tables))
+    return replace(backup, path=str(path), tables=tuple(backup.tables))
 
 
 def _digest(path: Path) -> str:

@@ -293,10 +293,10 @@ async def end_processes(state: RunState) -> None:
 
 async def end_process(process: Mapping[str, Any]) -> None:
     """Ends what a dead runner left behind: the recorded group, and processes that left it."""
-    pid, born = process["pid"], process.get("born")
+    pid, born = process["pid"], process["born"]
     current = birth_of(pid)
     loose = await asyncio.to_thread(descendants, pid) if born and current == born else []
-    if born is None or current in (born, None):  # Otherwise the pid belongs to another process.
+    if current in (born, None):  # Otherwise the pid belongs to another process.
         await end_group(pid)
     await end_orphans(process.get("mark", ""), also=loose)
 

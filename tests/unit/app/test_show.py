@@ -160,7 +160,7 @@ async def test_a_report_has_the_tokens_that_were_read_from_a_cache(project: Proj
 async def test_a_report_does_not_know_what_no_call_reported_about_a_cache(
     project: Project,
 ) -> None:
-    """Runs of older versions have no such count, which does not mean that nothing was cached."""
+    """Not every agent counts them, which does not mean that nothing was cached."""
     await begin(project, Usage(100, 5, 0.25))
 
     (entry,) = show(project, "one").to_json()["ledger"]

@@ -29,9 +29,7 @@ FULL: list[ev.Event] = [
     ev.StepFinished(
         Outcome.ITERATE, "a/iterate", "b", {"set": {"a": 1}}, 2, True, ("a/fail",), "why", at=12.0
     ),
-    ev.EffectStarted(
-        ASK, EffectKind.ASK, "digest", {"prompt": "hi"}, 2, "ask", {"usd": 0.5}, at=13.0
-    ),
+    ev.EffectStarted(ASK, EffectKind.ASK, "digest", {"prompt": "hi"}, 2, "ask", at=13.0),
     ev.EffectRunning(ASK, {"pid": 5}, at=14.0),
     ev.EffectAttemptFailed(ASK, {"type": "x"}, {"usd": 0.5}, at=14.5),
     ev.EffectFinished(ASK, {"text": "hi"}, {"type": "x"}, {"usd": 0.5}, 7, at=15.0),
@@ -74,7 +72,7 @@ def test_an_event_comes_back_from_the_journal_as_it_was(event: ev.Event) -> None
 
 @pytest.mark.parametrize("event", BARE, ids=tag)
 def test_a_default_is_not_stored_and_comes_back(event: ev.Event) -> None:
-    """A field added later keeps old journals readable, and a journal stays small."""
+    """A field that a release adds keeps its journals readable, and a journal stays small."""
     stored = ev.to_json(event)
 
     assert None not in stored.values()

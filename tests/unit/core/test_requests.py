@@ -275,7 +275,7 @@ def test_every_kind_of_request_has_a_form_of_answer() -> None:
 
 
 def test_a_form_names_edits_only_if_they_are_accepted() -> None:
-    """The form identifies the request: those of earlier versions must not change."""
+    """Few requests accept edits, and every form is stored and shown."""
     strict = Approval("Ship?", path="a.md", edits="refuse")
 
     assert strict.to_json() == Approval("Ship?", path="a.md").to_json()
@@ -315,7 +315,7 @@ def test_questions_and_choices_can_be_opened_to_agents(request_: Request) -> Non
 
 
 def test_a_request_is_for_humans_unless_its_author_says_otherwise() -> None:
-    """The stored form has nothing new in it, so runs of earlier versions find their requests."""
+    """An agent must not answer what its author meant for a human."""
     form = Question("Which tone?").to_json()
 
     assert not is_open_to_agents(form)

@@ -14,7 +14,7 @@ def test_a_limit_is_a_number_of_at_least_zero(name: str, value: Any) -> None:
 
 
 def test_limits_are_read_and_written_as_plain_values() -> None:
-    """What is not set is left out, so an old journal and a new one agree."""
+    """What is not set is left out: 0 would be a limit."""
     assert Limits(usd=1.5, calls=0).to_json() == {"usd": 1.5, "calls": 0}
     assert Limits.from_json({"usd": 1.5, "calls": 0}) == Limits(usd=1.5, calls=0)
     assert Limits.from_json(None) == Limits()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from signoff.core.effects import Effect, EffectKind
@@ -18,7 +20,7 @@ def _request(*, own_schema: bool = False, **changes: object) -> Effect:
 @pytest.mark.parametrize(
     "wording", [{"prompt": "Please do it."}, {"system": "You write."}, {"shared": 3}]
 )
-def test_a_reworded_prompt_of_the_products_own_is_the_same_request(wording: dict[str, str]) -> None:
+def test_a_reworded_prompt_of_the_products_own_is_the_same_request(wording: dict[str, Any]) -> None:
     """Otherwise an upgrade would stop every run in progress as not deterministic."""
     assert request_digest(_request(**wording)) == request_digest(_request())
 
