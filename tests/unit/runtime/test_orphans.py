@@ -31,7 +31,7 @@ async def daemon(mark: str) -> int:
     )
     assert starter.stdout is not None
     pid = int(await starter.stdout.readline())
-    await end_process({"pid": starter.pid})
+    await end_process({"pid": starter.pid, "born": birth_of(starter.pid) or ""})
     assert birth_of(pid) is not None
     return pid
 

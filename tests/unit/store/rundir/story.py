@@ -13,6 +13,7 @@ from signoff.core.fold import evolve
 from signoff.core.outcome import Outcome, Status
 from signoff.core.requests import Request
 from signoff.core.run_state import RunState
+from signoff.core.stop_reason import StepDecided
 from signoff.runtime.store_port import Commit, InboxItem, NewItem, NewRun, RunId, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.rundir.disk import Disk
@@ -140,7 +141,8 @@ class Story:
         return self.commit(ev.StepFinished(Outcome.OK, "ok", to, delta, now))
 
     def end(self, status: Status = Status.COMPLETED, reason: str = "") -> "Story":
-        return self.commit(ev.RunStopped(status, reason))
+        why = StepDecided(reason) if reason else None
+        return self.commit(ev.RunStopped.because(status, why))
 
 
 def asked(key: str, prompt: str, *, agent: str = "claude", attempt: int = 1) -> ev.EffectStarted:
