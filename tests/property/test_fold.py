@@ -66,7 +66,6 @@ anything_that_happens = st.one_of(
         st.sampled_from(EffectKind),
         words,
         attempt=st.integers(1, 2),
-        lost=usages,
     ),
     st.builds(ev.EffectRunning, effects, st.just({"pid": 1})),
     st.builds(ev.EffectAttemptFailed, effects, st.just({"type": "AgentTransient"}), usages),

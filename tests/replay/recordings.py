@@ -46,7 +46,8 @@ def dump(path: Path) -> str:
         (version,) = db.execute("PRAGMA user_version").fetchone()
         rows = [line for line in db.iterdump() if line.startswith("INSERT INTO")]
     own = [line for line in rows if '"schema_migrations"' not in line and '"owners"' not in line]
-    return "\n".join([f"{SCHEMA}{version}", *own, ""])
+    # A run records the folder it was started in, which exists on one machine only.
+    return "\n".join([f"{SCHEMA}{version}", *own, ""]).replace(str(Path.cwd()), "/project")
 
 
 def restore(recorded: Path, path: Path) -> None:
