@@ -89,17 +89,8 @@ class ConstraintFile(FileSection, FlowSection):
     """A program whose output about the artifact the critic gets."""
     source: SourceField | None = Field(None, description=SOURCES)
     """Material that its critics compare the artifact with."""
-    sources: Many[Word] | None = Field(None, deprecated=True, description="a list of paths")
-    """The older form of source.files."""
     paths: Many[Word] = Field((), description='a list of patterns, as in ["docs/**/*.md"]')
     """The files it applies to, if the artifact is a set of files; all if it is absent."""
-
-    @property
-    def older_sources(self) -> tuple[str, ...] | None:
-        """The files under the deprecated key `sources`."""
-        # Reading the field itself would warn the program about what the user wrote.
-        files: tuple[str, ...] | None = self.__dict__["sources"]
-        return files
 
     def constraint(self, default_id: str = "") -> Constraint:
         """Returns the constraint that it describes."""
@@ -111,14 +102,12 @@ class ConstraintFile(FileSection, FlowSection):
             agents=self.agents,
             behavior=self.behavior,
             script=self.script,
-            source=self.source or SourceBlock(files=self.older_sources or ()),
+            source=self.source or SourceBlock(),
             paths=self.paths,
         )
 
     def contradictions(self) -> Iterator[Mistake]:
         """Yields what is wrong although each key by itself is valid."""
-        if self.source is not None and self.older_sources is not None:
-            yield Mistake(("sources",), "both source and sources are set", "keep one of them")
         try:
             shlex.split(self.script)
         except ValueError as error:
@@ -210,9 +199,6 @@ def _read_file(file: Path, problems: list[Problem], warnings: list[Problem]) -> 
     problems.extend(sorted(own, key=line_of))
     if fields is None or own:
         return None
-    if fields.older_sources is not None:
-        location = document.at(("sources",))
-        warnings.append(Problem(location, "`sources` is the older form", "source: {files: …}"))
     if not fields.summary.strip() and not fields.rules:
         warnings.append(Problem(name, "has neither a summary nor rules"))
     return fields.constraint(file.stem)

@@ -31,10 +31,10 @@ class AnyFlowFile(FlowSettings):
         default_factory=TerminationSection.model_construct,
         description="approve_when or escalate_on",
     )
-    """Older keys for approval and escalation."""
+    """Other names for what blocks approval and when a human is asked."""
 
     def judging(self) -> Judging:
-        """Returns what the newer and the older keys about judging mean together."""
+        """Returns what the two places for keys about judging mean together."""
         return Judging(self.adjudication, self.termination)
 
     def shared(self) -> dict[str, Any]:

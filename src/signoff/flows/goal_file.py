@@ -12,7 +12,6 @@ from signoff.documents.mistakes import line_of, mistakes_of
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.flows.sections import Goal
-from signoff.review.constraint import SourceBlock
 
 VERSION = 1
 
@@ -51,13 +50,7 @@ def _goal_of_folder(folder: Path, problems: list[Problem]) -> Goal | None:
     if not names:
         problems.append(Problem(display_path(folder), "contains no goal.yaml and no goal.md"))
         return None
-    goal = read_goal(folder / names[0], problems)
-    if goal is None or names[0] != "goal.md" or not (folder / "source.md").is_file():
-        return goal
-    material = read_text(folder / "source.md", problems)
-    if material is None:
-        return None
-    return goal.model_copy(update={"source": SourceBlock(inline=material)})
+    return read_goal(folder / names[0], problems)
 
 
 def _goal_of_mapping(file: SourceFile, problems: list[Problem]) -> Goal | None:

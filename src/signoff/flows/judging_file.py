@@ -1,7 +1,7 @@
 """What a judge applies and when a human is asked, in the form of flow files.
 
-Two older keys mean the same as two newer ones; a file may use either, or both as long
-as they agree.
+`termination` is another place for two of these keys; a file may use either, or both as long as
+they agree.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class AdjudicationSection(FlowSection):
 
 
 class TerminationSection(FlowSection):
-    """Older keys for `adjudication.approval` and `adjudication.escalation`."""
+    """Other names for `adjudication.approval.policy` and `adjudication.escalation.triggers`."""
 
     approve_when: Policy = None
     """What blocks approval."""
@@ -90,7 +90,7 @@ KeyPath = tuple[str, ...]
 
 @light_dataclass(frozen=True)
 class Judging:
-    """What the newer and the older keys mean together."""
+    """What both places mean together."""
 
     adjudication: AdjudicationSection
     termination: TerminationSection

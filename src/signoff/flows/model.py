@@ -165,7 +165,7 @@ class Tension(FlowSection):
 class AdjudicationConfig:
     """What a judge applies, and when a human is asked.
 
-    Files have an older and a newer form of this; `judging_file` merges them.
+    Files have two places for some of this; `judging_file` merges them.
     """
 
     block_on: tuple[Severity, ...] = DEFAULT_BLOCK_ON

@@ -107,7 +107,7 @@ def test_every_problem_of_every_file_is_reported_together(tmp_path: Path) -> Non
         "d.yaml:2: priority is 'high'",
         "d.yaml:4: rules[0].text is missing",
         "d.yaml:5: rules[1].id is missing",
-        "e.yaml:2: both source and sources are set",
+        "e.yaml:2: unknown key 'sources'",
         "f.yaml:3: rules[1].id is 'x', as is rules[0].id",
         f"g.yaml: the id 'a' is taken by {tmp_path}/a.yaml",
         "h.yaml:1: behavior is 'halt'",
@@ -119,19 +119,6 @@ def test_every_problem_of_every_file_is_reported_together(tmp_path: Path) -> Non
         "l.yaml:1: is empty",
         "m n.yaml: the file name 'm n' is not a valid id",
         "m.yaml:1: script is not a valid command: No closing quotation",
-    ]
-
-
-def test_the_older_list_of_sources_is_read_with_a_warning(tmp_path: Path) -> None:
-    """Old files work, and their authors learn the newer form."""
-    (tmp_path / "a.yaml").write_text("summary: x\nsources: [a.md, b.md]\n")
-    warnings: list[Problem] = []
-
-    (constraint,) = read_constraints([tmp_path / "a.yaml"], [], warnings)
-
-    assert constraint.source == SourceBlock(files=("a.md", "b.md"))
-    assert [str(warning).removeprefix(f"{tmp_path}/") for warning in warnings] == [
-        "a.yaml:2: `sources` is the older form (source: {files: …})"
     ]
 
 

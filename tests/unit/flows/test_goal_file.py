@@ -64,18 +64,13 @@ def test_an_invalid_goal_is_reported_with_what_is_valid(
     assert words in str(caught.value)
 
 
-def test_a_folder_contains_a_goal_in_the_newer_or_the_older_form(tmp_path: Path) -> None:
-    """Old run folders keep working."""
+def test_a_folder_contains_a_goal_as_yaml_or_as_text(tmp_path: Path) -> None:
+    """`--goal FOLDER` finds it under its usual name."""
     with pytest.raises(InvalidWorkflow, match=r"contains no goal\.yaml and no goal\.md"):
         load_goal(tmp_path)
 
     (tmp_path / "goal.md").write_text("Tea.")
-    assert load_goal(tmp_path) == Goal(goal="Tea.")
-
-    (tmp_path / "source.md").write_text("Tea is a drink.")
-    assert load_goal(str(tmp_path)) == Goal(
-        goal="Tea.", source=SourceBlock(inline="Tea is a drink.")
-    )
+    assert load_goal(str(tmp_path)) == Goal(goal="Tea.")
 
     (tmp_path / "goal.yaml").write_text("goal: Coffee.\n")
     assert load_goal(tmp_path) == Goal(goal="Coffee.")
