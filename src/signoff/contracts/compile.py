@@ -241,7 +241,7 @@ def _node(
         preconditions=[
             _condition(contract, step, each) for step in group for each in step.preconditions
         ],
-        postconditions=[_condition(contract, last, each, in_source=True) for each in checked_after],
+        postconditions=[_condition(contract, last, each) for each in checked_after],
         retries=MAX_RETRIES,
         gate=_gate(last.human_gate, nodes) if last.human_gate else None,
         # Each of several steps or items has a time limit of its own.
@@ -250,9 +250,9 @@ def _node(
 
 
 def _condition(
-    contract: ContractRuntime, step: WorkflowStep, condition: Condition, *, in_source: bool = False
+    contract: ContractRuntime, step: WorkflowStep, condition: Condition
 ) -> EngineCondition:
-    check = ConditionCheck(contract, step, condition, in_source)
+    check = ConditionCheck(contract, step, condition)
     return EngineCondition(condition.name, check, condition.message)
 
 
@@ -343,8 +343,6 @@ class ConditionCheck:
     contract: ContractRuntime
     step: WorkflowStep
     condition: Condition
-    in_source: bool = False
-    """Whether only the workflow's source describes it, and not the digest of its step."""
 
     @property
     def definition(self) -> list[Any]:

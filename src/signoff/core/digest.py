@@ -106,12 +106,7 @@ def _describe_step(step: StepDef) -> dict[str, Any]:
         },
         "phase": step.phase,
         "preconditions": [_describe_condition(c) for c in step.preconditions],
-        "postconditions": [
-            # A notation whose source describes its conditions has them in the digest already.
-            _describe_condition(c)
-            for c in step.postconditions
-            if getattr(c.check, "in_source", False) is not True
-        ],
+        "postconditions": [_describe_condition(c) for c in step.postconditions],
         "retries": step.retries,
         "timeout": step.timeout,
         "limits": step.limits.to_json(),
