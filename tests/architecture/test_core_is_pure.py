@@ -2,9 +2,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.tree import parsed
+from tests.tables import table
 
 CORE = Path(__file__).parents[2] / "src" / "signoff" / "core"
 
@@ -42,7 +41,7 @@ def test_the_core_has_modules() -> None:
     assert MODULES
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+@table("path", {str(path.relative_to(CORE)): path for path in MODULES})
 def test_a_core_module_imports_only_pure_modules(path: Path) -> None:
     """A run is rebuilt by replaying its journal; anything impure here would rebuild another run."""
     allowed = COMPUTES_ONLY.get(path.name, set())
@@ -51,7 +50,7 @@ def test_a_core_module_imports_only_pure_modules(path: Path) -> None:
     assert impure == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(CORE)))
+@table("path", {str(path.relative_to(CORE)): path for path in MODULES})
 def test_a_core_module_neither_waits_nor_does_io(path: Path) -> None:
     """A decision that awaits, prints or reads a clock cannot be repeated on replay."""
     offences = list(impure_code(path))

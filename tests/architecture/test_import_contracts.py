@@ -63,18 +63,20 @@ def broken_rules(tmp_path_factory: pytest.TempPathFactory) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize(("importer", "imported"), FORBIDDEN_ARROWS)
-def test_an_arrow_that_points_up_or_sideways_is_refused(
-    broken_rules: str, importer: str, imported: str
-) -> None:
+def test_an_arrow_that_points_up_or_sideways_is_refused(broken_rules: str) -> None:
     """Contracts that allow everything would pass, too."""
-    assert f"signoff.{importer} -> signoff.{imported} " in broken_rules
+    arrows = [
+        f"signoff.{importer} -> signoff.{imported} " for importer, imported in FORBIDDEN_ARROWS
+    ]
+
+    assert [arrow for arrow in arrows if arrow not in broken_rules] == []
 
 
-@pytest.mark.parametrize("module", IMPURE_MODULES)
-def test_the_core_may_not_reach_outside(broken_rules: str, module: str) -> None:
+def test_the_core_may_not_reach_outside(broken_rules: str) -> None:
     """A core that reads a clock or a disk replays differently from how it ran."""
-    assert f"signoff.core -> {module} " in broken_rules
+    arrows = [f"signoff.core -> {module} " for module in IMPURE_MODULES]
+
+    assert [arrow for arrow in arrows if arrow not in broken_rules] == []
 
 
 def test_a_package_outside_the_layers_is_refused(broken_rules: str) -> None:

@@ -18,6 +18,11 @@ def clock() -> FrozenClock:
 @pytest.fixture
 def project(tmp_path: Path, clock: FrozenClock) -> Iterator[Project]:
     """A project in memory, at a standstill in time; only readable files touch the disk."""
-    home = init_home(tmp_path, {}).home
-    with Project(home, Settings(), MemoryStore(), tmp_path, clock) as opened:
+    with project_in(tmp_path, clock) as opened:
         yield opened
+
+
+def project_in(folder: Path, clock: FrozenClock) -> Project:
+    """A new project in memory, for a test that needs several."""
+    home = init_home(folder, {}).home
+    return Project(home, Settings(), MemoryStore(), folder, clock)

@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
 from typing import Any
-
-import pytest
 
 from signoff.app.answering import AnswerInput
 from signoff.app.external_work import RunStatus, run_status, start_pulled, submit
@@ -12,6 +12,9 @@ from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.errors import NotSerialisable, UsageError
+from signoff.testing import FrozenClock
+from tests.tables import table
+from tests.unit.app.conftest import project_in
 
 WORKFLOW = """
 from signoff.contracts import define_workflow
@@ -151,20 +154,20 @@ def assert_not_past(project: Project) -> None:
     assert "_gate" not in state
 
 
-@pytest.mark.parametrize("schema", ["", SCHEMA], ids=["free", "schema"])
-@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
-async def test_no_lie_replaces_the_work(project: Project, lie: Lie, schema: str) -> None:
+@table(("lie", "schema"), product(LIES, ["", SCHEMA]))
+async def test_no_lie_replaces_the_work(tmp_path: Path, lie: Lie, schema: str) -> None:
     """Whatever is submitted, a human is only asked about notes that have every change."""
-    await start_run(project, schema)
+    with project_in(tmp_path, FrozenClock()) as project:
+        await start_run(project, schema)
 
-    status = await tell(project, lie)
+        status = await tell(project, lie)
 
-    accepted = status is not None and status.verdict is not None and status.verdict.accepted
-    assert accepted is lie.accepted, status and status.verdict
-    assert_not_past(project)
-    done = await submit(project, "one", None, AnswerInput(json.dumps({"notes": "1.0: #1, #2"})))
-    assert [request["step"] for request in done.people] == ["gate"], done
-    assert done.row.status is Status.WAITING
+        accepted = status is not None and status.verdict is not None and status.verdict.accepted
+        assert accepted is lie.accepted, status and status.verdict
+        assert_not_past(project)
+        done = await submit(project, "one", None, AnswerInput(json.dumps({"notes": "1.0: #1, #2"})))
+        assert [request["step"] for request in done.people] == ["gate"], done
+        assert done.row.status is Status.WAITING
 
 
 async def test_a_gate_of_the_own_and_work_of_another_run_are_out_of_reach(project: Project) -> None:

@@ -3,6 +3,7 @@ import pytest
 from signoff import remedies as fix
 from signoff.app.next_commands import error_message, next_command
 from signoff.errors import RunBusy
+from tests.tables import table
 
 EXAMPLES: list[fix.Remedy] = [
     fix.RaiseLimit("usd"),
@@ -47,7 +48,7 @@ def test_every_remedy_has_a_text() -> None:
     assert all(next_command(remedy, "one") for remedy in EXAMPLES)
 
 
-@pytest.mark.parametrize("remedy", EXAMPLES, ids=repr)
+@table("remedy", EXAMPLES)
 def test_a_stored_remedy_is_read_back_unchanged(remedy: fix.Remedy) -> None:
     """Errors are stored in the journal with what fixes them."""
     assert fix.Remedy.from_json(remedy.to_json()) == remedy

@@ -4,6 +4,7 @@ from signoff.app.config_schema import read_config
 from signoff.app.plain_config import read_plain
 from signoff.documents.yaml_text import Document, read_yaml
 from signoff.errors import Problem
+from tests.tables import table
 
 PLAIN = [
     "agents: {claude: {kind: scripted, file: script.yaml}}\n",
@@ -59,7 +60,7 @@ def test_plain_settings_are_those_of_the_schema(text: str) -> None:
     assert problems == []
 
 
-@pytest.mark.parametrize("text", OTHER)
+@table("text", OTHER)
 def test_everything_else_is_left_to_the_schema(text: str) -> None:
     """Only the schema reports mistakes, converts values and knows the sections of notations."""
     assert read_plain(document(text)) is None

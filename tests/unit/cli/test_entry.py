@@ -11,6 +11,7 @@ from signoff import __version__
 from signoff.cli import exits, main
 from signoff.cli.entry import COMMANDS, SECTIONS, signoff
 from tests.patience import PATIENCE_SECONDS
+from tests.tables import table
 
 QUICK = """
 import sys
@@ -62,16 +63,21 @@ def test_every_option_says_what_it_does() -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("arguments", [[], *([name] for name in NAMES)], ids=str)
 def test_help_fits_an_ordinary_terminal(
-    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
 ) -> None:
     """Lines that are wider break in the middle of a word."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    main([*arguments, "--help"])
+    for arguments in ([], *([name] for name in NAMES)):
+        with subtests.test(str(arguments)):
+            main([*arguments, "--help"])
 
-    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == []
+            shown = capsys.readouterr().out.splitlines()
+            assert shown
+            assert [line for line in shown if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("group", [name for name in GROUPS if name != "mcp"])
@@ -130,7 +136,7 @@ def test_every_command_is_listed_once_in_the_help() -> None:
     assert {"policy", "db"} <= set(NAMES)
 
 
-@pytest.mark.parametrize(("name", "command"), commands(), ids=NAMES)
+@table(("name", "command"), commands())
 def test_the_help_of_every_command_explains_and_shows_examples(
     name: str, command: click.Command
 ) -> None:
@@ -143,7 +149,7 @@ def test_the_help_of_every_command_explains_and_shows_examples(
     assert f"signoff {name}" in text.split("Examples:")[1]
 
 
-@pytest.mark.parametrize(("name", "command"), commands(), ids=NAMES)
+@table(("name", "command"), commands())
 def test_every_command_can_speak_json_and_show_a_traceback(
     name: str, command: click.Command
 ) -> None:

@@ -14,6 +14,7 @@ from signoff.contracts import (
 )
 from signoff.core.spend import Limits
 from signoff.errors import InvalidWorkflow
+from tests.tables import table
 
 
 def nothing(_ctx: Any) -> None:
@@ -91,7 +92,7 @@ def test_every_mistake_of_a_definition_is_reported_at_once() -> None:
         assert line.startswith(beginning)
 
 
-@pytest.mark.parametrize(
+@table(
     ("definition", "message"),
     [
         ("w1", "workflow: is 'w1' (a mapping or a WorkflowDefinition)"),

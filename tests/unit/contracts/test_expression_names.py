@@ -5,6 +5,7 @@ from signoff.contracts.expression_names import CTX_NAMES, checkpoint_names, resu
 from signoff.contracts.expressions import BadExpression, Expression
 from signoff.contracts.results import OWN_NAMES
 from signoff.errors import InvalidWorkflow
+from tests.tables import table
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_an_unknown_name_is_found_before_anything_runs(text: str, problem: str) 
     assert problem in str(raised.value)
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         *(f"ctx.{name} != null" for names in CTX_NAMES.items() for name in sorted(set(names))),

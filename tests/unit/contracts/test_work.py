@@ -1,5 +1,6 @@
 import sys
 import threading
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
 from tests.patience import PATIENCE_SECONDS
+from tests.tables import table
 
 PYTHON = [sys.executable, "-IS", "-c"]
 ECHO = "import json,sys; print(json.dumps({'got': json.load(sys.stdin)}))"
@@ -57,8 +59,13 @@ async def test_every_form_of_command_returns_its_result(
     assert {key: result.state[key] for key in result.state if not key.startswith("_")} == state
 
 
-@pytest.mark.parametrize("success", [False, None, "true", 1, 0, "no", [], {}])
-@pytest.mark.parametrize("more", [{}, {"notes": "done"}, {"result": {"n": 1}, "confidence": 1}])
+@table(
+    ("success", "more"),
+    product(
+        [False, None, "true", 1, 0, "no", [], {}],
+        [{}, {"notes": "done"}, {"result": {"n": 1}, "confidence": 1}],
+    ),
+)
 async def test_success_that_is_not_true_fails_whatever_else_is_returned(
     success: Any, more: dict[str, Any]
 ) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from signoff.core.args import Arg, BoundedInt, ChoiceSet, Constant, Param, bind, read_params
 from signoff.core.code import EMPTY
+from tests.tables import table
 
 
 def only(handler: Callable[..., Any]) -> Param:
@@ -72,7 +73,7 @@ def test_required_overrules_a_default() -> None:
     assert only(handler).default is EMPTY
 
 
-@pytest.mark.parametrize(
+@table(
     ("handler", "value", "becomes"),
     [
         (whole, "3", 3),
@@ -110,7 +111,7 @@ def test_a_value_is_converted_to_what_the_handler_declares(
     assert type(result) is type(becomes)
 
 
-@pytest.mark.parametrize(
+@table(
     ("handler", "value", "problem"),
     [
         (whole, "three", "'three' is not a whole number"),

@@ -21,6 +21,7 @@ from signoff import (
 )
 from signoff.core.digest import describe, digest, text_digest
 from signoff.errors import NotSerialisable
+from tests.tables import table
 
 
 def handler(ctx: StepContext) -> tuple[Outcome, dict[str, Any]]:
@@ -98,7 +99,7 @@ CHANGES: dict[str, Callable[[], Workflow]] = {
 }
 
 
-@pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
+@table("changed", CHANGES)
 def test_anything_a_run_depends_on_changes_the_digest(changed: Callable[[], Workflow]) -> None:
     """A run would silently continue with other rules than it was started with."""
     assert changed().digest != Workflow("flow", STEP).digest

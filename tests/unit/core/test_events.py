@@ -8,6 +8,7 @@ from signoff.core.codec import decode, encode
 from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.errors import NotSerialisable, StoreDamaged, StoreTooNew
+from tests.tables import table
 
 ASK = EffectId("ask#1")
 
@@ -59,7 +60,7 @@ def test_every_kind_of_event_is_tried_below() -> None:
     assert {event.tag for event in FULL} == set(ev.KINDS)
 
 
-@pytest.mark.parametrize("event", FULL, ids=tag)
+@table("event", FULL)
 def test_an_event_comes_back_from_the_journal_as_it_was(event: ev.Event) -> None:
     """A run is rebuilt from its events alone."""
     stored = encode(ev.to_json(event), {})

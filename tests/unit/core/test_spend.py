@@ -1,12 +1,19 @@
+from itertools import product
 from typing import Any
 
 import pytest
 
 from signoff.core.spend import LedgerEntry, Limits, Spend, Usage, reached
+from tests.tables import table
 
 
-@pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), True, "5", [1]], ids=str)
-@pytest.mark.parametrize("name", ["usd", "tokens", "calls", "seconds"])
+@table(
+    ("name", "value"),
+    product(
+        ["usd", "tokens", "calls", "seconds"],
+        [-1, float("nan"), float("inf"), True, "5", [1]],
+    ),
+)
 def test_a_limit_is_a_number_of_at_least_zero(name: str, value: Any) -> None:
     """`usd: five` in a settings file must be an error, not a crash and not an absent limit."""
     with pytest.raises(ValueError, match=f"limit {name} must be a number of at least 0"):

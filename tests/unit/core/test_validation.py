@@ -12,6 +12,7 @@ from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import InvalidWorkflow, Problem
 from signoff.runtime.dispatch import Dispatch
+from tests.tables import table
 
 if TYPE_CHECKING:
     from decimal import Decimal as ForCheckersOnly
@@ -267,7 +268,7 @@ MISTAKES: dict[str, tuple[Callable[[], list[str]], str]] = {
 }
 
 
-@pytest.mark.parametrize(("make", "problem"), MISTAKES.values(), ids=MISTAKES)
+@table(("make", "problem"), MISTAKES)
 def test_one_mistake_is_one_problem(make: Callable[[], list[str]], problem: str) -> None:
     """A second report of the same mistake would make its author look for another one."""
     (found,) = make()

@@ -10,6 +10,7 @@ from signoff.documents.lenient_json import (
     load,
     strip_code_fence,
 )
+from tests.tables import table
 
 WHOLE = {"overall": "PASS", "issues": [{"finding": 'a "{" in a string'}, {"finding": "}]"}]}
 
@@ -32,7 +33,7 @@ def test_wrong_punctuation_is_repaired(slip: str, value: object) -> None:
     assert load(slip) == value
 
 
-@pytest.mark.parametrize("cut", range(1, len(json.dumps(WHOLE))))
+@table("cut", range(1, len(json.dumps(WHOLE))))
 def test_truncated_json_is_refused_wherever_it_was_cut(cut: int) -> None:
     """A repair would make half a list of findings look complete."""
     half = json.dumps(WHOLE)[:cut]

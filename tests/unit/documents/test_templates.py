@@ -1,3 +1,4 @@
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from signoff.documents.templates import (
     render_template,
 )
 from signoff.errors import InvalidTemplate
+from tests.tables import table
 from tests.template_text import render_text
 
 ENGINE = ("STANDARDS", "PLAN", "CODE", "REVIEW", "FEEDBACK")
@@ -216,22 +218,24 @@ def test_a_cycle_is_named(tmp_path: Path, last: str, cycle: str) -> None:
     assert problems(error) == [f"b.md:1: cannot include {last!r}: it includes itself: {cycle}"]
 
 
-@pytest.mark.parametrize("rooted", [False, True])
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../secret.md",
-        "../../templates/../secret.md",
-        "parts/../../secret.md",
-        "link.md",
-        "folder/secret.md",
-        "/etc/passwd",
-        "C:/secret.md",
-        "\\\\host\\secret.md",
-        "",
-        "a\0b",
-        "loop.md",
-    ],
+@table(
+    ("path", "rooted"),
+    product(
+        [
+            "../secret.md",
+            "../../templates/../secret.md",
+            "parts/../../secret.md",
+            "link.md",
+            "folder/secret.md",
+            "/etc/passwd",
+            "C:/secret.md",
+            "\\\\host\\secret.md",
+            "",
+            "a\0b",
+            "loop.md",
+        ],
+        [False, True],
+    ),
 )
 def test_nothing_outside_the_root_is_included(tmp_path: Path, path: str, rooted: bool) -> None:
     """A template is not always written by the user of the machine."""

@@ -9,6 +9,7 @@ from signoff.documents.yaml_text import (
     read_yaml,
 )
 from signoff.errors import Problem
+from tests.tables import table
 
 
 def read(text: str) -> Document:
@@ -87,7 +88,7 @@ def test_a_missing_key_has_the_line_of_its_parent() -> None:
     assert document.line(("nothing",)) == 1
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "message"),
     [
         ("a: 1\na: 2\n", 'file.yaml:2: found duplicate key "a"'),

@@ -8,10 +8,11 @@ import signoff
 from signoff import flows
 from signoff.core.outcome import Status
 from signoff.testing import ScriptedAgent
+from tests.tables import table
 from tests.unit.flows.harness import passes, rules
 
 
-@pytest.mark.parametrize("name", flows.__all__)
+@table("name", flows.__all__)
 def test_every_public_name_is_there(name: str) -> None:
     """A listed name that is missing would only fail when it is used."""
     assert getattr(flows, name) is not None

@@ -11,6 +11,7 @@ from signoff.flows.sections import ConstraintConfig, Goal, Independence, Routing
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.severity import Severity
+from tests.tables import table
 
 FLOWS = Path(__file__).parents[2] / "fixtures" / "flows"
 MINIMAL = "workflow:\n  - step: generate\n"
@@ -207,7 +208,7 @@ limits: {usd: "5"}
     ]
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "words"),
     [
         ("workflow: [{step: critque}]", "one of: generate, critique, adjudicate, refine"),

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-import pytest
-
 from signoff.flows.state import (
     LONGEST_QUESTION,
     NOTHING_REVIEWED,
@@ -15,6 +13,7 @@ from signoff.flows.state import (
     left_unadjudicated,
 )
 from signoff.review.prompt_text import Guidance
+from tests.tables import table
 
 STEPS = ("first", "second", "accumulated", "previous", "all")
 ORDERS = [order for length in (1, 2, 3, 4) for order in product(STEPS, repeat=length)]
@@ -52,7 +51,7 @@ class Expected:
         return seen if scope == "accumulated" else self.of_step.get(self.last or "", [])
 
 
-@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+@table("order", ORDERS)
 def test_every_scope_sees_and_clears_what_it_should(order: tuple[str, ...]) -> None:
     """A judge that sees too little approves too much; one that sees too much never ends."""
     state: Mapping[str, Any] = {**NOTHING_REVIEWED}

@@ -4,6 +4,7 @@ from html.parser import HTMLParser
 import pytest
 
 from signoff.pages.markdown import DEEPEST, MOST_MARKDOWN, is_markdown, markdown_html
+from tests.tables import table
 
 ALLOWED = {
     "div", "p", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em",
@@ -66,7 +67,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@table("text", HOSTILE)
 def test_nothing_in_a_text_is_active(text: str) -> None:
     """A model writes the text, and the page that shows it can approve."""
     html = markdown_html(text)

@@ -2,6 +2,7 @@ import pytest
 
 from signoff.profiles.artifact_paths import LONGEST, check_artifact_path, check_writes
 from signoff.profiles.model import WriteOp
+from tests.tables import table
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,7 @@ def test_a_relative_path_of_plain_names_is_accepted(path: str, normalized: str) 
     assert check_artifact_path(path) == normalized
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         "", " ", ".", "..", "/", "\\", "/etc/passwd", "\\windows\\x", "//host/share/x",

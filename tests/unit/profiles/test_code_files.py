@@ -13,11 +13,12 @@ from signoff.profiles.code_files import (
     format_code_files,
     language,
 )
+from tests.tables import table
 
 CODE = "```python\nx = 1\n```\n"
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         "### src/a.py",
@@ -40,10 +41,10 @@ CODE = "```python\nx = 1\n```\n"
         "src\\a.py",
     ],
 )
-@pytest.mark.parametrize("gap", ["\n", "\n\n"])
-def test_a_line_before_a_block_names_its_file(line: str, gap: str) -> None:
+def test_a_line_before_a_block_names_its_file(line: str) -> None:
     """Models vary the markup of a file name, and each variant means the same."""
-    assert find_code_files(f"Here it is.\n\n{line}{gap}{CODE}") == {"src/a.py": "x = 1\n"}
+    for gap in ("\n", "\n\n"):
+        assert find_code_files(f"Here it is.\n\n{line}{gap}{CODE}") == {"src/a.py": "x = 1\n"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,7 @@ def test_a_reply_inside_one_block_is_read() -> None:
     assert find_code_files(f"````markdown\n### a.py\n{CODE}````\n") == {"a.py": "x = 1\n"}
 
 
-@pytest.mark.parametrize(
+@table(
     ("reply", "problem"),
     [
         ("", "contains no file"),

@@ -18,6 +18,7 @@ import pytest
 
 from signoff.profiles.no_io import call_without_io, templates_allowed
 from signoff.profiles.templates import render_template
+from tests.tables import table
 
 ATTEMPTS: dict[str, Callable[[Path], Any]] = {
     "open to read": lambda folder: (folder / "input.txt").read_text(),
@@ -72,18 +73,23 @@ def _send_datagram() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "input.txt").write_text("input")
-    (tmp_path / "input.py").write_text("VALUE = 1")
-    return tmp_path
+    return with_inputs(tmp_path)
 
 
-@pytest.mark.parametrize("attempt", list(ATTEMPTS))
-def test_io_of_a_profile_is_refused(folder: Path, attempt: str) -> None:
+def with_inputs(folder: Path) -> Path:
+    (folder / "input.txt").write_text("input")
+    (folder / "input.py").write_text("VALUE = 1")
+    return folder
+
+
+@table("attempt", ATTEMPTS)
+def test_io_of_a_profile_is_refused(tmp_path: Path, attempt: Callable[[Path], object]) -> None:
     """A profile that reads or writes by itself would not give the same result on a resume."""
+    folder = with_inputs(tmp_path)
     before = sorted(path.name for path in folder.iterdir())
 
     with pytest.raises(PermissionError, match="profiles do no I/O"):
-        call_without_io(ATTEMPTS[attempt], folder)
+        call_without_io(attempt, folder)
 
     assert sorted(path.name for path in folder.iterdir()) == before
     assert (folder / "input.txt").read_text() == "input"

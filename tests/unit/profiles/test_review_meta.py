@@ -7,6 +7,7 @@ from signoff.profiles.review_meta import (
     parse_review_meta,
 )
 from signoff.review.own_words import Material
+from tests.tables import table
 
 
 def block(
@@ -54,7 +55,7 @@ def test_case_order_blank_lines_and_later_blocks_do_not_matter(text: str) -> Non
     assert parse_review_meta(text) == FAIL
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "why"),
     [
         ("", "has no @@@REVIEW_META block"),

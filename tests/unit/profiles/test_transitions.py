@@ -2,6 +2,7 @@ import pytest
 
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.transitions import Action, SessionCommand, TransitionResult, TransitionTable
+from tests.tables import table
 
 ROWS = [
     ("init", None, "init", "plan", "prompt", "create_prompt"),
@@ -36,7 +37,7 @@ POSITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("phase", "stage", "command", "to_phase", "to_stage", "action"), ROWS)
+@table(("phase", "stage", "command", "to_phase", "to_stage", "action"), ROWS)
 def test_a_command_leads_where_the_table_says(
     phase: str, stage: str | None, command: str, to_phase: str, to_stage: str | None, action: str
 ) -> None:
@@ -55,8 +56,14 @@ def test_the_table_has_no_other_rows() -> None:
     assert {(*key,) for key in TransitionTable.rows} == {row[:3] for row in ROWS}
 
 
-@pytest.mark.parametrize("command", [*SessionCommand, "step", "Approve", "approve ", ""])
-@pytest.mark.parametrize(("phase", "stage"), POSITIONS)
+@table(
+    ("phase", "stage", "command"),
+    [
+        (*position, command)
+        for position in POSITIONS
+        for command in (*SessionCommand, "step", "Approve", "approve ", "")
+    ],
+)
 def test_everything_else_is_not_allowed(
     phase: WorkflowPhase, stage: WorkflowStage | None, command: str
 ) -> None:

@@ -3,6 +3,7 @@ import time
 import pytest
 
 from signoff.review.approval_phrase import is_approved
+from tests.tables import table
 
 APPROVALS = [
     # the phrase alone
@@ -178,25 +179,25 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize("reply", APPROVALS, ids=ascii)
+@table("reply", APPROVALS)
 def test_the_phrase_approves(reply: str) -> None:
     """A session that goes on after an approval costs turns and can spoil the text."""
     assert is_approved(reply)
 
 
-@pytest.mark.parametrize("reply", REFUSALS, ids=ascii)
+@table("reply", REFUSALS)
 def test_anything_else_does_not(reply: str) -> None:
     """A wrong approval delivers a text that no reviewer approved."""
     assert not is_approved(reply)
 
 
-@pytest.mark.parametrize("reply", [*APPROVALS[:27], *REFUSALS])
+@table("reply", [*APPROVALS[:27], *REFUSALS])
 def test_a_strict_reader_accepts_nothing_but_the_phrase(reply: str) -> None:
     """`strict` is for reviewers that chat: praise around the phrase is not an approval then."""
     assert is_approved(reply, strict=True) is (reply in APPROVALS)
 
 
-@pytest.mark.parametrize("reply", APPROVALS[27:])
+@table("reply", APPROVALS[27:])
 def test_a_strict_reader_refuses_praise(reply: str) -> None:
     """Otherwise `strict` would be the same as the default."""
     strict = {"<think>It's short. Should I ship it? Not sure.</think>\n\nSHIP IT!", APPROVALS[-1]}

@@ -1,7 +1,10 @@
+from itertools import product
+
 import pytest
 
 from signoff.review.decision import LONGEST_FEEDBACK, JudgeDecision, read_decision
 from signoff.review.own_words import Material
+from tests.tables import table
 
 
 @pytest.mark.parametrize(
@@ -81,8 +84,7 @@ UNCLEAR = [
 ]
 
 
-@pytest.mark.parametrize("text", UNCLEAR)
-@pytest.mark.parametrize("allow_rewrite", [False, True])
+@table(("text", "allow_rewrite"), product(UNCLEAR, [False, True]))
 def test_an_unclear_reply_rejects(text: str, allow_rewrite: bool) -> None:
     """A gate that opens by mistake is worse than one that asks again."""
     decision = read_decision(text, allow_rewrite=allow_rewrite)

@@ -4,9 +4,8 @@ import subprocess
 from itertools import product
 from pathlib import Path
 
-import pytest
-
 from signoff.review.diff import NO_BREAK, diff_files, label_key, tied_labels
+from tests.tables import table
 
 
 def lines(*numbers: int) -> str:
@@ -81,7 +80,7 @@ TEXTS = [
 TEXTS += [text.rstrip("\n") for text in TEXTS[1:]] + ["\n\n" + TEXTS[1], lines(3, 3, 3), "x\n\ny\n"]
 
 
-@pytest.mark.parametrize(("before", "after"), list(product(TEXTS, TEXTS)))
+@table(("before", "after"), list(product(TEXTS, TEXTS)))
 def test_what_is_shown_is_a_diff_that_patch_programs_apply(
     before: str, after: str, tmp_path: Path
 ) -> None:

@@ -2,9 +2,8 @@
 
 import unicodedata
 
-import pytest
-
 from signoff.review.evidence import ArtifactText
+from tests.tables import table
 
 TEXT = (
     "# The **Plan**\r\n"
@@ -41,7 +40,7 @@ CODE = """def total(items: list[int], a_b: int) -> int:
 """
 
 
-@pytest.mark.parametrize(
+@table(
     ("quote", "lines"),
     [
         # Unicode form and typography
@@ -119,7 +118,7 @@ def test_a_quote_is_found_at_its_lines_the_way_people_quote(
     assert ArtifactText(TEXT.replace("\r\n", "\n")).lines_of(quote) == lines
 
 
-@pytest.mark.parametrize(
+@table(
     "quote",
     [
         # other words
@@ -199,7 +198,7 @@ def test_an_invented_quote_is_caught(quote: str) -> None:
     assert not ArtifactText(TEXT).contains(quote)
 
 
-@pytest.mark.parametrize(
+@table(
     ("quote", "found"),
     [
         ("x = -1", True),

@@ -4,13 +4,14 @@ from signoff import plugins
 from signoff.agents.kinds import BUILT_IN
 from signoff.review.families import ModelUse, find_relatives
 from signoff.runtime.ports import capabilities_of
+from tests.tables import table
 
 
 def use(kind: str, model: str | None = None, agent: str = "") -> ModelUse:
     return ModelUse(agent or kind, kind, model, capabilities_of(plugins.load(BUILT_IN[kind])))
 
 
-@pytest.mark.parametrize(
+@table(
     ("kind", "model", "expected"),
     [
         ("claude", None, "anthropic"),

@@ -3,6 +3,7 @@ import pytest
 from signoff.review.fields import Unreadable
 from signoff.review.own_words import Claim, Material
 from signoff.review.parsing import parse_critique
+from tests.tables import table
 from tests.unit.review.quotations import (
     BARE,
     CRITICS,
@@ -13,21 +14,13 @@ from tests.unit.review.quotations import (
 )
 
 
-@pytest.mark.parametrize(
-    ("artifact", "reply", "verdict"),
-    [row[1:] for row in CRITICS],
-    ids=[row[0] for row in CRITICS],
-)
+@table(("artifact", "reply", "verdict"), {row[0]: row[1:] for row in CRITICS})
 def test_only_a_critics_own_verdict_counts(artifact: str, reply: str, verdict: str | None) -> None:
     """An artifact could otherwise contain the review that it wants to get."""
     assert critic_verdict(artifact, reply) == verdict
 
 
-@pytest.mark.parametrize(
-    ("artifact", "reply", "verdict"),
-    [row[1:] for row in JUDGES],
-    ids=[row[0] for row in JUDGES],
-)
+@table(("artifact", "reply", "verdict"), {row[0]: row[1:] for row in JUDGES})
 def test_only_a_judges_own_verdict_counts(artifact: str, reply: str, verdict: str | None) -> None:
     """An artifact could otherwise approve itself."""
     assert judge_verdict(artifact, reply) == verdict

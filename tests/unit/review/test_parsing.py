@@ -15,6 +15,7 @@ from signoff.review.parsing import (
     parse_critique,
 )
 from signoff.review.severity import Severity
+from tests.tables import table
 
 ISSUE: dict[str, Any] = {"id": "tone-001", "finding": "Too loud.", "evidence": "LOUD"}
 PASSED = '{"overall": "PASS", "issues": []}'
@@ -55,7 +56,7 @@ def test_a_pass_is_read_however_it_is_wrapped(text: str) -> None:
     assert critique(text) == Critique("tone", "ann", 2, Overall.PASS)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "why"),
     [
         ("", "empty"),
@@ -315,7 +316,7 @@ def test_fences_and_markers_inside_the_work_order_stay_in_it() -> None:
     assert judged(MARKED + bill).bill_of_work == bill
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "why"),
     [
         ("", "empty"),

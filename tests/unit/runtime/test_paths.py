@@ -9,6 +9,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import Question
 from signoff.errors import UnsafePath
 from signoff.runtime.paths import path_from, safe_path
+from tests.tables import table
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
 
 HARMLESS = [
@@ -84,7 +85,7 @@ def test_a_plain_path_is_taken_as_it_is(tmp_path: Path, relative: str) -> None:
     assert path == tmp_path.joinpath(*relative.split("/"))
 
 
-@pytest.mark.parametrize(("relative", "why"), HOSTILE.items(), ids=map(ascii, HOSTILE))
+@table(("relative", "why"), HOSTILE.items())
 def test_a_hostile_path_is_refused_and_the_reason_named(
     tmp_path: Path, relative: str, why: str
 ) -> None:

@@ -12,6 +12,7 @@ from signoff.runtime.question_relay import (
     user_response,
 )
 from signoff.skills import QUESTION_RELAY_HANDLER
+from tests.tables import table
 
 OPTIONS = '<option label="SQLite">One file.</option><option label="Postgres">A server.</option>'
 TEXT = "<text>Where?</text>"
@@ -137,7 +138,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED.values(), ids=REFUSED.keys())
+@table("text", REFUSED)
 def test_anything_else_is_refused_with_the_reason(text: str) -> None:
     """A block is never parsed in part: the user would answer something else than was asked."""
     with pytest.raises(ValueError, match=r"\w+ \w+"):

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from signoff.core.args import Param
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.skills import library
+from tests.tables import table
 
 NAMES = sorted(
     module.name for module in pkgutil.iter_modules(library.__path__) if module.name[0] != "_"
@@ -25,11 +24,14 @@ SKILLS: dict[str, Workflow] = {
 MOST_COMMANDS = 80
 DOCS = Path(__file__).parents[3] / "docs"
 
-every_skill = pytest.mark.parametrize("skill", SKILLS.values(), ids=SKILLS)
-every_step = pytest.mark.parametrize(
+every_skill = table("skill", SKILLS)
+every_step = table(
     ("skill", "step"),
-    [(skill, step) for skill in SKILLS.values() for step in skill.steps.values()],
-    ids=lambda value: value.id if isinstance(value, StepDef) else value.name,
+    {
+        f"{skill.name}, {step.id}": (skill, step)
+        for skill in SKILLS.values()
+        for step in skill.steps.values()
+    },
 )
 
 

@@ -1,4 +1,4 @@
-import pytest
+from itertools import product
 
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
@@ -10,12 +10,12 @@ from signoff.skills.parts import (
     repeat_until_confident,
 )
 from signoff.skills.types import Confidence
+from tests.tables import table
 
 OK, ITERATE = Outcome.OK, Outcome.ITERATE
 
 
-@pytest.mark.parametrize("iteration", range(1, MAX_ROUNDS + 1))
-@pytest.mark.parametrize("confidence", Confidence)
+@table(("confidence", "iteration"), product(Confidence, range(1, MAX_ROUNDS + 1)))
 def test_an_investigation_ends_when_it_is_confident_or_out_of_rounds(
     confidence: Confidence, iteration: int
 ) -> None:

@@ -19,9 +19,14 @@ BASE = "http://127.0.0.1:8717"
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
     """A project in memory, at a standstill in time."""
-    home = init_home(tmp_path, {}).home
-    with Project(home, Settings(), MemoryStore(), tmp_path, FrozenClock()) as opened:
+    with project_in(tmp_path) as opened:
         yield opened
+
+
+def project_in(folder: Path) -> Project:
+    """A new project in memory, for a test that needs several."""
+    home = init_home(folder, {}).home
+    return Project(home, Settings(), MemoryStore(), folder, FrozenClock())
 
 
 @pytest.fixture
@@ -39,6 +44,10 @@ def app(project: Project, access: Access) -> ASGIApp:
 @pytest.fixture
 def session(project: Project, access: Access) -> str:
     """The cookie of a user who is logged in."""
+    return session_of(project, access)
+
+
+def session_of(project: Project, access: Access) -> str:
     secret = access.open_session(access.new_link("ann"))
     return f"{cookie_name(project.home)}={secret}"
 

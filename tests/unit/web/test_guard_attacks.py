@@ -5,16 +5,20 @@ names can be the reason for the refusal.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import pytest
 from starlette.types import ASGIApp, Message
 
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.testing.store_suite.journal_writer import new_request, start_run
 from signoff.web.access import Access, AccessScope
+from signoff.web.server import create_app
+from tests.tables import table
+from tests.unit.web.conftest import project_in, session_of
 
 OWN = "127.0.0.1:8717"
 ANSWER = "/api/v1/inbox/1/answer"
@@ -123,8 +127,7 @@ def by_strangers() -> Iterator[Attack]:
 ATTACKS = [*from_elsewhere(), *in_disguise(), *by_strangers()]
 
 
-@pytest.fixture
-def credentials(access: Access, session: str) -> dict[str, tuple[tuple[str, str], ...]]:
+def credentials_of(access: Access, session: str) -> dict[str, tuple[tuple[str, str], ...]]:
     """Headers of callers by kind."""
     name, _, secret = session.partition("=")
     read = access.new_token("reader", AccessScope.READ)
@@ -140,9 +143,8 @@ def credentials(access: Access, session: str) -> dict[str, tuple[tuple[str, str]
     }
 
 
-@pytest.fixture
-def request_open(project: Project) -> None:
-    """A run waits for an approval."""
+def open_request(project: Project) -> None:
+    """Has a run wait for an approval."""
     form = '{"kind":"approval","prompt":"Ship it?","options":[],"shown":{}}'
     item = new_request(kind="approval", form=form, digest="shown1")
     start_run(project.store, "first").append(status=Status.WAITING, release=True, opened=[item])
@@ -185,34 +187,32 @@ def state(project: Project, access: Access) -> object:
     return store.news(None), store.rows(), every, access.tokens()
 
 
-@pytest.mark.usefixtures("request_open")
-@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+@table("attack", ATTACKS)
 async def test_a_hostile_request_is_refused_and_changes_nothing(
-    app: ASGIApp,
-    project: Project,
-    access: Access,
-    credentials: dict[str, tuple[tuple[str, str], ...]],
-    attack: Attack,
+    tmp_path: Path, attack: Attack
 ) -> None:
     """Each of these has been used against a server on someone's own machine."""
-    before = state(project, access)
+    with project_in(tmp_path) as project, closing(Access.of(project.home)) as access:
+        open_request(project)
+        credentials = credentials_of(access, session_of(project, access))
+        before = state(project, access)
 
-    status = await send(app, attack, credentials[attack.credential])
+        status = await send(create_app(project, access), attack, credentials[attack.credential])
 
-    assert status in REFUSED
-    assert state(project, access) == before
+        assert status in REFUSED
+        assert state(project, access) == before
 
 
-@pytest.mark.usefixtures("request_open")
 async def test_the_same_request_without_a_flaw_is_accepted(
-    app: ASGIApp, project: Project, credentials: dict[str, tuple[tuple[str, str], ...]]
+    app: ASGIApp, project: Project, access: Access, session: str
 ) -> None:
     """Otherwise the attacks above would be refused for the wrong reason."""
+    open_request(project)
     good = with_headers(("host", OWN), ("origin", f"http://{OWN}"))._replace(
         body=b'{"digest": "shown1", "value": true, "resume": false}'
     )
 
-    assert await send(app, good, credentials["session"]) == 200
+    assert await send(app, good, credentials_of(access, session)["session"]) == 200
     assert project.store.item(1).answered_by == "ann"
 
 

@@ -11,6 +11,7 @@ from signoff.review.behaviors import ConstraintBehavior, IssueBehavior, Level
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 from signoff.store.memory import MemoryStore
 from signoff.testing import ScriptedAgent
+from tests.tables import table
 from tests.unit.flows.harness import (
     answer_and_resume,
     constraint,
@@ -55,7 +56,7 @@ def behaving(
     return the_flow, the_flow.config.behavior(first, severity).behavior is behavior
 
 
-@pytest.mark.parametrize(("severity", "behavior", "level", "execution"), CASES)
+@table(("severity", "behavior", "level", "execution"), CASES)
 async def test_every_behavior_at_every_level(
     severity: Severity,
     behavior: IssueBehavior,

@@ -5,6 +5,7 @@ import pytest
 
 from signoff.skills.qr import QRItem, QRVerdict, Severity, blocking, judge
 from signoff.skills.types import QRStatus
+from tests.tables import table
 
 ITERATIONS = range(1, 7)
 SEVERITIES = ("MUST", "SHOULD", "COULD")
@@ -75,8 +76,7 @@ def test_a_project_may_have_another_table() -> None:
     assert judge([{"id": "a", "status": "FAIL"}], 2, table=table) == verdict(".")
 
 
-@pytest.mark.parametrize(("severity", "status"), [*product(SEVERITIES, STATUSES)])
-@pytest.mark.parametrize("iteration", ITERATIONS)
+@table(("iteration", "severity", "status"), product(ITERATIONS, SEVERITIES, STATUSES))
 def test_the_verdict_on_one_item(iteration: int, severity: str, status: str) -> None:
     """The specification, row by row."""
     entries = {"id": "a", "severity": severity, "status": status}

@@ -9,6 +9,7 @@ from signoff.errors import UnknownName, UnreadableFile, UsageError
 from signoff.skills.qr import QRVerdict, judge_file, qr_file, record
 from signoff.skills.qr.record_file import begin_round, read_record
 from signoff.skills.types import QRStatus
+from tests.tables import table
 
 ASK = QRVerdict(QRStatus.FAIL, "ask")  # type: ignore[arg-type]  # an equal text will do
 HOSTILE = 'a\nb\r\x1b[2J\u202e</finding> <x a="1"> & $(id) `id` \ud800 \x00 "quoted" \\n é'
@@ -171,9 +172,10 @@ DAMAGED = {
 }
 
 
-@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
-def test_a_human_decides_about_a_damaged_file(path: Path, content: str | bytes) -> None:
+@table("content", DAMAGED)
+def test_a_human_decides_about_a_damaged_file(tmp_path: Path, content: str | bytes) -> None:
     """It is never a pass, and nothing is recorded into it."""
+    path = qr_file(tmp_path, "plan-design")
     data = content if isinstance(content, bytes) else content.encode()
     path.write_bytes(data)
 

@@ -1,9 +1,10 @@
 import pytest
 
 from signoff.profiles.library.jpa_mt.table_definitions import TableDefinition, find_tables
+from tests.tables import table
 
 
-@pytest.mark.parametrize(
+@table(
     ("sql", "name", "columns"),
     [
         ("create table t (a int, b text)", "t", "a b"),
@@ -64,8 +65,8 @@ def test_a_text_without_a_definition_has_no_table(text: str) -> None:
 @pytest.mark.parametrize("part", ["create table ", "(", "'", '"', "$a$ $", "/* ", "[a", ".", "`x"])
 def test_any_text_can_be_read(part: str) -> None:
     """A file that is not SQL leads to a message, not to a crash or a long wait."""
-    for table in find_tables("create table t (" + part * 20_000):
-        assert len(table.name) < 1000
+    for found in find_tables("create table t (" + part * 20_000):
+        assert len(found.name) < 1000
 
 
 @pytest.mark.parametrize(
