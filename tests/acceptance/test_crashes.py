@@ -4,7 +4,7 @@ import signal
 import pytest
 
 from tests.acceptance.cli_project import CliProject, is_alive
-from tests.acceptance.workflows import HOLDS
+from tests.acceptance.workflows import DEFIES, HOLDS
 from tests.patience import wait_until
 
 
@@ -72,6 +72,7 @@ def test_ctrl_c_stops_the_run_cleanly_and_it_can_be_resumed(holding: CliProject)
 
 def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: CliProject) -> None:
     """The program ignores SIGTERM, and the user does not want to wait for it."""
+    holding.write("holds.py", DEFIES)
     process = holding.start("run", "holds.py", "--name", "one")
     child = int(holding.wait_for("pid"))
 

@@ -78,7 +78,7 @@ HOLDS = '''
 """Does one thing at once, and then a second one that takes until the file `go` is there."""
 from signoff import Outcome, StepDef, Workflow
 
-HOLD = "trap '' TERM INT; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done"
+HOLD = "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done"
 
 
 async def first(ctx):
@@ -97,6 +97,9 @@ WORKFLOW = Workflow(
     StepDef("second", handler=second, next={Outcome.OK: None}),
 )
 '''
+
+DEFIES = HOLDS.replace('HOLD = "', "HOLD = \"trap '' TERM INT; ")
+"""The same with a program that does not end when it is asked to."""
 
 SEVERAL = '''
 """Has three texts approved, all at once."""

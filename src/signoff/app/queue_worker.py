@@ -65,10 +65,13 @@ class QueueWorker:
         labels: Collection[str] = (),
         idle_seconds: float | None = None,
         dispatcher: Dispatcher | None = None,
+        look_seconds: float = LOOK_SECONDS,
         sweep_seconds: float = SWEEP_SECONDS,
         warn: Warn = lambda _warning: None,
     ) -> None:
         """With `idle_seconds` it ends when it has nothing to do, or is not the only worker.
+
+        It looks for runs at least every `look_seconds`, even if nothing has changed.
 
         With a `dispatcher`, runs come from there, and every `sweep_seconds` it claims those that
         the dispatcher has lost.
@@ -82,6 +85,7 @@ class QueueWorker:
         self._files = LoadedFiles(project)
         self._outdated = False
         self._dispatcher = dispatcher
+        self._look_seconds = look_seconds
         self._sweep_seconds = sweep_seconds
         self._swept_at = float("-inf")
         self._claimed_at = float("inf")
@@ -210,7 +214,7 @@ class QueueWorker:
         if len(self._tasks) >= self._slots:
             await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
         elif signal.is_live():
-            await signal.wait(self._tasks.values(), LOOK_SECONDS)
+            await signal.wait(self._tasks.values(), self._look_seconds)
             # Every worker hears of every run. When many arrive, one look for several is enough.
             await asyncio.sleep(claimed_at + NEWS_SECONDS - time())
         else:
@@ -219,7 +223,7 @@ class QueueWorker:
 
     async def _look_for_changes(self, signal: WorkSignal) -> None:
         store, time = self._project.store, asyncio.get_running_loop().time
-        before, until = store.changes(), time() + LOOK_SECONDS
+        before, until = store.changes(), time() + self._look_seconds
         while time() < until and not signal.is_live():
             if self._tasks:
                 await asyncio.wait(
@@ -329,7 +333,7 @@ class QueueWorker:
             raise error
         self._warn(f"{error}; trying again")
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
             # On a thread: it waits for the server, and calls of runs are under way.
             with suppress(StoreBusy, WriteFailed):
                 await asyncio.to_thread(store.changes)

@@ -12,9 +12,10 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from itertools import repeat
 from typing import Any
 
 from signoff.core.effects import CommandResult, EffectKind
@@ -34,9 +35,6 @@ LINGER_SECONDS = 0.5
 """How long to wait for more output after a program has exited; a pipe holds little."""
 
 _CHUNK = 65_536
-_PAUSES = (*[0.02] * 25, *[0.1] * round((GRACE_SECONDS - 0.5) / 0.1))
-"""The grace period in the pauses between looks: most programs end at once, and each look takes
-time, because it visits every process of the machine."""
 _LEFT_SECONDS = 0.25
 
 Sink = Callable[[bytes], None]
@@ -51,6 +49,7 @@ async def run_process(
     env: Mapping[str, str] | None = None,
     mark: str = "",
     seconds: float | None = None,
+    grace_seconds: float = GRACE_SECONDS,
     started: Callable[[dict[str, Any]], None] = lambda _process: None,
     emit: Callable[[str], None] = lambda _text: None,
     out: Sink | None = None,
@@ -60,6 +59,8 @@ async def run_process(
 
     When a program is stopped, everything it started is stopped too, even in another group. Those
     processes are found by `mark`.
+
+    A stopped program that is still there after `grace_seconds` is killed.
 
     The program gets the variables in `env` and no others; without `env`, the ordinary ones. `out`
     and `err` get its output as it arrives, instead of `emit`; one that raises ends the program.
@@ -80,7 +81,7 @@ async def run_process(
             f"{argv[0]} took longer than {seconds:g} seconds and was stopped"
         ) from None
     finally:
-        ending = _end_family(process, mark, thoroughly=not finished)
+        ending = _end_family(process, mark, grace_seconds, thoroughly=not finished)
         await _completed(ending, otherwise=partial(_kill, process))
     return CommandResult(code, outputs[0].text(), outputs[1].text())
 
@@ -109,7 +110,7 @@ async def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process], mark
     await asyncio.wait({starting})
     with suppress(CommandFailed, asyncio.CancelledError):
         # On a busy machine it may have started others before asyncio reported that it runs.
-        await _end_family(await starting, mark, thoroughly=True)
+        await _end_family(await starting, mark, GRACE_SECONDS, thoroughly=True)
 
 
 def _kill_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
@@ -212,13 +213,15 @@ async def _left(process: asyncio.subprocess.Process) -> int:
     return process.returncode
 
 
-async def _end_family(process: asyncio.subprocess.Process, mark: str, *, thoroughly: bool) -> None:
+async def _end_family(
+    process: asyncio.subprocess.Process, mark: str, grace_seconds: float, *, thoroughly: bool
+) -> None:
     """Ends a program with its group; `thoroughly`, also what it started in other groups."""
     loose: Sequence[Any] = ()
     try:
         # Searched while the program lives: after it they have other parents.
         loose = await asyncio.to_thread(descendants, process.pid) if thoroughly else ()
-        await _end(process)
+        await _end(process, grace_seconds)
     except asyncio.CancelledError:
         # The loop itself is ending, so there is no time for SIGTERM first.
         kill_family(process.pid, loose)
@@ -227,8 +230,8 @@ async def _end_family(process: asyncio.subprocess.Process, mark: str, *, thoroug
         await end_orphans(mark, also=loose)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    await end_group(process.pid)
+async def _end(process: asyncio.subprocess.Process, grace_seconds: float) -> None:
+    await end_group(process.pid, grace_seconds)
     await _left(process)
     # A process that left the group may hold the other ends; ours are closed all the same.
     process._transport.close()  # type: ignore[attr-defined]  # no public method does this
@@ -313,17 +316,28 @@ def kill_children() -> None:
     send(descendants(os.getpid()), signal.SIGKILL)
 
 
-async def end_group(pid: int) -> None:
+async def end_group(pid: int, grace_seconds: float = GRACE_SECONDS) -> None:
     """Ends a process group, first with SIGTERM, then with SIGKILL; returns when it is gone."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number, wait_seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, GRACE_SECONDS)):
         if not _signal(pid, number):
             return
-        for seconds in _PAUSES:
+        for seconds in _pauses(wait_seconds):
             # In a thread: it looks at every process. It may also be the first to import psutil,
             # and a signal handler that runs during an import in its own thread gets half a module.
             if not await asyncio.to_thread(_alive, pid):
                 return
             await asyncio.sleep(seconds)
+
+
+def _pauses(seconds: float) -> Iterator[float]:
+    """Yields the pauses between looks, in `seconds` altogether.
+
+    They get longer: most programs end at once, and each look takes time, because it visits every
+    process of the machine.
+    """
+    short = min(seconds, 0.5)
+    yield from repeat(0.02, round(short / 0.02))
+    yield from repeat(0.1, round((seconds - short) / 0.1))
 
 
 def _alive(group: int) -> bool:

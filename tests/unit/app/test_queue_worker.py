@@ -12,7 +12,7 @@ from signoff.app import queue_worker
 from signoff.app.answering import AnswerInput, record_answer
 from signoff.app.hand_over import hand_over, wake
 from signoff.app.project import Project, open_project
-from signoff.app.queue_worker import QueueWorker
+from signoff.app.queue_worker import LOOK_SECONDS, QueueWorker
 from signoff.app.run_records import living_workers
 from signoff.app.runs import current_row
 from signoff.app.show import show
@@ -77,9 +77,12 @@ async def queue(project: Project, target: str, *names: str) -> None:
 
 @asynccontextmanager
 async def working(
-    project: Project, slots: int = 4, kind: type[QueueWorker] = QueueWorker
+    project: Project,
+    slots: int = 4,
+    kind: type[QueueWorker] = QueueWorker,
+    look_seconds: float = LOOK_SECONDS,
 ) -> AsyncIterator[asyncio.Task[bool]]:
-    worker = kind(project, slots=slots)
+    worker = kind(project, slots=slots, look_seconds=look_seconds)
     task = asyncio.create_task(worker.work())
     try:
         yield task
@@ -276,15 +279,14 @@ class LostServer(WrappedStore):
     "losses", [("claim", "rows"), ("commit", "row"), ("commit", "row", "row", "commit", "row")]
 )
 async def test_a_server_that_is_lost_again_and_again_leaves_no_run_without_a_driver(
-    project: Project, monkeypatch: pytest.MonkeyPatch, losses: Sequence[str]
+    project: Project, losses: Sequence[str]
 ) -> None:
     """The run belongs to a worker that lives: no other one would ever take it."""
-    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
     await queue(project, "NOTES", "one")
     with project:
         server = LostServer(project.store, *losses)
         store, project.store = project.store, server
-        async with working(project):
+        async with working(project, look_seconds=0.05):
             done = Status.COMPLETED
             await until(lambda: store.row("one").status is done, "the end of the run")
         project.store = store
@@ -293,15 +295,14 @@ async def test_a_server_that_is_lost_again_and_again_leaves_no_run_without_a_dri
 
 
 async def test_a_run_that_parks_while_its_worker_waits_for_a_lost_server_continues(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project,
 ) -> None:
     """The worker claims it again, and must not believe that it still drives it."""
-    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
     await queue(project, "PARKS", "parks")
     with project:
         server = LostServer(project.store, "claim", "rows")
         store, project.store = project.store, server
-        async with working(project):
+        async with working(project, look_seconds=0.05):
             await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
         project.store = store
 
@@ -331,15 +332,14 @@ def has_recorded_program(store: Store) -> bool:
 
 
 async def test_a_reply_that_a_lost_server_could_not_take_is_not_paid_for_again(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project,
 ) -> None:
     """The worker lives and has it, so it stores it when the server is back."""
-    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
     await queue(project, "CALLS", "one")
     with project:
         server = LostServer(project.store)
         store, project.store = project.store, server
-        async with working(project):
+        async with working(project, look_seconds=0.05):
             await until(lambda: has_recorded_program(store), "the call")
             server.losses += ["commit", "keep_late"]
             (project.home.root / "go").touch()
@@ -351,16 +351,15 @@ async def test_a_reply_that_a_lost_server_could_not_take_is_not_paid_for_again(
 
 
 async def test_a_worker_stores_the_reply_of_a_run_that_is_no_longer_its_own(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    project: Project,
 ) -> None:
     """Another process may need it later; this one would keep it in memory until it ends."""
-    monkeypatch.setattr(queue_worker, "LOOK_SECONDS", 0.05)
     await queue(project, "CALLS", "one")
     with project, closing(sqlite3.connect(project.store.local_file() or "")) as others:
         server = LostServer(project.store)
         store, project.store = project.store, server
         run = store.row("one").id
-        async with working(project):
+        async with working(project, look_seconds=0.05):
             await until(lambda: has_recorded_program(store), "the call")
             with others:
                 others.execute("UPDATE runs SET status = 'interrupted', owner = NULL")
@@ -403,7 +402,9 @@ async def test_a_run_waits_for_a_worker_that_has_what_it_needs(project: Project)
 
             row = current_row(project, project.store.row("heavy"))
             assert (row.status, row.reason) == (Status.QUEUED, "no worker has gpu")
-        await QueueWorker(project, slots=1, labels=["gpu"], idle_seconds=0.0).work()
+        await QueueWorker(
+            project, slots=1, labels=["gpu"], idle_seconds=0.0, look_seconds=0.05
+        ).work()
 
         assert statuses(project) == {Status.COMPLETED}
 
@@ -422,7 +423,7 @@ async def test_a_new_worker_continues_the_run_of_a_dead_one_that_needs_an_agent(
         queued = current_row(project, project.store.row("one"))
         assert (queued.status, queued.reason) == (Status.QUEUED, "no worker is running")
 
-        async with working(project):
+        async with working(project, look_seconds=0.05):
             await until(lambda: statuses(project) == {Status.COMPLETED}, "the end of the run")
 
 
@@ -447,7 +448,7 @@ async def test_a_worker_ends_when_the_code_of_its_project_was_changed(project: P
     """It would drive new runs with the old code, and refuse them as changed definitions."""
     await queue(project, "NOTES", "before")
     with project:
-        async with working(project) as task:
+        async with working(project, look_seconds=0.05) as task:
             done = Status.COMPLETED
             await until(lambda: project.store.row("before").status is done, "the first run")
             flow = project.home.root / "flow.py"

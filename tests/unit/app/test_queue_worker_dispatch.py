@@ -162,7 +162,9 @@ async def test_what_a_dispatcher_lost_is_found_and_its_due_time_is_announced(
     await queue(project, "lost")
     recorder = Recorder()
     with project:
-        worker = QueueWorker(project, slots=1, dispatcher=recorder, sweep_seconds=0.05)
+        worker = QueueWorker(
+            project, slots=1, dispatcher=recorder, look_seconds=0.05, sweep_seconds=0.05
+        )
         task = asyncio.create_task(worker.work())
         waiting = Status.WAITING
         await until(lambda: project.store.row("lost").status is waiting, "the question")

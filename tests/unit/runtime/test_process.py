@@ -244,7 +244,8 @@ print("done")
 
 async def test_a_program_that_will_not_end_is_killed(tmp_path: Path) -> None:
     """Some programs ignore SIGTERM."""
-    running = asyncio.create_task(run_process(python(STUBBORN, str(tmp_path))))
+    program = run_process(python(STUBBORN, str(tmp_path)), grace_seconds=0.1)
+    running = asyncio.create_task(program)
     (pid,) = await numbers(tmp_path, "parent")
 
     running.cancel()

@@ -228,9 +228,14 @@ def leftovers(app: PageApp) -> dict[str, int]:
 
 
 async def test_a_stream_of_a_migrated_database_ends_and_another_works_once_it_can(
-    app: PageApp, project: Project, other: SqliteStore, session: str
+    app: PageApp,
+    project: Project,
+    other: SqliteStore,
+    session: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its status is sent before the database is read, so an error can no longer be an answer."""
+    monkeypatch.setattr(feed, "FIRST_LOOK_SECONDS", 0.01)
     start_run(other, "first")
     await app.feed._projects.call(lambda it: it.store.rows())
     with closing(sqlite3.connect(other.path, isolation_level=None)) as newer:
