@@ -1,7 +1,6 @@
-import pytest
-
 from tests.architecture.imports import cycles, import_graph
 from tests.architecture.tree import planted, product
+from tests.tables import table
 
 
 def test_no_modules_import_each_other() -> None:
@@ -12,7 +11,7 @@ def test_no_modules_import_each_other() -> None:
     assert cycles(import_graph(product())) == []
 
 
-@pytest.mark.parametrize(
+@table(
     "back",
     [
         "from signoff.core.a import A",

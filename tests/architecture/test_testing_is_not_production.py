@@ -1,9 +1,8 @@
 import ast
 from collections.abc import Iterable
 
-import pytest
-
 from tests.architecture.tree import Module, planted, product
+from tests.tables import table
 
 TESTING = "signoff.testing"
 
@@ -13,7 +12,7 @@ def test_production_code_does_not_use_the_doubles() -> None:
     assert users_of_testing(product()) == set()
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "from signoff.testing import ScriptedAgent",

@@ -1,8 +1,6 @@
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-import pytest
-
 from tests.architecture.tree import PACKAGE, ROOT
 
 UNIT = ROOT / "tests" / "unit"
@@ -20,29 +18,22 @@ def test_every_unit_test_is_found_at_the_path_of_its_module() -> None:
     assert list(misplaced_tests(tests, modules)) == []
 
 
-@pytest.mark.parametrize(
-    "test",
-    [
+def test_a_test_of_no_module_is_found() -> None:
+    """A check that finds nothing would let tests be anywhere.
+
+    A test may be named after a module, a part of it or a package.
+    """
+    modules = ["_extras.py", "runtime/process.py", "store/rundir/__init__.py"]
+    in_place = [
         "runtime/test_process.py",
         "runtime/test_process_streams.py",
         "store/test_rundir.py",
         "store/rundir/test_exports.py",
         "test_extras.py",
-    ],
-)
-def test_a_test_may_be_named_after_a_module_a_part_of_it_or_a_package(test: str) -> None:
-    """A module with many tests has several files of them."""
-    modules = ["_extras.py", "runtime/process.py", "store/rundir/__init__.py"]
+    ]
+    misplaced = ["runtime/test_streams.py", "test_process.py", "runtime/test_processes.py"]
 
-    assert list(misplaced_tests([test], modules)) == []
-
-
-@pytest.mark.parametrize(
-    "test", ["runtime/test_streams.py", "test_process.py", "runtime/test_processes.py"]
-)
-def test_a_test_of_no_module_is_found(test: str) -> None:
-    """A check that finds nothing would let tests be anywhere."""
-    assert list(misplaced_tests([test], ["runtime/process.py"])) == [test]
+    assert list(misplaced_tests([*in_place, *misplaced], modules)) == misplaced
 
 
 def misplaced_tests(tests: Iterable[str], modules: Iterable[str]) -> Iterator[str]:

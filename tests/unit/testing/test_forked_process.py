@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-import pytest
+from tests.tables import table
 
 PROGRAM = """
 import atexit, sys, threading, time
@@ -21,7 +21,7 @@ run_and_exit(work)
 """
 
 
-@pytest.mark.parametrize(
+@table(
     ("end", "code", "error"),
     [
         ("return None", 0, ""),

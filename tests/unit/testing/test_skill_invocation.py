@@ -4,12 +4,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from signoff.core.outcome import Outcome
 from signoff.core.step import StepDef
 from signoff.core.workflow import Workflow
 from signoff.testing import case_id
+from tests.tables import table
 
 
 def skill(name: str) -> Workflow:
@@ -20,7 +19,7 @@ class Level(StrEnum):
     LOW = "low"
 
 
-@pytest.mark.parametrize(
+@table(
     ("params", "name"),
     [
         ({}, "critic-2"),
