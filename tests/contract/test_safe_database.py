@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import ConfigError, NotAllowed, StoreBusy, StoreError, UsageError
+from signoff.guarded_db import postconditions
 from signoff.guarded_db.client import SafeDatabaseClient, Staged
 from signoff.guarded_db.impact import Impact
 from signoff.guarded_db.ports import Row
@@ -442,8 +443,11 @@ def test_an_endless_query_of_a_condition_is_aborted(
     assert db.query("SELECT 1 AS one") == ({"one": 1},)
 
 
-def test_a_condition_that_hangs_is_abandoned(db: SafeDatabaseClient, library: Library) -> None:
+def test_a_condition_that_hangs_is_abandoned(
+    db: SafeDatabaseClient, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It cannot read the database any more when it wakes up."""
+    monkeypatch.setattr(postconditions, "_GRACE_SECONDS", 0.01)
     woken, messages, over = threading.Event(), [], threading.Event()
 
     def hang(view: ReadOnlyView) -> bool:
