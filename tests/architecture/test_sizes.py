@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from tests.architecture.tree import Module, planted, product
 
-MODULE_LINES = 400
-"""The hard limit. Past 350 lines, look for the noun that deserves a file of its own."""
+MODULE_LINES = 700
+"""A module is a topic that is read from top to bottom; a file of 20 lines with one importer is part
+of another topic."""
 
 BODY_LINES = 50
 """Of a function, without its docstring."""
@@ -27,9 +28,9 @@ def test_no_function_is_too_long() -> None:
 
 def test_a_module_that_is_too_long_is_found() -> None:
     """A check that finds nothing would keep every file short."""
-    modules = planted(core__long="x = 1\n" * 401, core__short="x = 1\n" * 400)
+    modules = planted(core__long="x = 1\n" * 701, core__short="x = 1\n" * 700)
 
-    assert list(long_modules(modules)) == ["signoff/core/long.py: 401 lines"]
+    assert list(long_modules(modules)) == ["signoff/core/long.py: 701 lines"]
 
 
 def test_a_function_that_is_too_long_is_found_without_its_docstring() -> None:
