@@ -21,7 +21,7 @@ from signoff.app.settings import load_settings, unknown_variables
 from signoff.cli.entry import signoff
 from signoff.store.postgres.address import read_address
 from tests.acceptance.cli_project import CliProject
-from tests.stubs.postgres import NotHereError, PostgresServer, _programs
+from tests.stubs.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = YAML(typ="safe").load(ROOT / "compose.yaml")
@@ -115,10 +115,7 @@ def test_the_page_is_refused_without_a_token(project: CliProject) -> None:
 def test_the_database_is_found_healthy(postgres: PostgresServer) -> None:
     """The real program with the same options, on a real server."""
     program, *options = SERVICES["postgres"]["healthcheck"]["test"][1:]
-    try:
-        path = _programs() / program
-    except NotHereError as error:
-        pytest.skip(str(error))
+    path = postgres.programs / program
 
     ended = subprocess.run([path, *options, f"--host={postgres.folder}"], capture_output=True)
 

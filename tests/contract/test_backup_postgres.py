@@ -13,7 +13,7 @@ from signoff import Outcome, Question, Status, StepContext, StepDef, Workflow
 from signoff.core.step import Result
 from signoff.runtime.engine import Engine
 from signoff.store.postgres.store import PostgresStore
-from tests.stubs.postgres import NotHereError, PostgresServer, _programs
+from tests.stubs.postgres import PostgresServer
 
 pytestmark = pytest.mark.slow
 
@@ -43,24 +43,26 @@ async def answer(url: str, name: str) -> Status:
 
 def test_runs_continue_from_a_restored_dump(postgres: PostgresServer, tmp_path: Path) -> None:
     """What the documentation tells an operator to do works, and says what is lost."""
-    try:
-        programs = _programs()
-    except NotHereError as error:
-        pytest.skip(str(error))
     url = postgres.new_schema()
     server, schema = url.split("&schema=")
     dump = tmp_path / "runs.sql"
     asyncio.run(start(url, "before"))
 
     with dump.open("wb") as file:
-        command = [str(programs / "pg_dump"), f"--schema={schema}", server]
+        command = [str(postgres.programs / "pg_dump"), f"--schema={schema}", server]
         subprocess.run(command, stdout=file, check=True)
     # Both are gone after the restore: the answer, and the run that was started after the dump.
     assert asyncio.run(answer(url, "before")) is Status.COMPLETED
     asyncio.run(start(url, "after"))
     with psycopg.connect(server, autocommit=True) as db:
         db.execute(f"DROP SCHEMA {schema} CASCADE")
-    restore = [str(programs / "psql"), "--quiet", "--set=ON_ERROR_STOP=1", f"--file={dump}", server]
+    restore = [
+        str(postgres.programs / "psql"),
+        "--quiet",
+        "--set=ON_ERROR_STOP=1",
+        f"--file={dump}",
+        server,
+    ]
     subprocess.run(restore, stdout=subprocess.DEVNULL, check=True)
 
     with closing(PostgresStore(url)) as store:

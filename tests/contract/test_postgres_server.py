@@ -1,14 +1,19 @@
+import os
 import subprocess
 import sys
+import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from signoff.runtime.scratch import remove_leftovers
 from tests.patience import wait_until
-from tests.stubs.postgres import PostgresServer
+from tests.stubs.postgres import PACKAGE, NotHereError, PostgresServer, running_server
 
 pytestmark = pytest.mark.slow
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs it as another user")
 
 KILLED = """
 import os, signal
@@ -52,6 +57,47 @@ def test_the_next_process_removes_a_folder_without_a_server(postgres: PostgresSe
     remove_leftovers()
 
     assert not folder.parent.exists()
+
+
+@pytest.fixture
+def private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that only its owner can enter, with the server's package as the installed one."""
+    found = find_spec(PACKAGE)
+    assert found is not None
+    assert found.origin is not None
+    package = Path(found.origin).parent
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    for folder in (package, package.with_name(f"{PACKAGE}.libs")):
+        (private / folder.name).symlink_to(folder)
+    monkeypatch.syspath_prepend(private)
+    return private
+
+
+@as_root
+def test_the_server_runs_from_a_copy_if_only_root_can_enter_the_checkout(
+    postgres: PostgresServer, private: Path
+) -> None:
+    """PostgreSQL refuses to run as root, and other users cannot enter root's home."""
+    with running_server() as server:
+        scratch = server.folder.parent
+        with psycopg.connect(server.url()) as db:
+            answer = db.execute("SELECT 1").fetchone()
+
+        assert answer == (1,)
+        assert server.programs.is_relative_to(scratch)
+    assert not scratch.exists()
+
+
+@as_root
+def test_a_private_temporary_folder_is_named_as_the_reason(
+    postgres: PostgresServer, private: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's data is there too, so a copy does not help."""
+    monkeypatch.setattr(tempfile, "tempdir", str(private))
+
+    with pytest.raises(NotHereError, match=str(private)), running_server():
+        pass
 
 
 def killed_in(script: str) -> Path:

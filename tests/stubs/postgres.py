@@ -50,8 +50,11 @@ class NotHereError(Exception):
 class PostgresServer:
     """A server that can be stopped and started; gives each test a database of its own."""
 
-    def __init__(self, folder: Path, user: int | None, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, user: int | None, settings: Mapping[str, str]
+    ) -> None:
         self.folder = folder
+        self.programs = programs
         self._user = user
         self._options = [f"--{name}={value}" for name, value in settings.items()]
         self._process: subprocess.Popen[bytes] | None = None
@@ -96,7 +99,7 @@ class PostgresServer:
     def _starts(self, until: float) -> bool:
         data = self.folder / "data"
         options: list[str | Path] = ["-D", data, "-k", self.folder, *self._options]
-        command = [_programs() / "postgres", *options]
+        command = [self.programs / "postgres", *options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 command, stdout=log, stderr=log, user=self._user, cwd=self.folder
@@ -144,7 +147,7 @@ class PostgresServer:
 @contextmanager
 def running_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
     """Starts a server in a folder of its own; at the end, stops it and removes the folder."""
-    programs = _programs()
+    installed = _find_programs()
     # A temporary folder, because paths of sockets must be short. If this process is killed before
     # the guard is there, the next one that needs such a folder removes it.
     scratch = make_scratch_folder()
@@ -156,9 +159,10 @@ def running_server(settings: Mapping[str, str] | None = None) -> Iterator[Postgr
     if user is not None:
         os.chown(folder, user, -1)
     try:
+        programs = _programs_for(user, installed, scratch)
         data = folder / "data"
         _run([programs / "initdb", "--auth=trust", "-U", "postgres", "-N", "-D", data], user)
-        server = PostgresServer(folder, user, {**SETTINGS, **(settings or {})})
+        server = PostgresServer(folder, programs, user, {**SETTINGS, **(settings or {})})
         with server.ended_with_us():
             server.start()
             yield server
@@ -166,7 +170,7 @@ def running_server(settings: Mapping[str, str] | None = None) -> Iterator[Postgr
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _programs() -> Path:
+def _find_programs() -> Path:
     # Looked up, not imported: the package writes lock files and hooks into the exit.
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
@@ -175,6 +179,45 @@ def _programs() -> Path:
     if not (programs / "postgres").is_file():
         raise NotHereError(f"{PACKAGE} brings no server for this machine")
     return programs
+
+
+def _programs_for(user: int | None, installed: Path, scratch: Path) -> Path:
+    """Returns programs that the user can run: the installed ones, else a copy of them."""
+    if user is None or _can_run(installed, user):
+        return installed
+    copy = _copy_programs(installed, scratch)
+    if not _can_run(copy, user):
+        raise NotHereError(
+            f"the user nobody cannot run programs in {scratch.parent}: set TMPDIR to a folder that"
+            " everyone can enter and run programs in"
+        )
+    return copy
+
+
+def _can_run(programs: Path, user: int) -> bool:
+    command = [programs / "initdb", "--version"]
+    try:
+        return subprocess.run(command, capture_output=True, user=user, cwd="/").returncode == 0
+    except PermissionError:
+        return False
+
+
+def _copy_programs(programs: Path, scratch: Path) -> Path:
+    """Copies the programs, their libraries and their data for the other user.
+
+    Only root can enter a checkout in root's home or in a private temporary folder. Each server has
+    its own copy in its own folder, so no copy is stale, incomplete or left behind.
+    """
+    package = programs.parents[1]
+    copy = scratch / "programs"
+    # The programs look for their libraries by a relative path, so both keep their places.
+    for folder in (package, package.with_name(f"{PACKAGE}.libs")):
+        if folder.is_dir():
+            unused = shutil.ignore_patterns("pginstall", "include", "*.a", "*.py")
+            shutil.copytree(folder, copy / folder.name, symlinks=True, ignore=unused)
+    # The checkout may have been made with a umask that lets no one else read its files.
+    subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
+    return copy / programs.relative_to(package.parent)
 
 
 def _other_user() -> int | None:
