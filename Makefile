@@ -101,8 +101,8 @@ bench-peers: setup ## the same work side by side with other engines
 docs: setup ## update the generated parts of the documentation
 	@$(BIN)/python docs/generate.py
 
-pictures: model ## make the pictures of the README from a real run of the demo (needs chromium)
-	@PYTHONPATH=$(MODEL_ENV) $(BIN)/python docs/pictures.py
+pictures: model ## make the pictures of the README from a real run of the demo (needs a browser)
+	@PYTHONPATH=.:$(MODEL_ENV) $(BIN)/python docs/pictures.py
 
 web-pictures: setup ## make the pictures of the web page from real runs (needs a browser)
 	@PYTHONPATH=. $(BIN)/python docs/web_pictures.py

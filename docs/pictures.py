@@ -1,14 +1,13 @@
 """Makes the pictures of the README from a real run of the demo: `make pictures`.
 
 The terminal is drawn by replaying the run's journal through the live view; the report is opened in
-a headless chromium.
+a browser.
 """  # noqa: INP001  # a script next to the pages it serves, not a package
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,27 +27,28 @@ from signoff.cli.live import LiveView
 from signoff.cli.output import Output
 from signoff.cli.summary import print_summary
 from signoff.runtime.ports import Recorded
+from tests.browser import open_browser
 
 FOLDER = Path(__file__).parent / "pictures"
 WIDTH = 92
 FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """Fonts that would be loaded from another server."""
-QUIET = "--headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-sync"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 
 def main() -> int:
     """Runs the demo and writes both pictures."""
-    if CHROMIUM is None:
-        sys.exit("the picture of the report needs chromium, which is not installed")
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
+        if browser is None:
+            sys.exit("the picture of the report needs a browser: make browser")
         demo = Path(folder) / "signoff-demo"
         command = [sys.executable, "-m", "signoff", "demo", "--kill", "--folder", str(demo)]
         subprocess.run(command, check=True)
         with open_project(demo, os.environ) as project:
             (FOLDER / "terminal.svg").write_text(draw_terminal(project))
-        take_screenshot(demo / "demo.html", FOLDER / "report.png", Path(folder))
+        shown = browser.new_page(viewport={"width": 960, "height": 1240})
+        shown.goto((demo / "demo.html").as_uri())
+        shown.screenshot(path=FOLDER / "report.png")
     return 0
 
 
@@ -67,13 +67,6 @@ def draw_terminal(project: Project) -> str:
     console.print(Text(printed.getvalue().rstrip()))
     svg = console.export_svg(title="signoff run demo", theme=DIMMED_MONOKAI)
     return FONT.sub("", svg)
-
-
-def take_screenshot(page: Path, picture: Path, folder: Path) -> None:
-    """Opens a page and writes how it looks."""
-    options = [f"--user-data-dir={folder / 'profile'}", f"--screenshot={picture}"]
-    command = [str(CHROMIUM), *QUIET.split(), "--window-size=960,1240", *options, page.as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
 
 
 if __name__ == "__main__":

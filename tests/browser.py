@@ -1,4 +1,4 @@
-"""Finds a browser for tests of pages, and opens it."""
+"""Finds a browser for tests and pictures of pages, and opens it."""
 
 from __future__ import annotations
 
@@ -19,27 +19,31 @@ NAMES = (
 )
 VARIABLE = "SIGNOFF_TEST_BROWSER"
 """The environment variable that names another one."""
-# It asks no other machine for updates, and needs neither a display nor privileges.
 OPTIONS = (
+    # It needs neither a display nor privileges.
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
+    # It asks no other machine for updates on its own,
+    *("--disable-background-networking", "--disable-component-update", "--disable-default-apps"),
+    # and what an ordinary Chromium asks for in spite of that does not leave this machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
 
 
-def find_browser(playwright: Playwright) -> str | None:
+def find_browser() -> str | None:
     """Returns the path of a browser: one of this machine, else Playwright's own; None without."""
-    named = [os.environ.get(VARIABLE), *map(shutil.which, NAMES)]
-    found = [each for each in (*named, playwright.chromium.executable_path) if each]
-    return next((each for each in found if Path(each).exists()), None)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        return _find(playwright)
 
 
 @contextmanager
 def open_browser() -> Iterator[Browser | None]:
-    """Opens a browser for as long as the tests of a module need it; None if there is none."""
+    """Opens a browser for as long as the caller needs it; None if there is none."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        path = find_browser(playwright)
+        path = _find(playwright)
         if path is None:
             yield None
             return
@@ -50,12 +54,15 @@ def open_browser() -> Iterator[Browser | None]:
             browser.close()
 
 
+def _find(playwright: Playwright) -> str | None:
+    named = [os.environ.get(VARIABLE), *map(shutil.which, NAMES)]
+    found = [each for each in (*named, playwright.chromium.executable_path) if each]
+    return next((each for each in found if Path(each).exists()), None)
+
+
 def main() -> int:
     """Tells whether there is a browser: `make browser` fetches one otherwise."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        return 0 if find_browser(playwright) is not None else 1
+    return 0 if find_browser() is not None else 1
 
 
 if __name__ == "__main__":
