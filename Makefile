@@ -78,8 +78,8 @@ test-postgres: setup ## the acceptance, crash and replay tests, with their runs 
 
 check: lint types imports fast ## quick checks: lint, types, import contracts, fast tests
 
-bench: setup ## measure this engine against the raw SQLite floor
-	@$(BIN)/python -m benchmarks
+bench: setup ## measure this engine against the raw SQLite floor, 10 minutes (QUICK=1: roughly, one minute)
+	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 bench-stores: setup ## both stores side by side, and the raw PostgreSQL floor
 	@$(BIN)/python -m benchmarks.stores

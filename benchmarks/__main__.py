@@ -8,6 +8,7 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from benchmarks.contestants import FLOOR, SIGNOFF, Contestant
@@ -21,20 +22,32 @@ The run directory is not written in the measured time, except in W1-dir, W9 and 
 "by round" is the lowest and highest ratio within one round; where these lie far apart, the
 machine was busy and "met" means little: run again with --rounds 9."""
 
+FULL_TIME = "about 10 minutes; --quick (make bench QUICK=1) gives rough figures in one"
+QUICK_TIME = "at most one minute; its figures are rough"
+"""How long all works take on two quiet cores."""
+
+ROUGH = """\
+ROUGH FIGURES: one sample each, of smaller sizes than the table says, so "met" means little. Run
+without --quick (make bench) for figures to compare."""
+
 
 def main() -> int:
     """Measures, prints the table and reports whether all targets were met."""
     given = _arguments()
     rows = [row for row in ROWS if not given.only or row.work.split("-")[0] in given.only]
     rounds = Rounds(given.rounds or (1 if given.quick else 3), given.quick, say)
-    for work, contestants in _entries(rows):
+    entries = _entries(rows)
+    if not given.only and not given.rounds:
+        print(f"This takes {QUICK_TIME if given.quick else FULL_TIME}.", file=sys.stderr)
+    for place, (work, contestants) in enumerate(entries, 1):
+        rounds.say = partial(_say_where, f"work {place} of {len(entries)}")
         rounds.take(work, contestants)
-    say("")
+    clear_progress()
     samples = rounds.samples
     print(table(_HEAD, [_cells(row, samples) for row in rows]))
     print(NOTE.format(rounds=rounds.rounds))
     if given.quick:
-        print("Quick sizes: these figures say that it works, not how fast it is.")
+        print(ROUGH)
     for failure in rounds.failures:
         print(failure, file=sys.stderr)
     if given.json:
@@ -48,7 +61,9 @@ def _arguments() -> argparse.Namespace:
     works = sorted({row.work.split("-")[0] for row in ROWS})
     parser.add_argument("--only", action="append", choices=works, help="leave the others out")
     parser.add_argument("--rounds", type=int, help="samples of each (3)")
-    parser.add_argument("--quick", action="store_true", help="small sizes, one sample")
+    parser.add_argument(
+        "--quick", action="store_true", help="small sizes, one sample: rough figures in a minute"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every sample there")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
     return parser.parse_args()
@@ -113,10 +128,20 @@ def _report(rows: Sequence[Row], samples: Samples, quick: bool) -> dict[str, obj
     }
 
 
+def _say_where(where: str, text: str) -> None:
+    say(f"{where}: {text}")
+
+
 def say(text: str) -> None:
-    """Shows progress on one line of a terminal; prints nothing elsewhere."""
+    """Shows progress: on one line of a terminal, elsewhere on a line of its own."""
+    start, end = ("\r\x1b[K", "") if sys.stderr.isatty() else ("", "\n")
+    print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
+
+
+def clear_progress() -> None:
+    """Removes the line of progress from a terminal."""
     if sys.stderr.isatty():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        say("")
 
 
 if __name__ == "__main__":

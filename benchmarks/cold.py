@@ -98,7 +98,7 @@ def over_bare(
     bare = [sys.executable, "-c", "pass"]
     _start(command, folder)
     times = []
-    for _ in range(STARTS if scale == FULL else 5):
+    for _ in range(STARTS if scale == FULL else 3):
         before()
         times.append((_start(bare, folder), _start(command, folder)))
     return min(it for _, it in times) - min(none for none, _ in times)

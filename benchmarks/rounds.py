@@ -37,7 +37,7 @@ class Rounds:
                 who for who in contestants if self._prepared(work, who, Path(scratch, who.name))
             ]
             for number in range(1, self.rounds + 1):
-                self.say(f"{work}, {number} of {self.rounds}")
+                self.say(f"{work}, round {number} of {self.rounds}")
                 able = [who for who in able if self._sampled(work, who, Path(scratch, who.name))]
 
     def _prepared(self, work: str, who: Contestant, folder: Path) -> bool:

@@ -26,8 +26,8 @@ Work = Callable[[Path, Scale], Figures]
 
 AsyncWork = Callable[[Path, Scale], Coroutine[None, None, Figures]]
 
-COLD = frozenset({"W5", "W5-prepare", "W6"})
-"""Workloads that measure a fresh process; a warm-up would distort them."""
+COLD = frozenset({"W5", "W5-prepare", "W6", "W15"})
+"""Workloads that measure fresh processes; a warm-up would distort the figures or do nothing."""
 
 
 def main(works: Mapping[str, Work]) -> None:

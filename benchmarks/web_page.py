@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import median
@@ -35,15 +36,27 @@ from signoff.web.server import PageApp, create_app
 
 BASE = "http://127.0.0.1:8717"
 PAGES = 200
-QUIET_SECONDS = 3.0
-COMMITS = 10
-BUSY_COMMITS = 60
-PAUSE_SECONDS = 3.2
-"""Between commits whose way to an open page is timed; pages are ready to refresh again."""
 WATCHED_PAIRS = 9
 """How often an engine is measured alone and with open pages, in turn."""
 LEAST_PAUSE, MOST_PAUSE = 0.4, 3.0
 """Seconds between two refreshes of a page: at least, and at most after slow ones."""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """How long open pages are watched."""
+
+    pages: int = PAGES
+    quiet_seconds: float = 3.0
+    commits: int = 10
+    """Commits whose way to the open pages is timed, one by one."""
+    pause_seconds: float = 3.2
+    """Before each of these commits; all pages are ready to refresh again after it."""
+    busy_commits: int = 60
+
+
+BRIEF = Watching(pages=5, quiet_seconds=0.5, commits=2, pause_seconds=0.6, busy_commits=5)
+"""For a quick sample and for the warm-up; few pages refresh at once, so their pause is short."""
 
 
 async def web_page(folder: Path, scale: Scale) -> Figures:
@@ -60,7 +73,7 @@ async def web_page(folder: Path, scale: Scale) -> Figures:
         app = create_app(project, access)
         headers = {"authorization": f"Bearer {access.new_token('bench', AccessScope.READ)}"}
         figures = await _requests(app, headers, 50 if full else 3)
-        figures |= await _open_pages(app, headers, project, PAGES if full else 5)
+        figures |= await _open_pages(app, headers, project, Watching() if full else BRIEF)
         app.feed.close()
         access.close()
     return {**figures, "start_s": _start(program, folder)}
@@ -200,16 +213,16 @@ class _OpenPage:
 
 
 async def _open_pages(
-    app: PageApp, headers: dict[str, str], project: Project, count: int
+    app: PageApp, headers: dict[str, str], project: Project, watching: Watching
 ) -> Figures:
     other = project.store.reopen()
     run = start_run(other, "live")
     scope = _scope(headers)
-    pages = [_OpenPage(app, scope) for _ in range(count)]
+    pages = [_OpenPage(app, scope) for _ in range(watching.pages)]
     async with _listening(pages):
-        quiet = await _load(asyncio.sleep(QUIET_SECONDS))
-        times = [await _delays(run, pages) for _ in range(COMMITS)]
-        busy = await _load(_commits(run))
+        quiet = await _load(asyncio.sleep(watching.quiet_seconds))
+        times = [await _delays(run, pages, watching.pause_seconds) for _ in range(watching.commits)]
+        busy = await _load(_commits(run, watching.busy_commits))
     other.close()
     events, refreshes = (sorted(chain(*each)) for each in zip(*times, strict=True))
     return {
@@ -243,10 +256,10 @@ async def _listening(pages: Sequence[_OpenPage]) -> AsyncIterator[None]:
 
 
 async def _delays(
-    run: JournalWriter, pages: Sequence[_OpenPage]
+    run: JournalWriter, pages: Sequence[_OpenPage], pause_seconds: float
 ) -> tuple[list[float], list[float]]:
     """Returns the seconds from a commit to its event and to the refresh, for each page."""
-    await asyncio.sleep(PAUSE_SECONDS)
+    await asyncio.sleep(pause_seconds)
     for page in pages:
         page.forget()
     begun = time.monotonic()
@@ -255,9 +268,9 @@ async def _delays(
     return [await page.events.get() - begun for page in pages], refreshes
 
 
-async def _commits(run: JournalWriter) -> None:
+async def _commits(run: JournalWriter, count: int) -> None:
     """Commits ten times a second, as an active review does at most."""
-    for _ in range(BUSY_COMMITS):
+    for _ in range(count):
         await asyncio.to_thread(run.append)
         await asyncio.sleep(0.1)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.__main__ import say
+from benchmarks.__main__ import clear_progress, say
 from benchmarks.contestants import FLOOR, SIGNOFF, Contestant
 from benchmarks.peers.environments import environment
 from benchmarks.rounds import Rounds, Samples
@@ -29,7 +29,7 @@ def main() -> int:
     rounds = Rounds(given.rounds or (1 if given.quick else 3), given.quick, say)
     for work in dict.fromkeys(row.work for row in rows):
         rounds.take(work, [FLOOR, SIGNOFF, *peers])
-    say("")
+    clear_progress()
     head = ("work", "", "floor", "signoff", *(peer.name for peer in peers))
     print(table(head, [_cells(row, rounds.samples, peers) for row in rows]))
     print(NOTE.format(rounds=rounds.rounds))
