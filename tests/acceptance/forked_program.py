@@ -27,7 +27,10 @@ _MOST_BYTES = 1 << 20
 RUN_FILE = "run-python-file"
 """Runs a Python file. It is not called `python`, because shells start that with other options."""
 
-_PROGRAM = """#!{python} -ISE
+# The shell starts Python, because the path of an interpreter in a first line may have no space.
+_PROGRAM = """#!/bin/sh
+'''exec' "{python}" -ISE "$0" "$@"
+' '''
 import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})

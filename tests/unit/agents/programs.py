@@ -9,7 +9,10 @@ from typing import Any
 from signoff.core.effects import EffectId
 from signoff.runtime.ports import Call
 
-HEAD = """\
+# The shell starts Python, because the path of an interpreter in a first line may have no space.
+HEAD = f"""#!/bin/sh
+'''exec' "{sys.executable}" -IS "$0" "$@"
+' '''
 import json, os, sys, time
 prompt = sys.stdin.buffer.read().decode()
 def say(**event): print(json.dumps(event), flush=True)
@@ -20,7 +23,7 @@ def program(folder: Path, name: str, body: str) -> str:
     """Writes an executable script that has read its prompt before `body` runs."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
-    path.write_text(f"#!{sys.executable} -IS\n{HEAD}{body}", encoding="utf-8")
+    path.write_text(f"{HEAD}{body}", encoding="utf-8")
     path.chmod(0o755)
     return str(path)
 
