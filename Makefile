@@ -57,7 +57,7 @@ help: ## list the commands
 demo: ## run the main job, end to end, on a small model, without keys
 	@$(MAKE) --no-print-directory model
 	@$(BIN)/python -c "import site; open(site.getsitepackages()[0] + '/signoff-model.pth', 'w').write('$(CURDIR)/$(MODEL_ENV)\n')"
-	@$(BIN)/signoff demo --kill --folder $(DEMO)
+	@$(BIN)/signoff demo --kill --folder "$(DEMO)"
 	@printf '\n%s\n' 'In this checkout, first: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 # Types are checked beside the tests, and their result is printed after the tests' own.
