@@ -195,7 +195,7 @@ def _programs_for(user: int | None, installed: Path, scratch: Path) -> Path:
 
 
 def _can_run(programs: Path, user: int) -> bool:
-    command = [programs / "initdb", "--version"]
+    command: list[str | Path] = [programs / "initdb", "--version"]
     try:
         return subprocess.run(command, capture_output=True, user=user, cwd="/").returncode == 0
     except PermissionError:
