@@ -22,7 +22,7 @@ The run directory is not written in the measured time, except in W1-dir, W9 and 
 "by round" is the lowest and highest ratio within one round; where these lie far apart, the
 machine was busy and "met" means little: run again with --rounds 9."""
 
-FULL_TIME = "about 10 minutes; --quick (make bench QUICK=1) gives rough figures in one"
+FULL_TIME = "about 6 minutes; --quick (make bench QUICK=1) gives rough figures in one"
 QUICK_TIME = "at most one minute; its figures are rough"
 """How long all works take on two quiet cores."""
 
