@@ -63,7 +63,7 @@ def finding(flow_project: FlowProject, words: str) -> str:
     ("words", "history", "behavior", "level"),
     [
         ("Misspelt.", "new in 1, fixed in 2", "halt", "the built-in default"),
-        ("Too wide.", "new in 1, unreported in 2", "halt", "the constraint's own file"),
+        ("Too wide.", "new in 1, still open in 2", "halt", "the constraint's own file"),
         ("Rude.", "new in 1, fixed in 2", "continue", "constraint_behaviors of the flow"),
     ],
 )

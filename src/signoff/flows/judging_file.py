@@ -51,7 +51,7 @@ class EscalationSection(FlowSection):
     triggers: Triggers = None
     """What makes a human decide."""
     thrash_threshold: int = Field(2, ge=1, le=10, description="a whole number from 1 to 10")
-    """After how many repetitions a pursued issue counts as thrashing."""
+    """After how many repetitions an issue to fix counts as thrashing."""
     answerable_by: Literal["human", "agent"] = Field("human", description="human or agent")
     """Who may answer open questions about findings."""
 

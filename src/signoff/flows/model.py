@@ -137,7 +137,7 @@ class ConvergenceConfig(FlowSection):
     oscillation: Rounds = None
     """How often one finding may return."""
     thrashing: Rounds = None
-    """Rounds in a row that pursue one finding."""
+    """Rounds in a row that ask for a fix of one finding."""
     only_new: Rounds = None
     """Rounds in a row of new findings only."""
     action: Literal["stop", "escalate"] = Field("stop", description="one of: stop, escalate")

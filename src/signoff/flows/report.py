@@ -40,7 +40,7 @@ def report(state: Mapping[str, Any]) -> FlowReport:
     """Returns the report on a run from its state."""
     view = FlowState(state)
     rounds, warnings, ledger = view.rounds, view.warnings, view.ledger
-    findings = [_facts(each) for each in ledger.findings.values()]
+    findings = [each.facts() for each in ledger.findings.values()]
     facts = {"rounds": rounds, "remarks": warnings, "findings": findings}
     plot = [draw_plot(rounds)] if rounds else []
     several = len(rounds) > 1
@@ -52,11 +52,6 @@ def report(state: Mapping[str, Any]) -> FlowReport:
         "\n".join(details),
         {name: values for name, values in facts.items() if values},
     )
-
-
-def _facts(finding: Finding) -> dict[str, Any]:
-    """Returns a finding for programs; the label is its latest one, such as "ignored"."""
-    return {**finding.to_json(), "label": finding.history[-1][1]}
 
 
 def _open_lines(view: FlowState) -> list[str]:

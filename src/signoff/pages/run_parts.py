@@ -8,10 +8,11 @@ from dataclasses import asdict
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
 from signoff.core.spend import LedgerEntry
+from signoff.core.words import FindingStatus
 from signoff.pages.diff import finding_link
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, scrollable, section, sentence, table
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding
 from signoff.review.history import Judgment, ReviewHistory, open_counts
 from signoff.runtime.amounts import count, duration, money, partial
 from signoff.runtime.narration import describe_answer

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from signoff.core.words import Label
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
@@ -89,7 +90,7 @@ def _thrashing(
     stuck = [finding for finding in ledger.open() if finding.id in ids]
     if not stuck:
         return None
-    evidence = f"pursued {rounds} times in a row without being fixed: {_list_findings(stuck)}"
+    evidence = f"sent to be fixed {rounds} times in a row and still open: {_list_findings(stuck)}"
     return Stop("thrashing", evidence)
 
 
@@ -104,7 +105,7 @@ def _only_new(rounds: Sequence[Mapping[str, Any]], length: int | None) -> Stop |
 
 
 def _all_new(summary: Mapping[str, Any]) -> bool:
-    return 0 < sum(weight(summary)) == int(summary["new"] + summary["introduced"])
+    return 0 < sum(weight(summary)) == int(summary[Label.NEW] + summary[Label.CAUSED_BY_FIX])
 
 
 def _plateau(

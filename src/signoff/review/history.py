@@ -1,4 +1,4 @@
-"""What happened in a review: versions, rounds, findings with their fate, and judgments.
+"""What happened in a review: versions, rounds, findings and what became of them, and judgments.
 
 This is the one model behind everything that shows a review: the commands, the report, the exports
 and the live view. A notation folds its run's journal into it; nothing here reads files or a store.
@@ -12,14 +12,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from signoff.core.words import FindingStatus, Label
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
-from signoff.review.finding import Finding, FindingStatus
-
-OPEN_LABELS = frozenset({"new", "persisting", "regressed", "introduced", "unreported"})
-"""The labels of a finding's history that leave it open."""
-
+from signoff.review.finding import Finding
 
 PROJECT = "(project)"
 """The place of a finding that is about no file."""
@@ -234,27 +231,28 @@ class ReviewHistory:
         }
 
 
-def fate(finding: Finding) -> str:
-    """Returns what became of a finding: `open since round 1`, `fixed in round 2`."""
+def describe_status(finding: Finding) -> str:
+    """Returns what became of a finding and when: `open since round 1`, `fixed in round 2`."""
     when = finding.history[-1][0] if finding.history else finding.last
     match finding.status:
         case FindingStatus.OPEN if finding.returns:
-            return f"open, came back in round {when}"
+            returned = max(n for n, label in finding.history if label is Label.BACK)
+            return f"{Label.BACK.words} since round {returned}"
         case FindingStatus.OPEN:
             return f"open since round {finding.first}"
         case FindingStatus.ADDRESSED:
-            return f"addressed in round {when}, awaits your sign-off"
+            return f"fixed in round {when}, {finding.status.words}"
         case FindingStatus.DISMISSED if when == 0:
             return "dismissed before this run"
         case FindingStatus.FIXED | FindingStatus.DISMISSED:
-            return f"{finding.status.value} in round {when}"
+            return f"{finding.became.words} in round {when}"
         case FindingStatus.IGNORED:
-            return "ignored"
+            return finding.became.words
 
 
-def fates_by_round(history: ReviewHistory) -> dict[int, list[tuple[Finding, str]]]:
+def labels_by_round(history: ReviewHistory) -> dict[int, list[tuple[Finding, Label]]]:
     """Returns the findings of each round with their label at its end, the most severe first."""
-    table: dict[int, list[tuple[Finding, str]]] = {}
+    table: dict[int, list[tuple[Finding, Label]]] = {}
     for finding in sorted(history.findings, key=lambda each: each.severity.rank):
         labels = dict(finding.history)
         for number, label in labels.items():
@@ -273,14 +271,12 @@ def finding_to_json(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
     found, judgment = history.location(finding), history.dismissals.get(finding.id)
     edit = (history.issues.get(finding.id) or {}).get("edit")
     return {
-        **finding.to_json(),
-        "label": finding.history[-1][1] if finding.history else finding.label.value,
+        **finding.facts(),
         "path": history.file_of(finding) or "",
         "line": found.line if found else None,
         "column": found.column if found else None,
         "end_line": found.end_line if found else None,
         "end_column": found.end_column if found else None,
-        "fate": fate(finding),
         "answered_in": history.answers.get(finding.id),
         "dismissed_by": judgment.by if judgment else None,
         "edit": edit,

@@ -22,7 +22,7 @@ async def test_it_has_the_verdict_the_findings_the_rounds_and_the_cost(tmp_path:
     assert "- **HIGH** `artifact.md:1` clear/clear\\-rule: Too loud" in lines
     assert "  > loud" in lines
     assert "  Suggested fix: calm" in lines
-    assert "| 1 | 1 | 0 | 1 | 0 | 0 | 1 | 0 |" in lines
+    assert "| 1 | 1 | 0 | 1 | 0 | 0 | 1 | 0 | 0 | 0 |" in lines
 
 
 async def test_an_approved_review_is_short(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from signoff.cli.terminal import preserved_terminal
 from signoff.core.outcome import Status
 from signoff.documents.regular_files import replace_private
 from signoff.errors import UnknownName, UsageError
-from signoff.review.history import OPEN_LABELS, ReviewHistory, fates_by_round
+from signoff.review.history import ReviewHistory, labels_by_round
 
 _NEXT = """
 Explore the result, change something, and run it again:
@@ -155,7 +155,7 @@ def _print_result(project: Project, name: str, folder: Path, out: Output) -> Non
 
 def _show_rounds(history: ReviewHistory, approved: bool, out: Output) -> None:
     """Prints each version with its findings, and what was changed then."""
-    fates = fates_by_round(history)
+    labels = labels_by_round(history)
     for each in history.rounds:
         version = history.reviewed_in(each.number)
         if version is None:
@@ -163,8 +163,8 @@ def _show_rounds(history: ReviewHistory, approved: bool, out: Output) -> None:
         text = " ".join(" ".join(version.files.values()).split())
         out.line()
         out.prose(f"  {each.number}  {text}", hang="     ")
-        for finding, label in fates.get(each.number, ()):
-            if label in OPEN_LABELS:
+        for finding, label in labels.get(each.number, ()):
+            if label.is_open:
                 severity = finding.severity
                 out.line(f"     {severity:<8} {finding.finding}", style=severity_style(severity))
         _show_fix(history, each.number, out)

@@ -177,18 +177,18 @@ def _list(findings: list[Finding], out: Output) -> None:
         out.line("no findings")
         return
     rows = [
-        (f.id, f.severity.value, f.status.value, f.constraint, _history(f), one_line(f.finding, 80))
+        (f.id, f.severity.value, f.became.words, f.constraint, _history(f), one_line(f.finding, 80))
         for f in findings
     ]
     out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY", ""), rows)
 
 
 def _history(finding: Finding) -> str:
-    return ", ".join(f"{label} in {iteration}" for iteration, label in finding.history)
+    return ", ".join(f"{label.words} in {iteration}" for iteration, label in finding.history)
 
 
 def _print_explanation(explanation: Explanation, out: Output) -> None:
-    from signoff.review.finding import FindingStatus
+    from signoff.core.words import FindingStatus
 
     finding, resolved = explanation.finding, explanation.resolved
     out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
@@ -200,7 +200,7 @@ def _print_explanation(explanation: Explanation, out: Output) -> None:
         "quote": "something is missing" if finding.omission else f"{finding.quote}{unverified}",
         "location": finding.location,
         "fix": finding.suggested_fix,
-        "status": f"{finding.status.value}{finding.reason and f': {finding.reason}'}",
+        "status": f"{finding.became.words}{finding.reason and f': {finding.reason}'}",
         "history": _history(finding),
         "behavior": f"{resolved.behavior.value}, set by {resolved.level.value}{unused}",
         "blocks": "yes" if explanation.blocks else "no",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.cli import exits
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
+from signoff.core.words import FindingStatus
 from signoff.errors import WriteFailed
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.patch import unified_diff
@@ -20,7 +21,6 @@ from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
-from signoff.review.finding import FindingStatus
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count
 from signoff.runtime.project_files import conflict_text, replace_files

@@ -56,12 +56,12 @@ from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding, Ledger
 from signoff.review.memory import earlier_findings, held_back_by
+from signoff.review.not_reported import with_not_reported
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.shown_file import ShownFile, show_files
-from signoff.review.unreported import with_unreported
 
 RULES = "rules"
 NOTHING_TO_DECIDE = "the rules approved: no critic reported an issue that has to be decided"
@@ -79,13 +79,13 @@ class AdjudicateHandler(FlowHandler):
         """Decides on the critiques in scope, and whether there is anything left to do."""
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
         update: dict[str, Any] = {}
-        to_decide = with_unreported(critiques, FlowState(ctx.step_state).ledger)
+        to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
         if self.flow.finishes(self.step) and not self._blocked(to_decide):
             # An approval is likely: reading the rest first saves a second verdict.
             found, update = await read_rest(ctx, self.flow, ctx.step_state)
             critiques += found
         state = FlowState(after(ctx.step_state, update))
-        critiques = with_unreported(critiques, state.ledger)
+        critiques = with_not_reported(critiques, state.ledger)
         judged, answer = await self._judge(ctx, state, critiques)
         update = joined(update, answer)
         if not critiques:
@@ -362,7 +362,7 @@ def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
         return judged
     now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
     composed = replace(judged, bill_of_work=bill_of(now))
-    return _noted(composed, "the judge wrote no work order; one was built from pursued findings")
+    return _noted(composed, "the judge wrote no work order; one was built from the findings to fix")
 
 
 def _worth_knowing(judged: Adjudication) -> list[str]:

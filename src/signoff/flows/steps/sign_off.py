@@ -19,6 +19,7 @@ from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Answer, Choice, Request
 from signoff.core.stop_reason import Rejected
+from signoff.core.words import FindingStatus, Label
 from signoff.flows.files.patch import unified_diff
 from signoff.flows.state import FlowState, after
 from signoff.flows.steps.ending import save_approved
@@ -28,7 +29,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.artifact import locate_finding
 from signoff.review.critique import OMISSION
-from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.finding import Finding
 from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 from signoff.runtime.amounts import format_spend
@@ -89,7 +90,7 @@ def _settled(state: FlowState, iteration: int) -> dict[str, Any]:
 
     Another request replaces them, whatever it is about.
     """
-    ledger = state.ledger.settle(iteration)
+    ledger = state.ledger.settle()
     rounds = {"rounds": with_round(state, ledger, iteration)} if state.rounds else {}
     return {"findings": ledger.to_json(), **rounds}
 
@@ -177,7 +178,7 @@ def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> F
         finding=answer.text,
         first=ctx.iteration,
         last=ctx.iteration,
-        history=((ctx.iteration, Label.NEW.value),),
+        history=((ctx.iteration, Label.NEW),),
         flagged_by=(answer.by or "a human",),
         artifact=state.content.digest(path),
         path=path,

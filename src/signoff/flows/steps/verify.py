@@ -17,6 +17,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt
+from signoff.core.words import Label
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
@@ -24,7 +25,7 @@ from signoff.flows.state import VERIFY, FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.finding import Label, is_set_aside
+from signoff.review.finding import is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
 from signoff.review.severity import WORST
@@ -134,8 +135,9 @@ async def second_look(
             continue
         if finding is None or finding.decision or report is None:
             continue
-        if finding.id in pursued_before and finding.label is Label.PERSISTING:
-            why = "it was pursued before and is still there"
+        reported_again = finding.label is Label.STILL_OPEN and not finding.not_reported_again
+        if finding.id in pursued_before and reported_again:
+            why = "it had to be fixed before and is still open"
         else:
             confirmation, new = await verifier.confirm(ctx, *report)
             answers += new
@@ -143,5 +145,5 @@ async def second_look(
                 continue
             why = f"it is confirmed by {verifier.config.agent}: {confirmation.reason}"
         decisions[number] = replace(decision, status=Pursuit.PURSUING, rationale=None)
-        notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it is pursued")
+        notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it has to be fixed")
     return replace(judged, decisions=tuple(decisions), notes=tuple(notes)), answers
