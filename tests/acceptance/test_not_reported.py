@@ -92,7 +92,7 @@ def test_it_stays_open_until_the_judge_dismisses_it(forgetful: FlowProject) -> N
 
     done = forgetful.call("answer", "one", "continue", "--resume")
 
-    assert (held.code, waiting["status"], waiting["label"]) == (10, "open", "still_open")
+    assert (held.code, waiting["status"], waiting["not_reported_again"]) == (10, "still_open", True)
     assert "No source says so." in status
     assert done.code == 0, done.err
     finding = the_finding(forgetful)

@@ -160,4 +160,4 @@ def test_explain_shows_that_a_refuted_finding_blocks_nothing(flow_project: FlowP
     assert lines["fix"] == "Cut it."
     assert lines["status"] == "ignored: not confirmed by codex: It is right."
     assert lines["behavior"].endswith("; not applied, it is ignored")
-    assert (lines["blocks"], report["blocks_approval"]) == ("no", False)
+    assert (lines["blocks"], report["blocks"]) == ("no", False)

@@ -100,8 +100,10 @@ def hunk_lines(history: ReviewHistory, hunk: DiffHunk) -> Iterator[tuple[str, st
 def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
     """Yields what has just happened in a review, each line with its color."""
     match news:
+        case IssuesReported(usable=False):
+            yield f"    {news.constraint}: no usable review by {news.reviewer}", "yellow"
         case IssuesReported(issues=()):
-            yield f"    {news.constraint}: nothing found by {news.reviewer}", "dim"
+            yield f"    {news.constraint}: passed by {news.reviewer}", "dim"
         case IssuesReported():
             for issue, place in zip(news.issues, news.places, strict=True):
                 severity = Severity.read(issue.get("severity"))

@@ -92,6 +92,17 @@ FILTERS = (FindingStatus.OPEN.value, *(each.value for each in Label))
 """The names that `read_labels` knows."""
 
 
+PASSED = "passed"
+VERDICT_WORDS: Mapping[str, str] = {
+    "APPROVED": PASSED,
+    "REWRITE": "asks for changes",
+    "ERROR": "no verdict",
+}
+"""What a judge or the rules decided, by the word of the reply format. Only humans approve."""
+TO_FIX = "to fix"
+"""What a judge decided about a finding that it does not dismiss."""
+
+
 REPLACED: Mapping[str, str] = {
     "persisting": Label.STILL_OPEN.words,
     "unreported": "still open, not reported again",
@@ -99,9 +110,18 @@ REPLACED: Mapping[str, str] = {
     "introduced": Label.CAUSED_BY_FIX.words,
     "pursue": "fix",
     "pursues": "asks to fix",
-    "pursued": "to fix, or open",
-    "pursuing": "to fix",
+    "pursued": f"{TO_FIX}, or open",
+    "pursuing": TO_FIX,
     "fate": "status",
     "adjudicator": "judge",
+    "adjudicators": "judges",
+    "reviewer": "critic",
+    "reviewers": "critics",
+    "approve": "pass, unless a human does it",
+    "approves": "passes, unless a human does it",
+    "approved": f"{PASSED}, unless a human did it",
+    "approving": "passing, unless a human does it",
+    "approval": "pass or verdict, unless a human gives it",
+    "approvals": "verdicts, unless humans give them",
 }
 """Words that do not occur in texts that people read, and what to write instead."""

@@ -13,7 +13,7 @@ from signoff.documents.control_characters import escape_controls
 from signoff.exports.review_record import need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.review.finding import Finding
-from signoff.review.history import ReviewHistory, Round, describe_status
+from signoff.review.history import ReviewHistory, Round, describe_result, describe_status
 from signoff.runtime.amounts import count, duration, format_spend
 from signoff.runtime.narration import describe_stop
 from signoff.runtime.project_files import written_note
@@ -48,10 +48,13 @@ EXPORT = Export("markdown", "A summary for a comment on a pull request.", markdo
 
 
 def _verdict(state: RunState, history: ReviewHistory) -> str:
-    if state.status is Status.COMPLETED and history.approved:
-        return "Approved"
+    completed = state.status is Status.COMPLETED
+    result = _text(describe_result(history, completed=completed))
+    heading = f"{result[:1].upper()}{result[1:]}"
+    if completed:
+        return heading
     how, why = describe_stop(state.status.value.replace("_", " "), state.stop_reason)
-    return f"Not approved: {_text(how)}{why and f', {_text(why)}'}"
+    return f"{heading}: {_text(how)}{why and f', {_text(why)}'}"
 
 
 def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -> Iterator[str]:

@@ -44,14 +44,14 @@ class Explanation:
         """Returns it as plain values."""
         return {
             "run": self.run,
-            "finding": self.finding.to_json(),
+            "finding": self.finding.facts(),
             "behavior": self.resolved.behavior.value,
             "decided_by": self.resolved.level.value,
             "levels": [
                 {"level": level.value, "says": behavior.value if behavior else None}
                 for level, behavior in self.resolved.by_level
             ],
-            "blocks_approval": self.blocks,
+            "blocks": self.blocks,
             "unverified": self.finding.unverified,
             "decision": dict(self.decision) if self.decision else None,
         }

@@ -59,7 +59,7 @@ def _open_lines(view: FlowState) -> list[str]:
     latest, best = view.ledger.open(), findings_of(view.best, view.ledger)
     if (
         view.best is None
-        or view.approved
+        or view.passed
         or [each.id for each in latest] == [each.id for each in best]
     ):
         return _finding_lines("open findings", latest)

@@ -91,7 +91,7 @@ def _review(history: ReviewHistory) -> Iterator[Markup]:
     result = history.result
     if result is not None:
         still_open = [each for each in history.findings if each.status is FindingStatus.OPEN]
-        what = "approved" if history.approved else "best reviewed" if history.best else "latest"
+        what = "passed review" if history.passed else "best reviewed" if history.best else "latest"
         title = f"The text, version {result.number} ({what})"
         yield section("text", title, marked_text(history, result, still_open))
     yield section("changes", "Changes by round", _changes(history))

@@ -115,7 +115,9 @@ class Finding(Record):
     def facts(self) -> dict[str, Any]:
         """Returns it for programs, with what became of it as its `status`."""
         stored = {name: value for name, value in self.to_json().items() if name != "label"}
-        return {**stored, "status": self.became.value}
+        awaits = self.status is FindingStatus.ADDRESSED
+        sign_off = {"awaiting_sign_off": True} if awaits else {}
+        return {**stored, "status": self.became.value, **sign_off}
 
     def with_history(self, iteration: int, label: Label) -> Finding:
         """Returns it with one more entry in its history."""

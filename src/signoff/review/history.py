@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from signoff.core.words import FindingStatus, Label
+from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
@@ -60,11 +60,12 @@ class Judgment:
     """The judge's own verdict, if the engine overruled it."""
     dismissed: Mapping[str, str] = field(default_factory=dict)
     """Findings that it dismissed, and why."""
-    pursued: tuple[str, ...] = ()
+    to_fix: tuple[str, ...] = ()
+    """Findings that it did not dismiss."""
     fixes: bool = True
-    """Whether a step of the run fixes what is pursued."""
+    """Whether a step of the run fixes what was not dismissed."""
     blocking: int = 0
-    """How many of those that are pursued block an approval."""
+    """How many of these block."""
     notes: tuple[str, ...] = ()
     at: float = 0.0
 
@@ -72,12 +73,23 @@ class Judgment:
     def words(self) -> str:
         """The verdict in a few words; a run that fixes nothing has nothing rewritten."""
         dismissed = [f"{len(self.dismissed)} dismissed"] if self.dismissed else []
-        if self.pursued and not self.fixes:
-            plural = "" if len(self.pursued) == 1 else "s"
-            opened = f"{len(self.pursued)} finding{plural} open, {self.blocking or 'none'} blocking"
+        if self.to_fix and not self.fixes:
+            plural = "" if len(self.to_fix) == 1 else "s"
+            opened = f"{len(self.to_fix)} finding{plural} open, {self.blocking or 'none'} blocking"
             return ", ".join([opened, *dismissed])
-        pursued = [f"{len(self.pursued)} to fix"] if self.pursued else []
-        return ", ".join([self.verdict.lower(), *pursued, *dismissed])
+        left = [f"{len(self.to_fix)} {self.left}"] if self.to_fix else []
+        return ", ".join([self.verdict_words, *left, *dismissed])
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict alone: `passed` or `asks for changes`."""
+        return VERDICT_WORDS.get(self.verdict, self.verdict.lower())
+
+    @property
+    def left(self) -> str:
+        """What the findings are that were not dismissed: `to fix`, or only `open`."""
+        is_fixed = self.fixes and self.verdict_words != PASSED
+        return TO_FIX if is_fixed else FindingStatus.OPEN.words
 
 
 @light_dataclass(frozen=True)
@@ -110,10 +122,12 @@ class ReviewHistory:
     issues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The latest report of each finding as its critic wrote it, by the id of the finding."""
     warnings: tuple[Mapping[str, Any], ...] = ()
-    approved: bool = False
-    """Whether the last verdict approved the last version."""
+    passed: bool = False
+    """Whether the last version passed review: the last verdict asks for no changes."""
+    approved_by: str = ""
+    """Who approved the last version at the sign-off that ended the run."""
     written: Mapping[str, list[str]] = field(default_factory=dict)
-    """The files of the project that the approval has `written`, or why not: `conflicts`."""
+    """The files of the project that were `written` at the end, or why not: `conflicts`."""
     best: int = 0
     """The number of the best reviewed version; 0 if none was ranked."""
 
@@ -134,8 +148,8 @@ class ReviewHistory:
 
     @property
     def result(self) -> Version | None:
-        """The approved version, else the best reviewed one, else the latest."""
-        best = None if self.approved else self.version(self.best)
+        """The version that passed review, else the best reviewed one, else the latest."""
+        best = None if self.passed else self.version(self.best)
         return best or (self.versions[-1] if self.versions else None)
 
     def fix_of(self, number: int) -> tuple[Version, Version] | None:
@@ -229,6 +243,13 @@ class ReviewHistory:
             for findings in version.labels.values()
             for finding in findings
         }
+
+
+def describe_result(history: ReviewHistory, *, completed: bool) -> str:
+    """Returns how a review that has ended went: `passed review`, `approved by ann`."""
+    if completed:
+        return f"approved by {history.approved_by}" if history.approved_by else "passed review"
+    return "passed review, not approved" if history.passed else "has not passed review"
 
 
 def describe_status(finding: Finding) -> str:

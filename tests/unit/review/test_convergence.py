@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from signoff.core.words import FindingStatus
-from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
+from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
@@ -198,8 +198,8 @@ def test_a_long_list_of_findings_is_cut_in_the_explanation() -> None:
 
 def test_findings_pursued_again_as_often_as_the_threshold_are_returned() -> None:
     """With the threshold 2, the third adjudication in a row asks a human."""
-    assert pursued_in_a_row([["a"], ["a"]], 2) == []
-    assert pursued_in_a_row([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
-    assert pursued_in_a_row([["a"], ["b"], ["a"]], 1) == []
-    assert pursued_in_a_row([["z"], ["a"], ["a"], ["a"]], 2) == ["a"]
-    assert pursued_in_a_row([], 1) == []
+    assert to_fix_in_a_row([["a"], ["a"]], 2) == []
+    assert to_fix_in_a_row([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
+    assert to_fix_in_a_row([["a"], ["b"], ["a"]], 1) == []
+    assert to_fix_in_a_row([["z"], ["a"], ["a"], ["a"]], 2) == ["a"]
+    assert to_fix_in_a_row([], 1) == []

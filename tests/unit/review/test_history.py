@@ -12,6 +12,7 @@ from signoff.review.history import (
     Round,
     Version,
     change_to_json,
+    describe_result,
     describe_status,
     finding_to_json,
     labels_by_round,
@@ -85,7 +86,7 @@ def test_the_result_is_the_approved_version_else_the_best_else_the_latest() -> N
 
     latest = ReviewHistory(versions=versions).result
     best = ReviewHistory(versions=versions, best=2).result
-    approved = ReviewHistory(versions=versions, best=2, approved=True).result
+    approved = ReviewHistory(versions=versions, best=2, passed=True).result
 
     assert [each and each.number for each in (latest, best, approved)] == [3, 2, 3]
     assert ReviewHistory().result is None
@@ -118,6 +119,40 @@ def test_a_finding_says_what_became_of_it(
     returns = history.count(BACK[2])
 
     assert describe_status(finding("a", *history, status=status, returns=returns)) == words
+
+
+@pytest.mark.parametrize(
+    ("passed", "by", "completed", "words"),
+    [
+        (True, "", True, "passed review"),
+        (True, "ann", True, "approved by ann"),
+        (True, "", False, "passed review, not approved"),
+        (False, "", False, "has not passed review"),
+    ],
+)
+def test_only_a_human_approves(passed: bool, by: str, completed: bool, words: str) -> None:
+    """A reader must be able to tell a judge's verdict from a decision of a human."""
+    history = ReviewHistory(passed=passed, approved_by=by)
+
+    assert describe_result(history, completed=completed) == words
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fields", "words"),
+    [
+        ("APPROVED", {}, "passed"),
+        ("APPROVED", {"to_fix": ("a", "b")}, "passed, 2 open"),
+        ("REWRITE", {"to_fix": ("a",), "dismissed": {"b": ""}},
+         "asks for changes, 1 to fix, 1 dismissed"),
+        ("REWRITE", {"to_fix": ("a",), "fixes": False}, "1 finding open, none blocking"),
+        ("ERROR", {}, "no verdict"),
+    ],
+)  # fmt: skip
+def test_a_judge_passes_a_text_or_asks_for_changes(
+    verdict: str, fields: dict[str, Any], words: str
+) -> None:
+    """The words of the reply format are for models."""
+    assert Judgment(1, "judge", "policy", verdict, **fields).words == words
 
 
 def test_rounds_list_the_latest_label_of_each_finding_the_worst_first() -> None:

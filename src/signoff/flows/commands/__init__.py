@@ -189,6 +189,7 @@ def _history(finding: Finding) -> str:
 
 def _print_explanation(explanation: Explanation, out: Output) -> None:
     from signoff.core.words import FindingStatus
+    from signoff.review.adjudication import Pursuit
 
     finding, resolved = explanation.finding, explanation.resolved
     out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
@@ -210,7 +211,7 @@ def _print_explanation(explanation: Explanation, out: Output) -> None:
             out.line(f"  {name:<8}  {one_line(text)}")
     if decision := explanation.decision:
         why = decision.get("rationale") or decision.get("guidance") or ""
-        out.line(f"  judge     {decision['status']}{f': {why}' if why else ''}")
+        out.line(f"  judge     {Pursuit(decision['status']).words}{f': {why}' if why else ''}")
     out.line()
     rows = [
         (level.value, behavior.value if behavior else "-", "<" if level is resolved.level else "")
@@ -230,7 +231,7 @@ def _print_replay(replayed: Replay, out: Output) -> None:
         out.line()
     if replayed.verdicts:
         verdicts = [
-            (v.iteration, v.step, v.was.value, v.now.value, ", ".join(v.blocking))
+            (v.iteration, v.step, v.was.words, v.now.words, ", ".join(v.blocking))
             for v in replayed.verdicts
         ]
         out.table(("ROUND", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)

@@ -78,7 +78,7 @@ class ReviewReport:
 
     @cached_property
     def written(self) -> Mapping[str, list[str]]:
-        """What became of the project's files; without approval, they are written here."""
+        """What became of the project's files; without a sign-off, they are written here."""
         if not self.write:
             return {}
         if "written" in self.details.state:
@@ -219,7 +219,7 @@ def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
     """Returns a finding for programs, with its place."""
     where = locate_finding(view.content, finding)
     place = {"line": where.line, "end_line": where.end_line} if where is not None else {}
-    return {**finding.to_json(), "path": finding.path, **place}
+    return {**finding.facts(), "path": finding.path, **place}
 
 
 def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) -> str:

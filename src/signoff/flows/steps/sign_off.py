@@ -22,7 +22,7 @@ from signoff.core.stop_reason import Rejected
 from signoff.core.words import FindingStatus, Label
 from signoff.flows.files.patch import unified_diff
 from signoff.flows.state import FlowState, after
-from signoff.flows.steps.ending import save_approved
+from signoff.flows.steps.ending import save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, with_round
 from signoff.light_dataclass import light_dataclass
@@ -44,7 +44,7 @@ class SignOffHandler(FlowHandler):
     """The handler of a sign-off step."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:
-        """Asks a human to approve what the judge approved."""
+        """Asks a human to approve what has passed review."""
         request = self._request(ctx, FlowState(ctx.step_state))
         answer = await ctx.wait(request, key=SIGN_OFF)
         update: dict[str, Any] = {
@@ -59,12 +59,13 @@ class SignOffHandler(FlowHandler):
             return Outcome.ITERATE, {**update, **_change_request(ctx, state, answer)}
         if self.step.id == self.flow.config.workflow[-1].id:
             approved = after(ctx.step_state, update)
-            warnings = FlowState(approved).approval_warnings
-            update |= await save_approved(ctx, self.flow, approved, warnings, ask=True)
+            warnings = FlowState(approved).result_warnings
+            update |= await save_result(ctx, self.flow, approved, warnings, ask=True)
+            update["approved_by"] = answer.by or "a human"
         return Outcome.OK, update
 
     def _request(self, ctx: StepContext, state: FlowState) -> Request:
-        options = [Option(APPROVE, description="the result counts")]
+        options = [Option(APPROVE, description="this is the result")]
         if self.flow.fixes_requests_of(self.step) is not None:
             what = "write what to change; it is fixed and reviewed again"
             options.append(Option(CHANGES, requires_input=True, description=what))
@@ -110,7 +111,7 @@ def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
     dismissed = by_status[FindingStatus.DISMISSED]
     shown["open findings"] = _listed(state, ledger.open())
     if addressed := by_status[FindingStatus.ADDRESSED]:
-        shown["addressed requests"] = _listed(state, addressed)
+        shown["fixed at your request"] = _listed(state, addressed)
     shown["dismissed findings"] = _listed(state, dismissed)
     if ctx.port is not None:
         shown["cost"] = format_spend(ctx.port.spend())

@@ -127,7 +127,7 @@ async def second_look(
     """
     reports = {i.finding_id: (c, i) for c in critiques for i in c.issues if i.finding_id}
     findings = verifier.state.ledger.findings
-    pursued_before = {each for round_ in verifier.state.pursued for each in round_}
+    to_fix_before = {each for round_ in verifier.state.to_fix for each in round_}
     decisions, notes, answers = list(judged.decisions), list(judged.notes), []
     for number, decision in enumerate(decisions):
         finding, report = findings.get(decision.finding_id), reports.get(decision.finding_id)
@@ -136,7 +136,7 @@ async def second_look(
         if finding is None or finding.decision or report is None:
             continue
         reported_again = finding.label is Label.STILL_OPEN and not finding.not_reported_again
-        if finding.id in pursued_before and reported_again:
+        if finding.id in to_fix_before and reported_again:
             why = "it had to be fixed before and is still open"
         else:
             confirmation, new = await verifier.confirm(ctx, *report)

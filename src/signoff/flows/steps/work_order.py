@@ -56,7 +56,7 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     return "\n\n".join(part.strip("\n") for part in parts if part)
 
 
-def pursued_findings(
+def findings_to_fix(
     state: FlowState, constraints: Mapping[str, Constraint], bill: str
 ) -> list[str]:
     """Returns the pursued findings that a bill is about, with their rules and what it leaves out.

@@ -166,6 +166,9 @@ class FindingDocument(BaseModel):
     not_reported_again: bool = Field(
         False, description="Whether it is still open although no critic reported it again."
     )
+    awaiting_sign_off: bool = Field(
+        False, description="Whether a human asked for the fix and has yet to decide about it."
+    )
     returns: int = Field(description="How often it came back after it was fixed.")
     location: str = Field(description="Where it is, in the critic's words.")
     column: int | None
@@ -228,7 +231,8 @@ class ArtifactDocument(BaseModel):
 
     run: str
     version: int
-    approved: bool
+    passed: bool = Field(description="Whether it passed review.")
+    approved_by: str | None = Field(description="Who approved it at a sign-off.")
     files: dict[str, str] = Field(description="The texts by path; a single text has no name.")
 
 

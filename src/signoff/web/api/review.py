@@ -71,12 +71,19 @@ def get_artifact(
     run: RunName,
     round: Annotated[Round, Query(description="The version that this round reviewed.")] = None,  # noqa: A002  # the name of the parameter
 ) -> ArtifactDocument:
-    """Get the artifact: the approved version, else the best reviewed one, else the latest."""
+    """Get the artifact: the version that passed, else the best reviewed one, else the latest."""
     with _review(request, project, run) as (row, history):
         version = artifact(history, row.name, round)
         files = {history.name_of(path): text for path, text in version.files.items()}
-        approved = history.approved and version == history.result
-    return ArtifactDocument(run=row.name, version=version.number, approved=approved, files=files)
+        passed = history.passed and version == history.result
+        approved_by = history.approved_by if passed else ""
+    return ArtifactDocument(
+        run=row.name,
+        version=version.number,
+        passed=passed,
+        approved_by=approved_by or None,
+        files=files,
+    )
 
 
 @contextmanager
