@@ -33,10 +33,10 @@ COLUMNS = {
     "seconds": "seconds",
     "left": "defects left",
     "left_blocking": "blocking left",
-    "introduced": "introduced",
+    "introduced": "caused by a fix",
 }
 COUNTS = {
-    "not_approved": "not approved",
+    "not_approved": "not passed",
     "critical_reported": "reported CRITICAL left",
     "critical_dismissed": "of these dismissed",
 }

@@ -73,7 +73,7 @@ TARGETS = (
         lambda x: x <= 0,
     ),
     LoopTarget(
-        "approvals with a reported planted CRITICAL left",
+        "passed with a reported planted CRITICAL left",
         "0",
         lambda _naive, signoff: signoff["critical_reported"],
         lambda x: x == 0,

@@ -46,7 +46,7 @@ async def review(ctx: StepContext) -> Result:
 
 
 async def judge(ctx: StepContext) -> Result:
-    """Approves only what has no open finding."""
+    """Passes only what has no open finding."""
     return (Outcome.ITERATE if ctx.step_state["findings"] else Outcome.OK), {}
 
 

@@ -231,8 +231,8 @@ def test_a_human_is_asked_again_only_once_the_passage_has_changed(
     # The second round reported the same words and asked nobody; the third has other words.
     assert the_finding(flow_project)["history"] == [
         [1, "new"],
-        [2, "persisting"],
-        [3, "persisting"],
+        [2, "still_open"],
+        [3, "still_open"],
     ]
     assert "escalate" in flow_project.read("hitl/questions.json")
 

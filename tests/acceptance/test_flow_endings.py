@@ -1,4 +1,4 @@
-"""What a flow's run leaves in `final/` when it ends without approval, by every way it can end."""
+"""What a flow's run leaves in `final/` when it ends without passing, by every way it can end."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def human_stop(project: FlowProject) -> CommandResult:
     prepare(project, f"max_iterations: 2\n{STEPS}{trigger}")
     waiting = project.run()
     assert waiting.code == 10, waiting.err
-    assert project.read("final/status.md").startswith("# Not approved\n\n2 iterations without")
+    assert project.read("final/status.md").startswith(
+        "# Has not passed review\n\n2 iterations without"
+    )
     return project.call("answer", "one", "stop", "--text", "enough", "--resume")
 
 
@@ -115,7 +117,7 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
         (
             iteration_limit,
             11,
-            "2 iterations without approval; the last fix changed nothing.",
+            "2 iterations without passing; the last fix changed nothing.",
             [f"{RESUME} --adopt"],
         ),
         (no_convergence, 13, "Not converging (plateau): ", [START]),
@@ -133,17 +135,17 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     assert done.code == code, done.err
     assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
     status = flow_project.read("final/status.md")
-    assert status.startswith(f"# Not approved\n\n{why}")
+    assert status.startswith(f"# Has not passed review\n\n{why}")
     assert "): It is wrong.\n  - quote: wide\n  - suggested fix: Say how wide.\n" in status
     _, _, section = status.partition("\n## To continue\n\n")
     assert [line.partition(": ")[2] for line in section.splitlines()] == commands
     assert all(line.removeprefix("- ")[1:] in done.out for line in section.splitlines())
     result = result_of(flow_project)
-    assert (result["path"], result["approved"]) == ("final/artifact.md", False)
+    assert (result["path"], result["passed"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
     version = f"best reviewed version (round {result['iteration']}; open: 1 HIGH)"
     shown = flow_project.call("show", "one").out
-    assert f"not approved: {version}" in shown
+    assert f"has not passed review: {version}" in shown
     assert "  details: .signoff/runs/one/final/status.md\n" in shown
     kept = {name: flow_project.read(name) for name in flow_project.names if "final/" in name}
     shutil.rmtree(flow_project.run_dir)
@@ -207,7 +209,7 @@ def test_a_draft_that_nobody_reviewed_is_marked(flow_project: FlowProject) -> No
     assert "`artifact.md` was not reviewed." in flow_project.read("final/status.md")
     result = result_of(flow_project)
     assert (result["reviewed"], result["iteration"], result["open"]) == (False, None, None)
-    assert "not approved: latest draft, not reviewed" in done.out
+    assert "has not passed review: latest draft, not reviewed" in done.out
     assert "latest draft: .signoff/runs/one/final/artifact.md" in done.out
 
 
@@ -238,7 +240,7 @@ def test_an_approval_after_a_resume_replaces_what_an_earlier_end_left(
     assert {name for name in flow_project.names if "final/" in name} == {"final/artifact.md"}
     assert flow_project.read("final/artifact.md") == FINAL
     result = result_of(flow_project)
-    assert (result["approved"], result["reviewed"], result["open"]) == (True, True, {})
+    assert (result["passed"], result["reviewed"], result["open"]) == (True, True, {})
     assert "result: .signoff/runs/one/final/artifact.md" in done.out
 
 
@@ -258,15 +260,21 @@ def test_a_report_of_an_earlier_version_is_replaced(flow_project: FlowProject) -
     """Its wording changes between versions; kept, it would deny the approval next to it."""
     prepare(flow_project, STEPS, critic_finds("clear", issue(), contains=DRAFT), critics_pass())
     flow_project.run("--limit", "calls=2")
-    (flow_project.run_dir / "final/status.md").write_text("# Not approved\n\nin other words\n")
+    (flow_project.run_dir / "final/status.md").write_text(
+        "# Has not passed review\n\nin other words\n"
+    )
 
     shown = flow_project.call("show", "one")
     reworded = flow_project.read("final/status.md")
-    (flow_project.run_dir / "final/status.md").write_text("# Not approved\n\nin other words\n")
+    (flow_project.run_dir / "final/status.md").write_text(
+        "# Has not passed review\n\nin other words\n"
+    )
     done = flow_project.call("resume", "one", "--limit", "calls=20")
 
     assert (shown.code, done.code) == (0, 0), done.err
-    assert reworded.startswith("# Not approved\n\nThe run's limit of 2 calls is reached.\n")
+    assert reworded.startswith(
+        "# Has not passed review\n\nThe run's limit of 2 calls is reached.\n"
+    )
     assert "final/status.md" not in flow_project.names
 
 
@@ -279,8 +287,8 @@ def test_the_question_for_more_rounds_lists_the_findings_once(flow_project: Flow
 
     assert done.code == 10, done.err
     status = flow_project.read("final/status.md")
-    why = "1 iteration without approval: you decide whether it continues."
-    assert status.startswith(f"# Not approved\n\n{why}\n\n`artifact.md` is")
+    why = "1 iteration without passing: you decide whether it continues."
+    assert status.startswith(f"# Has not passed review\n\n{why}\n\n`artifact.md` is")
     assert status.count("It is wrong.") == result_of(flow_project)["open"]["HIGH"]
 
 
@@ -306,7 +314,9 @@ def test_the_question_whether_to_continue_shows_the_best_version(
     assert done.code == 10, done.err
     assert flow_project.read("final/artifact.md") in (DRAFT, FINAL)
     status = flow_project.read("final/status.md")
-    assert status.startswith("# Not approved\n\nNot converging: you decide whether it continues.")
+    assert status.startswith(
+        "# Has not passed review\n\nNot converging: you decide whether it continues."
+    )
     assert "  - quote: wide\n" in status
     assert result_of(flow_project)["open"] == {"HIGH": 1}
 

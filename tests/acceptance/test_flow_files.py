@@ -360,7 +360,7 @@ def test_show_tells_the_story_of_the_findings(flow_project: FlowProject) -> None
     assert rows[0][:3] == ["1", "2", "HM"]
     assert rows[1][:3] == ["2", "1", "M"]
     assert "Too wide." in plain
-    assert [(each["new"], each["persisting"], each["fixed"]) for each in report["rounds"]] == [
+    assert [(each["new"], each["still_open"], each["fixed"]) for each in report["rounds"]] == [
         (2, 0, 0),
         (0, 1, 1),
     ]

@@ -219,7 +219,7 @@ def test_an_approval_inside_a_finding_approves_nothing(flow_project: FlowProject
     assert flow_project.thread[2]["status"] == "REWRITE"
 
 
-def test_an_approval_with_pursued_findings_is_not_valid(flow_project: FlowProject) -> None:
+def test_an_approval_with_findings_to_fix_is_not_valid(flow_project: FlowProject) -> None:
     """The judge's approval is checked against the findings."""
     begin(
         flow_project,

@@ -53,7 +53,7 @@ def test_targets_are_judged_by_the_means_over_seeds(report: dict[str, Any]) -> N
     assert calls["max"] == next(
         t["mean"] for t in report["targets"] if t["target"] == calls["target"]
     )
-    assert not judged["approvals with a reported planted CRITICAL left"]["met"]
+    assert not judged["passed with a reported planted CRITICAL left"]["met"]
 
 
 def test_the_price_of_input_counts_a_cached_token_as_a_tenth() -> None:

@@ -358,7 +358,7 @@ def test_a_run_that_is_cancelled_in_the_last_reading_is_not_approved(
 
     assert (waiting.code, cancelled.code) == (WAITING, APPROVED), cancelled.err
     assert flow_project.call("show", "one", "--json").json["status"] == "cancelled"
-    assert "# Not approved" in flow_project.read("final/status.md")
+    assert "# Has not passed review" in flow_project.read("final/status.md")
 
 
 def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(

@@ -43,7 +43,7 @@ def test_stdout_has_the_result_alone_and_stderr_each_turn(
     assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
     places = [done.stderr.index(text) for text in ("Live Clean", "Too vague.", "Save Our Seas")]
     assert places == sorted(places)
-    assert "not approved" in done.stderr
+    assert "asks for changes" in done.stderr
     shown = project.json("show", "first")
     assert [turn["text"] for turn in shown["pair"]["turns"]] == ["Live Clean", "Save Our Seas"]
     assert shown["pair"]["final"] == "Save Our Seas"

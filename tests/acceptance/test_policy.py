@@ -63,7 +63,7 @@ def finding(flow_project: FlowProject, words: str) -> str:
     ("words", "history", "behavior", "level"),
     [
         ("Misspelt.", "new in 1, fixed in 2", "halt", "the built-in default"),
-        ("Too wide.", "new in 1, unreported in 2", "halt", "the constraint's own file"),
+        ("Too wide.", "new in 1, still open in 2", "halt", "the constraint's own file"),
         ("Rude.", "new in 1, fixed in 2", "continue", "constraint_behaviors of the flow"),
     ],
 )
@@ -160,4 +160,4 @@ def test_explain_shows_that_a_refuted_finding_blocks_nothing(flow_project: FlowP
     assert lines["fix"] == "Cut it."
     assert lines["status"] == "ignored: not confirmed by codex: It is right."
     assert lines["behavior"].endswith("; not applied, it is ignored")
-    assert (lines["blocks"], report["blocks_approval"]) == ("no", False)
+    assert (lines["blocks"], report["blocks"]) == ("no", False)

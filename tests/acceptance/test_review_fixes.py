@@ -108,7 +108,7 @@ def test_an_agent_fixes_what_has_no_exact_edit(review_project: ReviewProject) ->
     result = review_project.review("docs", "--fix", "--write")
 
     assert result.code == 0
-    assert "policy: rewrite, 2 to fix" in result.err
+    assert "policy: asks for changes, 2 to fix" in result.err
     assert review_project.read("docs/a.md") == "Port 80.\n"
     assert review_project.read("docs/b.md") == FIXED
 

@@ -110,7 +110,7 @@ def test_programs_get_columns_in_characters(project: FlowProject) -> None:
 
     place = [loud[key] for key in ("path", "line", "column", "end_line", "end_column")]
     assert place == ["artifact.md", 4, 15, 4, 21]
-    assert (loud["dismissed_by"], loud["fate"]) == ("claude", "dismissed in round 1")
+    assert (loud["dismissed_by"], loud["status"]) == ("claude", "dismissed")
 
 
 def test_a_diff_names_the_findings_that_its_hunks_answer(project: FlowProject) -> None:
@@ -161,10 +161,10 @@ def test_cat_prints_the_artifact_byte_for_byte(project: FlowProject) -> None:
     assert project.json("cat", "one")["files"] == {"artifact.md": FIXED}
 
 
-def test_show_lists_the_findings_of_each_round_with_their_fate(project: FlowProject) -> None:
+def test_show_lists_the_findings_of_each_round_with_their_status(project: FlowProject) -> None:
     """A user sees how the review went without opening any file."""
     lines = project.call("show", "one").out.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("ROUND  FATE"))
+    start = next(number for number, line in enumerate(lines) if line.startswith("ROUND  STATUS"))
 
     rows = [line.split()[:3] for line in lines[start + 1 : start + 4]]
 

@@ -95,10 +95,10 @@ def test_every_surface_counts_a_request_that_was_met_the_same_way(waiting: Revie
 
     item = request(waiting)
     assert text not in item["shown"]["open findings"]
-    assert text in item["shown"]["addressed requests"]
+    assert text in item["shown"]["fixed at your request"]
     found = waiting.call("findings", "one").out
-    assert "addressed in round 3, awaits your sign-off" in found
-    assert "3 findings: 1 open, 1 addressed, 1 fixed" in found
+    assert "fixed in round 3, awaiting your sign-off" in found
+    assert "3 findings: 1 open, 1 awaiting your sign-off, 1 fixed" in found
     state = waiting.call("show", "one", "--json").json
     assert [sum(each["open"].values()) for each in state["rounds"]] == [2, 2, 1]
     (asked,) = [each for each in state["findings"] if each["constraint"] == "sign_off"]
@@ -118,9 +118,10 @@ def test_another_request_replaces_the_one_that_was_met(waiting: ReviewProject) -
         waiting.call("answer", "one", "request changes", "--text", text, "--resume", "--no-input")
 
     found = waiting.call("findings", "one", "--json").json
-    requests = {f["finding"]: f["status"] for f in found if f["constraint"] == "sign_off"}
-    assert requests["docs/b.md should be shorter"] == "fixed"
-    assert requests["docs/b.md should be nicer"] == "addressed"
+    requests = {f["finding"]: f for f in found if f["constraint"] == "sign_off"}
+    met, latest = requests["docs/b.md should be shorter"], requests["docs/b.md should be nicer"]
+    assert (met["status"], "awaiting_sign_off" in met) == ("fixed", False)
+    assert (latest["status"], latest["awaiting_sign_off"]) == ("fixed", True)
 
 
 def test_an_answer_about_other_content_is_refused(waiting: ReviewProject) -> None:
@@ -154,6 +155,9 @@ workflow:
     assert request(review_project)["shown"]["artifact"] == "A short sentence.\n"
     assert review_project.call("approve", "one", "--resume", "--no-input").code == 0
     assert review_project.read(".signoff/runs/one/final/artifact.md") == "A short sentence.\n"
+    shown = review_project.call("show", "one", "--json").json
+    assert shown["result"]["passed"]
+    assert shown["result"]["approved_by"] == shown["decisions"][-1]["by"] != ""
 
 
 @pytest.mark.parametrize(

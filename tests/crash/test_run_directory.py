@@ -39,7 +39,7 @@ STAGES: list[Stage] = [
 
 
 class BestSoFar(Layout):
-    """Shows the best version at an end without approval, as flows do."""
+    """Shows the best version at an end without passing, as flows do."""
 
     def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:
         files: dict[Status, dict[str, str | None]] = {
@@ -47,7 +47,7 @@ class BestSoFar(Layout):
             Status.COMPLETED: {"final/b.md": None, "final/status.md": None},
         }
         chosen = files.get(state.status)
-        return EndView("final/a.md", approved=False, label="", files=chosen) if chosen else None
+        return EndView("final/a.md", passed=False, label="", files=chosen) if chosen else None
 
 
 def open_directory(root: Path, story: Story, disk: Disk | None = None) -> RunDirectory:

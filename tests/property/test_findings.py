@@ -4,8 +4,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signoff.core.words import FindingStatus
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import FindingStatus
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
@@ -86,7 +86,7 @@ def test_the_same_critiques_again_find_nothing_new(critiques: list[Critique], te
 
     assert set(second.findings) == set(first.findings)
     assert [_ids(each) for each in again] == [_ids(each) for each in labeled]
-    assert {issue.label for each in again for issue in each.issues} <= {"persisting", "ignored"}
+    assert {issue.label for each in again for issue in each.issues} <= {"still_open", "ignored"}
 
 
 def _one_each(critique: Critique) -> Critique:

@@ -6,15 +6,16 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from signoff.core.severity import Severity
+from signoff.core.words import Label
 from signoff.errors import UnknownName, UsageError
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
 
 
 def select_findings(
     history: ReviewHistory,
     severities: Sequence[Severity],
-    statuses: Sequence[FindingStatus],
+    labels: Collection[Label],
     constraints: Sequence[str],
 ) -> list[Finding]:
     """Returns the findings that match every filter, the most severe first."""
@@ -26,7 +27,7 @@ def select_findings(
         each
         for each in history.findings
         if _matches(each.severity, severities)
-        and _matches(each.status, statuses)
+        and _matches(each.became, labels)
         and _matches(each.constraint, constraints)
     ]
     return sorted(found, key=lambda each: (each.severity.rank, each.first, each.path))

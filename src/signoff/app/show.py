@@ -100,7 +100,7 @@ class RunDetails:
         latest = str(folder / end.latest) if end.latest else None
         unreviewed = None if end.latest_reviewed else latest
         files = {"path": str(folder / end.path), "latest": latest, "unreviewed": unreviewed}
-        return {**files, "approved": end.approved, **end.facts}
+        return {**files, "passed": end.passed, **end.facts}
 
     def to_json(self) -> dict[str, Any]:
         """Returns the report as plain values."""

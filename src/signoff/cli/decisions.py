@@ -27,7 +27,7 @@ Examples:
 """
 
     @click.command(help=text, epilog=examples)
-    @click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
+    @click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=complete_run)
     @click.option("--why", "--text", "why", default="", help="The reason, which is recorded.")
     @answer_options
     @progress_options

@@ -63,7 +63,7 @@ SECTIONS = {
         "mcp": "Serve this project to coding agents (MCP).",
     },
     "Set up": {
-        "demo": "Watch a small local model write until the text is approved.",
+        "demo": "Watch a small local model write until the text passes review.",
         "models": "List, download and delete local models.",
         "backup": "Copy the database while it is in use.",
         "store": "Maintain the store of the runs.",

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from signoff.cli.text import clean, one_line
 from signoff.core.severity import IssueBehavior, Severity
+from signoff.core.words import FindingStatus, Label
 from signoff.review.diff import DiffHunk, diff_files
-from signoff.review.finding import Finding, FindingStatus
-from signoff.review.history import OPEN_LABELS, ReviewHistory, fate, fates_by_round
+from signoff.review.finding import Finding
+from signoff.review.history import ReviewHistory, describe_status, labels_by_round
 from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
 from signoff.runtime.amounts import count
 
@@ -19,7 +20,7 @@ LONGEST_NEWS = 200
 LONGEST_QUOTE = 300
 """Characters of a quote below its finding."""
 
-COLUMNS = ("ROUND", "FATE", "SEVERITY", "ID", "CONSTRAINT", "PLACE", "FINDING")
+COLUMNS = ("ROUND", "STATUS", "SEVERITY", "ID", "CONSTRAINT", "PLACE", "FINDING")
 SPARE = ("PLACE", "ID", "CONSTRAINT")
 """The columns of the findings by round, and those that a narrow terminal does without."""
 
@@ -53,7 +54,7 @@ def finding_lines(history: ReviewHistory, finding: Finding) -> Iterator[tuple[st
 
 def outcome(history: ReviewHistory, finding: Finding) -> str:
     """Returns what became of a finding, by whom and why."""
-    words, judgment = fate(finding), history.dismissals.get(finding.id)
+    words, judgment = describe_status(finding), history.dismissals.get(finding.id)
     if finding.status is FindingStatus.DISMISSED and judgment is not None:
         words += f" by {judgment.by}"
     reason = finding.reason or finding.decision
@@ -63,29 +64,27 @@ def outcome(history: ReviewHistory, finding: Finding) -> str:
 def totals(findings: Sequence[Finding]) -> str:
     """Returns how many findings there are, and how many of each status."""
     counts = {s: sum(each.status is s for each in findings) for s in FindingStatus}
-    parts = ", ".join(f"{number} {status.value}" for status, number in counts.items() if number)
+    parts = ", ".join(f"{number} {status.words}" for status, number in counts.items() if number)
     return f"{count(len(findings), 'finding')}{parts and f': {parts}'}"
 
 
 def round_rows(history: ReviewHistory) -> Iterator[tuple[object, ...]]:
-    """Yields a row for each finding whose fate a round has changed, and how many stayed open."""
-    for number, entries in fates_by_round(history).items():
-        changed = [
-            (each, label) for each, label in entries if label not in ("persisting", "unreported")
-        ]
+    """Yields a row for each finding whose status a round has changed, and how many stayed open."""
+    for number, entries in labels_by_round(history).items():
+        changed = [entry for entry in entries if entry[1] is not Label.STILL_OPEN]
         for finding, label in changed[:MOST_PER_ROUND]:
             place = history.place(finding)
-            words = (number, label, finding.severity.value, finding.id, finding.constraint, place)
-            yield *words, one_line(finding.finding)
+            about = (finding.severity.value, finding.id, finding.constraint, place)
+            yield number, label.words, *about, one_line(finding.finding)
         left = [label for _, label in changed[MOST_PER_ROUND:]]
         if left:
-            labels = ", ".join(f"{left.count(label)} {label}" for label in dict.fromkeys(left))
+            labels = ", ".join(
+                f"{left.count(label)} {label.words}" for label in dict.fromkeys(left)
+            )
             yield number, "more", "", "", "", "", labels
-        stayed = sum(label in OPEN_LABELS for _, label in entries) - sum(
-            label in OPEN_LABELS for _, label in changed
-        )
+        stayed = len(entries) - len(changed)
         if stayed:
-            yield number, "still open", "", "", "", "", count(stayed, "finding")
+            yield number, Label.STILL_OPEN.words, "", "", "", "", count(stayed, "finding")
 
 
 def hunk_lines(history: ReviewHistory, hunk: DiffHunk) -> Iterator[tuple[str, str]]:
@@ -101,8 +100,10 @@ def hunk_lines(history: ReviewHistory, hunk: DiffHunk) -> Iterator[tuple[str, st
 def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
     """Yields what has just happened in a review, each line with its color."""
     match news:
+        case IssuesReported(usable=False):
+            yield f"    {news.constraint}: no usable review by {news.reviewer}", "yellow"
         case IssuesReported(issues=()):
-            yield f"    {news.constraint}: nothing found by {news.reviewer}", "dim"
+            yield f"    {news.constraint}: passed by {news.reviewer}", "dim"
         case IssuesReported():
             for issue, place in zip(news.issues, news.places, strict=True):
                 severity = Severity.read(issue.get("severity"))

@@ -106,7 +106,7 @@ class IterationLimit(StopReason):
 
     def __str__(self) -> str:
         plural = "" if self.rounds == 1 else "s"
-        return self.detail or f"{self.rounds} iteration{plural} without approval"
+        return self.detail or f"{self.rounds} iteration{plural} without passing"
 
 
 class EdgeLimit(StopReason):

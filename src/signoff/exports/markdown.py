@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.core.severity import Severity
+from signoff.core.words import CHANGES, FindingStatus
 from signoff.documents.control_characters import escape_controls
 from signoff.exports.review_record import need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.review.finding import Finding, FindingStatus
-from signoff.review.history import ReviewHistory, Round, fate
+from signoff.review.finding import Finding
+from signoff.review.history import ReviewHistory, Round, describe_result, describe_status
 from signoff.runtime.amounts import count, duration, format_spend
 from signoff.runtime.narration import describe_stop
 from signoff.runtime.project_files import written_note
@@ -47,10 +48,13 @@ EXPORT = Export("markdown", "A summary for a comment on a pull request.", markdo
 
 
 def _verdict(state: RunState, history: ReviewHistory) -> str:
-    if state.status is Status.COMPLETED and history.approved:
-        return "Approved"
+    completed = state.status is Status.COMPLETED
+    result = _text(describe_result(history, completed=completed))
+    heading = f"{result[:1].upper()}{result[1:]}"
+    if completed:
+        return heading
     how, why = describe_stop(state.status.value.replace("_", " "), state.stop_reason)
-    return f"Not approved: {_text(how)}{why and f', {_text(why)}'}"
+    return f"{heading}: {_text(how)}{why and f', {_text(why)}'}"
 
 
 def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -> Iterator[str]:
@@ -66,7 +70,8 @@ def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -
         if finding.suggested_fix:
             yield f"  Suggested fix: {_text(finding.suggested_fix)}\n"
         if finding.status is FindingStatus.DISMISSED:
-            yield f"  {_text(fate(finding))}: {_text(finding.reason or 'no reason given')}\n"
+            reason = finding.reason or "no reason given"
+            yield f"  {_text(describe_status(finding))}: {_text(reason)}\n"
     if len(findings) > MOST_FINDINGS:
         yield f"- and {len(findings) - MOST_FINDINGS} more\n"
     yield "\n"
@@ -76,12 +81,13 @@ def _rounds(rounds: Sequence[Round]) -> Iterator[str]:
     if not rounds:
         return
     names = [severity.value for severity in Severity]
-    yield f"| Round | Open | {' | '.join(names)} | New | Fixed |\n"
-    yield f"| ---: | ---: |{' ---: |' * len(names)} ---: | ---: |\n"
+    headings = [label.words.capitalize() for label in CHANGES]
+    yield f"| Round | Open | {' | '.join(names)} | {' | '.join(headings)} |\n"
+    yield f"| ---: | ---: |{' ---: |' * len(names + headings)}\n"
     for each in rounds:
         numbers = [int(each.counts["open"].get(name, 0)) for name in names]
-        new = sum(int(each.counts.get(key) or 0) for key in ("new", "introduced", "regressed"))
-        cells = [each.number, sum(numbers), *numbers, new, each.counts.get("fixed") or 0]
+        changed = [each.counts.get(label) or 0 for label in CHANGES]
+        cells = [each.number, sum(numbers), *numbers, *changed]
         yield f"| {' | '.join(map(str, cells))} |\n"
     yield f"\n{count(len(rounds), 'round')}. "
 

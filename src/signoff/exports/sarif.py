@@ -14,11 +14,12 @@ from urllib.parse import quote
 from signoff._version import __version__
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
+from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import CONTROL, escape_controls, json_text
 from signoff.exports.review_record import level_of, need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.review.edit import EditKind, find_passage
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory
 
 SCHEMA = (
@@ -152,7 +153,7 @@ def _baseline(history: ReviewHistory, finding: Finding) -> str:
     """Returns how a finding compares with the round before the last one."""
     latest = max((each.number for each in history.rounds), default=1)
     labels = [label for number, label in finding.history if number == latest]
-    is_new = any(label in ("new", "introduced", "regressed") for label in labels)
+    is_new = any(label.is_addition for label in labels)
     return "new" if is_new else "unchanged"
 
 
@@ -163,7 +164,7 @@ def _suppression(history: ReviewHistory, finding: Finding) -> dict[str, Any] | N
     judgment = history.dismissals.get(finding.id)
     reason = finding.reason or finding.decision or "No reason was given."
     by = f" ({judgment.by})" if judgment is not None else ""
-    words = f"{finding.status.value}{by}: {reason}"
+    words = f"{finding.became.words}{by}: {reason}"
     return {"kind": "external", "status": "accepted", "justification": escape_controls(words)}
 
 

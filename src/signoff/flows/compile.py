@@ -72,8 +72,8 @@ class StepHandler:
         from signoff.flows.steps.updates import at_limit_reason
         from signoff.flows.steps.work_order import unchanged_before
 
-        unapproved = Outcome.ITERATE if self.step.step is StepKind.ADJUDICATE else Outcome.OK
-        if outcome is not unapproved or not self.flow.starts_round(self.step):
+        not_passed = Outcome.ITERATE if self.step.step is StepKind.ADJUDICATE else Outcome.OK
+        if outcome is not not_passed or not self.flow.starts_round(self.step):
             return {}
         state = FlowState(after(ctx.step_state, update))
         asks = "max_iterations" in self.flow.config.adjudication.triggers
@@ -81,7 +81,7 @@ class StepHandler:
         if not (asks or unchanged):
             # The engine's own words say as much.
             return {}
-        why = update.get("_reason") or f"{count(ctx.iteration, 'iteration')} without approval"
+        why = update.get("_reason") or f"{count(ctx.iteration, 'iteration')} without passing"
         if unchanged:
             why = f"{why}; the last fix changed nothing"
         return {"_reason": at_limit_reason(str(why), state.ledger) if asks else why}
@@ -180,10 +180,10 @@ def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | En
         ends = flow.finishes(step) and not flow.is_signed_off(step)
         approved = None if ends else _next(flow, passed)
         # If nothing fixes what was found, another round would find the same.
-        unapproved = onward if flow.changes_artifact else End.FINDINGS
+        not_passed = onward if flow.changes_artifact else End.FINDINGS
         return {
             Outcome.OK: approved,
-            Outcome.ITERATE: unapproved,
+            Outcome.ITERATE: not_passed,
             Outcome.FAIL: End.NOT_CONVERGING,
         }
     edges: dict[Outcome, str | End | Edge | None] = {Outcome.OK: onward}

@@ -1,8 +1,8 @@
 """What a flow leaves to its user at the end of a run: the files in `final/`, and what they are.
 
-The step that ends a run writes the approved artifact. Without an approval there may be no step
-left to run: a limit is reached, the run is cancelled, or it fails. So everything else is computed
-from the stored state when the run directory is written, for every end in the same way.
+The step that ends a run writes its result. Without a result there may be no step left to run: a
+limit is reached, the run is cancelled, or it fails. So everything else is computed from the stored
+state when the run directory is written, for every end in the same way.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.run_state import RunState
 from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
 from signoff.documents.control_characters import escape_controls
-from signoff.flows.files.end import files_end
+from signoff.flows.files.end import files_end, lower_first, result_heading
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
 from signoff.flows.state import (
     NOT_CONVERGING,
@@ -57,11 +57,11 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
     source = description.get("source") or {}
     output = _OutputFiles(**((source.get("flow") or {}).get("output") or {}))
     if view.has_files:
-        approved = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
-        return files_end(view, output.dir, description, approved=approved)
+        finished = state.status is Status.COMPLETED or _asks(state, NOT_WRITTEN)
+        return files_end(view, output.dir, description, finished=finished)
     if state.status is Status.COMPLETED:
-        return _approved(state, view, output)
-    return _unapproved(state, view, output)
+        return _finished(state, view, output)
+    return _unfinished_end(state, view, output)
 
 
 def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
@@ -86,15 +86,19 @@ def _asks(state: RunState, question: str) -> bool:
     return any(i.startswith(question) and not each.done for i, each in effects.items())
 
 
-def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
+def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, guide = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
-    warnings = view.approval_warnings
-    lines = ["# Approved", "", f"`{output.filename}` was approved in round {state.iteration}."]
+    warnings, heading = view.result_warnings, result_heading(view, finished=True)
+    how = f" and was approved by {view.approved_by}" if view.approved_by else ""
+    passed = f"`{output.filename}` passed review in round {state.iteration}{how}."
+    lines = [f"# {heading}", "", passed]
     if warnings:
         lines += ["", "## Before you use it", "", *(f"- {each}" for each in warnings)]
     status = _status_text(lines, view) if warnings or not view.reviewed else None
-    note = [f"approved with {count(len(warnings), 'warning')}:", *(f"  {w}" for w in warnings)]
+    with_warnings = f"{lower_first(heading)}, with {count(len(warnings), 'warning')}:"
+    note = [with_warnings, *(f"  {w}" for w in warnings)]
     facts = {
+        "approved_by": view.approved_by or None,
         "reviewed": view.reviewed,
         "iteration": state.iteration,
         "open": _open_counts(_score(view.ledger.open())),
@@ -102,7 +106,7 @@ def _approved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
     }
     return EndView(
         path,
-        approved=True,
+        passed=True,
         label="result",
         note="\n".join(note) if warnings else "",
         facts=facts,
@@ -117,7 +121,7 @@ def _no_latest(output: _OutputFiles) -> dict[str, None]:
     return {f"{output.dir}/{name}": None for name in names}
 
 
-def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
+def _unfinished_end(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
     path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     best, critiques = _best(state, view), _unfinished(state)
     latest_reviewed = best is not None and _was_read(view)
@@ -128,13 +132,14 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
     unread = "not fully reviewed" if critiques else "not reviewed"
     what = _compared(view, best) if best and latest_reviewed else unread
     why = _why(state).rstrip(".")
-    lines = ["# Not approved", "", f"{why[:1].upper()}{why[1:]}.", ""]
+    heading = result_heading(view, finished=False)
+    lines = [f"# {heading}", "", f"{why[:1].upper()}{why[1:]}.", ""]
     if best:
         version = f"(round {best['iteration']}; open: {_format_score(best['score'])})"
-        note = f"not approved: best reviewed version {version}"
+        note = f"{lower_first(heading)}: best reviewed version {version}"
         lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
     else:
-        note = f"not approved: latest draft, {unread}"
+        note = f"{lower_first(heading)}: latest draft, {unread}"
         lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
         lines.append(f"`{name}` is the latest version, which was {what}.")
@@ -152,7 +157,7 @@ def _unapproved(state: RunState, view: FlowState, output: _OutputFiles) -> EndVi
         facts["latest_open"] = _open_counts(_score(view.ledger.open()))
     return EndView(
         path,
-        approved=False,
+        passed=False,
         label="best so far" if best else "latest draft",
         note="\n".join([note, *_unfinished_note(state, critiques), *_unchecked_note(state)]),
         latest=next(iter(latest), ""),
@@ -207,7 +212,7 @@ def _why(state: RunState) -> str:
 
 
 def _status_text(lines: Sequence[str], view: FlowState) -> str:
-    own = set(view.approval_warnings)
+    own = set(view.result_warnings)
     warnings = [
         f"- Round {w['iteration']}, {w['step']}: {w['text']}"
         for w in view.warnings

@@ -15,6 +15,7 @@ from signoff.flows.state import critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
 from signoff.review.artifact import UNNAMED, locate
+from signoff.review.critique import Overall
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
 from signoff.review.history import Judgment, ReviewHistory, Round, Version
@@ -90,7 +91,8 @@ class FlowHistory:
             findings=tuple(map(Finding.from_json, entries)),
             issues=self._issues,
             warnings=tuple(values.get("remarks") or ()),
-            approved=verdict.get("status") == Verdict.APPROVED,
+            passed=verdict.get("status") == Verdict.APPROVED,
+            approved_by=str(values.get("approved_by") or ""),
             written=values.get("written") or {},
             best=self._best(),
         )
@@ -110,9 +112,9 @@ class FlowHistory:
     def _reported(self, critique: Mapping[str, Any]) -> IssuesReported:
         issues = tuple(critique.get("issues", ()))
         places = tuple(map(self._place, issues))
-        return IssuesReported(
-            str(critique["constraint_id"]), str(critique["reviewer"]), issues, places
-        )
+        about = str(critique["constraint_id"]), str(critique["reviewer"])
+        usable = critique.get("overall") != Overall.ERROR
+        return IssuesReported(*about, issues, places, usable=usable)
 
     def _place(self, issue: Mapping[str, Any]) -> str:
         path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
@@ -167,7 +169,7 @@ class FlowHistory:
         decided = [(each, _finding_of(each)) for each in verdict.get("decisions", ())]
         entries = (self._values.get("findings") or {}).get("entries", ())
         blocking = {each["id"] for each in entries if each["severity"] in self._block_on}
-        pursued = tuple(n for each, n in decided if each.get("status") == Pursuit.PURSUING)
+        to_fix = tuple(n for each, n in decided if each.get("status") == Pursuit.PURSUING)
         judgment = Judgment(
             round=self._round,
             step=self._step,
@@ -179,8 +181,8 @@ class FlowHistory:
                 for each, name in decided
                 if each.get("status") == Pursuit.DISMISSED
             },
-            pursued=pursued,
-            blocking=len(blocking.intersection(pursued)),
+            to_fix=to_fix,
+            blocking=len(blocking.intersection(to_fix)),
             fixes=self._fixes,
             notes=tuple(verdict.get("notes", ())),
             at=at,
@@ -210,7 +212,7 @@ class _RoundFacts:
     judgments: list[Judgment]
 
 
-_KEPT = ("findings", "rounds", "remarks", "last_adjudication", "written", "best")
+_KEPT = ("findings", "rounds", "remarks", "last_adjudication", "written", "best", "approved_by")
 """The keys of a flow's state that the history shows."""
 
 _FOLLOW: Mapping[str, Callable[..., Iterator[ReviewNews]]] = {

@@ -27,7 +27,7 @@ POLICIES: Mapping[PolicyName, tuple[Severity, ...]] = {
     "no_critical_and_no_high": Severity.HIGH.or_worse,
     "all_resolved": tuple(Severity),
 }
-"""Names for the severities that block approval."""
+"""Names for the severities that block."""
 
 
 TRIGGERS = ", ".join(get_args(Trigger))
@@ -37,7 +37,7 @@ Policy = Annotated[PolicyName | None, Field(description=f"one of: {', '.join(POL
 
 
 class ApprovalSection(FlowSection):
-    """What blocks approval."""
+    """Which findings keep a text from passing."""
 
     block_on: Many[SeverityName] | None = Field(None, description=f"a list of: {SEVERITIES}")
     """Severities that block."""
@@ -51,7 +51,7 @@ class EscalationSection(FlowSection):
     triggers: Triggers = None
     """What makes a human decide."""
     thrash_threshold: int = Field(2, ge=1, le=10, description="a whole number from 1 to 10")
-    """After how many repetitions a pursued issue counts as thrashing."""
+    """After how many repetitions an issue to fix counts as thrashing."""
     answerable_by: Literal["human", "agent"] = Field("human", description="human or agent")
     """Who may answer open questions about findings."""
 
@@ -62,7 +62,7 @@ class AdjudicationSection(FlowSection):
     approval: ApprovalSection = Field(
         default_factory=ApprovalSection.model_construct, description="block_on or policy"
     )
-    """What blocks approval."""
+    """Which findings keep a text from passing."""
     escalation: EscalationSection = Field(
         default_factory=EscalationSection.model_construct,
         description="triggers, thrash_threshold and answerable_by",
@@ -80,7 +80,7 @@ class TerminationSection(FlowSection):
     """Other names for `adjudication.approval.policy` and `adjudication.escalation.triggers`."""
 
     approve_when: Policy = None
-    """What blocks approval."""
+    """Which findings keep a text from passing."""
     escalate_on: Triggers = None
     """What makes a human decide."""
 

@@ -123,7 +123,7 @@ class FlowLayout(Layout):
         return files
 
     def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:
-        """Returns the approved artifact, the best reviewed version or the latest draft."""
+        """Returns the result, the best reviewed version or the latest draft."""
         return end_view(state, description)
 
     def warnings(self, state: Mapping[str, Any]) -> Sequence[str]:

@@ -77,7 +77,7 @@ class ArtifactConfig(FlowSection):
 
 
 class OutputConfig(FlowSection):
-    """Where the approved artifact goes, inside the run's own folder."""
+    """Where the result goes, inside the run's own folder."""
 
     dir: str = Field(
         "final",
@@ -95,7 +95,7 @@ class OutputConfig(FlowSection):
     write_back: Literal["never", "on_approval"] = Field(
         "never", description="one of: never, on_approval"
     )
-    """Whether approved files replace those of the project that they come from."""
+    """Whether fixed files replace those of the project that they come from."""
 
     @field_validator("dir")
     @classmethod
@@ -137,7 +137,7 @@ class ConvergenceConfig(FlowSection):
     oscillation: Rounds = None
     """How often one finding may return."""
     thrashing: Rounds = None
-    """Rounds in a row that pursue one finding."""
+    """Rounds in a row that ask for a fix of one finding."""
     only_new: Rounds = None
     """Rounds in a row of new findings only."""
     action: Literal["stop", "escalate"] = Field("stop", description="one of: stop, escalate")
@@ -216,7 +216,7 @@ class FlowSettings(FileSection, FlowSection):
     output: OutputConfig = Field(
         default_factory=OutputConfig.model_construct, description="dir, filename and write_back"
     )
-    """Where the approved artifact goes."""
+    """Where the result goes."""
     allow_scripts: bool = Field(False, description="true or false")
     """Whether scripts of sources may run."""
     limits: LimitsField = Field(default_factory=Limits, description="usd, tokens, calls or seconds")
@@ -233,7 +233,7 @@ class FlowSettings(FileSection, FlowSection):
     """Whether critics may share the author's model family."""
     rereview: Literal["all", "changed"] = Field("all", description="one of: all, changed")
     """From the second round on, which constraints are read again: all, or those with open findings
-    or a changed passage. Before an approval, everything is read in its final form."""
+    or a changed passage. Before the end, everything is read in its final form."""
     max_findings: int = Field(
         DEFAULT_MAX_FINDINGS,
         ge=1,

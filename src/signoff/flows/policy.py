@@ -11,6 +11,7 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.fold import evolve
 from signoff.core.run_state import RunState
+from signoff.core.words import FindingStatus
 from signoff.errors import UnknownName, UsageError
 from signoff.flows.constraint_file import constraint_from_dict
 from signoff.flows.model import GenflowConfig
@@ -20,7 +21,7 @@ from signoff.flows.replay import replay as recompute
 from signoff.flows.serialize import config_from_json
 from signoff.review.behaviors import ResolvedBehavior
 from signoff.review.constraint import Constraint
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 
 SHORTEST_PREFIX = 4
@@ -43,14 +44,14 @@ class Explanation:
         """Returns it as plain values."""
         return {
             "run": self.run,
-            "finding": self.finding.to_json(),
+            "finding": self.finding.facts(),
             "behavior": self.resolved.behavior.value,
             "decided_by": self.resolved.level.value,
             "levels": [
                 {"level": level.value, "says": behavior.value if behavior else None}
                 for level, behavior in self.resolved.by_level
             ],
-            "blocks_approval": self.blocks,
+            "blocks": self.blocks,
             "unverified": self.finding.unverified,
             "decision": dict(self.decision) if self.decision else None,
         }

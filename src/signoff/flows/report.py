@@ -40,7 +40,7 @@ def report(state: Mapping[str, Any]) -> FlowReport:
     """Returns the report on a run from its state."""
     view = FlowState(state)
     rounds, warnings, ledger = view.rounds, view.warnings, view.ledger
-    findings = [_facts(each) for each in ledger.findings.values()]
+    findings = [each.facts() for each in ledger.findings.values()]
     facts = {"rounds": rounds, "remarks": warnings, "findings": findings}
     plot = [draw_plot(rounds)] if rounds else []
     several = len(rounds) > 1
@@ -54,17 +54,12 @@ def report(state: Mapping[str, Any]) -> FlowReport:
     )
 
 
-def _facts(finding: Finding) -> dict[str, Any]:
-    """Returns a finding for programs; the label is its latest one, such as "ignored"."""
-    return {**finding.to_json(), "label": finding.history[-1][1]}
-
-
 def _open_lines(view: FlowState) -> list[str]:
     """Returns the open findings of the latest review and, if it was another, of the best one."""
     latest, best = view.ledger.open(), findings_of(view.best, view.ledger)
     if (
         view.best is None
-        or view.approved
+        or view.passed
         or [each.id for each in latest] == [each.id for each in best]
     ):
         return _finding_lines("open findings", latest)

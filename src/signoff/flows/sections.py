@@ -154,12 +154,12 @@ class _BehaviorForm(FlowSection):
 
 
 _BEHAVIOR_FIELDS: dict[str, Any] = {
-    each.key: (Behavior, Field(None, title=f"{each} issues")) for each in Severity
+    each.key: (Behavior, Field(None, title=f"{each} findings")) for each in Severity
 }
 BehaviorSection = create_model(
     "BehaviorSection",
     __base__=_BehaviorForm,
-    __doc__="What issues do, by severity; a missing severity is left to weaker levels.",
+    __doc__="What findings do, by severity; a missing severity is left to weaker levels.",
     **_BEHAVIOR_FIELDS,
 )
 

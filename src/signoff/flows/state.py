@@ -33,7 +33,7 @@ NOT_CONVERGING = "not_converging"
 """The id of the question whether to continue a run that does not converge, and its trigger."""
 
 NOT_WRITTEN = "not_written"
-"""The id of the question what to do if approved files could not go back into the project."""
+"""The id of the question what to do if fixed files could not go back into the project."""
 
 PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
@@ -106,8 +106,8 @@ class FlowState:
         return Adjudication.from_json(verdict) if verdict else None
 
     @property
-    def approved(self) -> bool:
-        """Whether the last verdict approved this artifact."""
+    def passed(self) -> bool:
+        """Whether this artifact passed review: the last verdict asks for no changes."""
         return bool((self.raw.get("last_adjudication") or {}).get("status") == Verdict.APPROVED)
 
     @property
@@ -127,10 +127,10 @@ class FlowState:
         return list(self.raw.get("rounds", ()))
 
     @property
-    def pursued(self) -> list[list[str]]:
-        """The findings that were pursued in each iteration, by any judge, in order."""
+    def to_fix(self) -> list[list[str]]:
+        """The findings that had to be fixed in each iteration, by any judge, in order."""
         by_round: dict[int, dict[str, None]] = {}
-        for each in self.raw.get("pursued", ()):
+        for each in self.raw.get("to_fix", ()):
             by_round.setdefault(each["iteration"], {}).update(dict.fromkeys(each["findings"]))
         return [list(findings) for findings in by_round.values()]
 
@@ -156,13 +156,18 @@ class FlowState:
         return self.raw.get("sources") or {}
 
     @property
-    def approval_warnings(self) -> list[str]:
-        """What a user should know before using the approved artifact."""
-        return [str(each) for each in self.raw.get("approval_warnings", ())]
+    def approved_by(self) -> str:
+        """Who approved it at the sign-off that ended the run."""
+        return str(self.raw.get("approved_by") or "")
+
+    @property
+    def result_warnings(self) -> list[str]:
+        """What a user should know before using the artifact."""
+        return [str(each) for each in self.raw.get("result_warnings", ())]
 
     @property
     def written(self) -> Mapping[str, list[str]]:
-        """The files of the project that the approval has `written`, or why not: `conflicts`."""
+        """The files of the project that were `written` at the end, or why not: `conflicts`."""
         return self.raw.get("written") or {}
 
     def source(self, name: str = "") -> str:

@@ -96,7 +96,7 @@ def _sign_offs(config: GenflowConfig) -> Iterator[Mistake]:
             continue
         if StepKind.ADJUDICATE not in kinds[:position]:
             what = f"{_name(config, position)} comes before any adjudicate step"
-            yield Mistake(("workflow", position), what, "a human signs off what a judge approved")
+            yield Mistake(("workflow", position), what, "a human signs off what a judge passed")
         if (step.deadline is None) != (step.default is None):
             what = f"{_name(config, position)} needs both deadline and default, or neither"
             yield Mistake(("workflow", position), what, "default is what counts at the deadline")
@@ -132,13 +132,13 @@ def _loops(config: GenflowConfig) -> Iterator[Mistake]:
 
 
 def _all_reached(config: GenflowConfig) -> Iterator[Mistake]:
-    """The step after a refine that loops is only reached by an approval that skips the refine."""
+    """The step after a refine that loops is only reached by a pass that skips the refine."""
     reached = {0}
     ids = [step.id for step in with_ids(config.workflow)]
     for position, step in enumerate(config.workflow):
         if position not in reached:
             what = f"{_name(config, position)} is never reached: the step before it always loops"
-            remedy = "only an approval that does not end the run skips a refine step"
+            remedy = "only a pass that does not end the run skips a refine step"
             yield Mistake(("workflow", position), what, remedy)
             return
         if step.loop_to not in ids[:position]:  # Absent, or invalid and reported by `_loops`.

@@ -66,7 +66,7 @@ def _unread(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterato
 def _judging(config: GenflowConfig) -> Iterator[Mistake]:
     kinds = {step.id: step.step for step in config.workflow}
     if not _judges(config):
-        what = "no adjudicate step: nothing approves, a run ends at its iteration limit"
+        what = "no adjudicate step: nothing passes, a run ends at its iteration limit"
         yield Mistake(("workflow",), what)
     order = list(kinds.values())
     for position, step in enumerate(config.workflow):
@@ -78,12 +78,12 @@ def _judging(config: GenflowConfig) -> Iterator[Mistake]:
 
 
 def _unjudged(config: GenflowConfig) -> Iterator[Mistake]:
-    """An approval does not cover findings that no judge sees."""
+    """A text can pass with findings that no judge sees."""
     if not _judges(config):
         return
     for position, step in enumerate(config.workflow):
         if step.step is StepKind.CRITIQUE and not _is_judged(config.workflow[position + 1 :]):
-            what = f"no judge sees the findings of {step.id!r}, so they do not block approval"
+            what = f"no judge sees the findings of {step.id!r}, so they do not block"
             yield Mistake(("workflow", position), what, "a judge after it, not of scope: previous")
 
 
@@ -101,7 +101,7 @@ def _endless(config: GenflowConfig) -> Iterator[Mistake]:
     judges = _judges(config)
     ends = any(step.on_approved == "finish" for step in judges)
     if judges and judges[-1].on_approved == "continue" and not ends:
-        what = "no approval ends a run: it ends at its iteration limit"
+        what = "no verdict ends a run: it ends at its iteration limit"
         yield Mistake(("workflow", config.workflow.index(judges[-1]), "on_approved"), what)
 
 

@@ -99,7 +99,7 @@ def add_run_resources(server: MCPServer[Any], options: ServerOptions) -> None:
 
     @server.resource("signoff://runs/{run}/artifact", name="artifact", mime_type="text/plain")
     def artifact(run: str) -> str:
-        """The approved, else the best reviewed, else the latest version of the artifact."""
+        """The artifact: the version that passed, else the best reviewed, else the latest."""
         return _part(options, run, "text", None)
 
     @server.resource("signoff://runs/{run}/rounds/{number}", name="diff", mime_type="text/x-diff")

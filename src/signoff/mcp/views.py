@@ -12,10 +12,11 @@ from signoff.app.show import entry_to_json, show
 from signoff.core import graph
 from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
+from signoff.core.words import FindingStatus
 from signoff.errors import UsageError
 from signoff.mcp.bounds import line
-from signoff.review.finding import Finding, FindingStatus
-from signoff.review.history import ReviewHistory, Version, fate
+from signoff.review.finding import Finding
+from signoff.review.history import ReviewHistory, Version, describe_status
 from signoff.runtime.amounts import format_spend
 from signoff.runtime.store_port import RunRow
 
@@ -48,7 +49,7 @@ def _finding(history: ReviewHistory, finding: Finding) -> str:
     head = f"{place}: {finding.severity} {finding.constraint}: {what}"
     quote = "" if finding.omission else f'\n  "{line(finding.quote, LONGEST_QUOTE)}"'
     fix = finding.suggested_fix and f"\n  fix: {line(finding.suggested_fix, LONGEST_FINDING)}"
-    return f"{head}{quote}{fix}\n  {finding.id}, {fate(finding)}"
+    return f"{head}{quote}{fix}\n  {finding.id}, {describe_status(finding)}"
 
 
 def _diff(project: Project, run: str | None, number: int | None) -> str:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from signoff.core.words import FindingStatus
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import LONGEST_LINE, cut, one_line
 from signoff.review.artifact import Location
-from signoff.review.finding import Finding, FindingStatus
-from signoff.review.history import ReviewHistory, Version, fate
+from signoff.review.finding import Finding
+from signoff.review.history import ReviewHistory, Version, describe_status
 
 MOST_LINES = 12
 """Lines of a text that are shown around a quote."""
+GROUPS = (
+    FindingStatus.OPEN,
+    FindingStatus.ADDRESSED,
+    FindingStatus.DISMISSED,
+    FindingStatus.FIXED,
+    FindingStatus.IGNORED,
+)
+"""The order of findings on a page: what needs a look first."""
 LINE, QUOTE = 140, 2_000
 """Characters of a finding on one line, and of the quote below it."""
 MOST_TEXT = 400_000
@@ -21,7 +30,7 @@ MOST_TEXT = 400_000
 def finding_html(
     history: ReviewHistory, finding: Finding, current: Version | None = None
 ) -> Markup:
-    """Returns one finding with its evidence and its fate.
+    """Returns one finding with its evidence and what became of it.
 
     With `current`, its place in that version is a link to the passage on the same page.
     """
@@ -129,9 +138,14 @@ def _decision(history: ReviewHistory, finding: Finding) -> Iterator[Markup]:
 
 
 def _path(finding: Finding) -> Markup:
-    steps = [tag("li", f"round {number}: {label}") for number, label in finding.history[:-1]]
+    steps = [tag("li", f"round {number}: {label.words}") for number, label in finding.history[:-1]]
     reporters = f" (reported by {', '.join(finding.flagged_by)})" if finding.flagged_by else ""
-    return tag("ul", steps, tag("li", f"{fate(finding)}{reporters}", class_="end"), class_="path")
+    return tag(
+        "ul",
+        steps,
+        tag("li", f"{describe_status(finding)}{reporters}", class_="end"),
+        class_="path",
+    )
 
 
 def _span(text: str, found: Location) -> tuple[int, int]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from importlib import resources
 
 from signoff.core.outcome import Status
+from signoff.core.words import FindingStatus
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.pages.chart import rounds_chart
 from signoff.pages.diff import hunk_html
-from signoff.pages.findings import finding_html, marked_text
+from signoff.pages.findings import GROUPS, finding_html, marked_text
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, section, status_mark, tile
 from signoff.pages.run_parts import cost, decisions, figures, status_words, steps, written_files
-from signoff.review.finding import FindingStatus
 from signoff.review.history import ReviewHistory
 from signoff.runtime.narration import describe_stop
 from signoff.runtime.timeline import Timeline
@@ -91,25 +91,17 @@ def _review(history: ReviewHistory) -> Iterator[Markup]:
     result = history.result
     if result is not None:
         still_open = [each for each in history.findings if each.status is FindingStatus.OPEN]
-        what = "approved" if history.approved else "best reviewed" if history.best else "latest"
+        what = "passed review" if history.passed else "best reviewed" if history.best else "latest"
         title = f"The text, version {result.number} ({what})"
         yield section("text", title, marked_text(history, result, still_open))
     yield section("changes", "Changes by round", _changes(history))
 
 
-_GROUPS = {
-    FindingStatus.OPEN: "Open",
-    FindingStatus.ADDRESSED: "Awaiting your sign-off",
-    FindingStatus.DISMISSED: "Dismissed",
-    FindingStatus.FIXED: "Fixed",
-    FindingStatus.IGNORED: "Ignored",
-}
-
-
 def _finding_groups(history: ReviewHistory) -> Iterator[Markup]:
     if not history.findings:
         yield tag("p", "No critic reported anything.")
-    for status, title in _GROUPS.items():
+    for status in GROUPS:
+        title = status.words.capitalize()
         found = [each for each in history.findings if each.status is status]
         if found:
             found.sort(key=lambda each: (each.severity.rank, each.first))

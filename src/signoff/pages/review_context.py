@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from signoff.core.words import FindingStatus
 from signoff.pages.changes import MOST_HUNKS, changed_hunks
 from signoff.pages.diff import changed_lines, diff_lines
 from signoff.pages.findings import MOST_TEXT, finding_html, marked_text
 from signoff.pages.html import Content, Markup, join, tag
 from signoff.pages.parts import run_path
 from signoff.review.artifact import UNNAMED
-from signoff.review.finding import FindingStatus
 from signoff.review.history import ReviewHistory
 from signoff.runtime.amounts import count
 
@@ -88,7 +88,7 @@ def _others(run: str, history: ReviewHistory) -> Markup | None:
         for status in FindingStatus
         if status is not FindingStatus.OPEN
     }
-    listed = ", ".join(f"{number} {status.value}" for status, number in counts.items() if number)
+    listed = ", ".join(f"{number} {status.words}" for status, number in counts.items() if number)
     if not listed:
         return None
     link = tag("a", f"{listed} of {count(len(history.findings), 'finding')}",

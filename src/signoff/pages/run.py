@@ -11,10 +11,11 @@ from typing import Any
 from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Status
+from signoff.core.words import FindingStatus
 from signoff.light_dataclass import light_dataclass
 from signoff.pages.changes import ChangesView, changes_html
 from signoff.pages.chart import rounds_chart
-from signoff.pages.findings import finding_html, finding_line, marked_text
+from signoff.pages.findings import GROUPS, finding_html, finding_line, marked_text
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.markdown import is_markdown
 from signoff.pages.parts import (
@@ -30,7 +31,7 @@ from signoff.pages.parts import (
 )
 from signoff.pages.run_parts import cost, decisions, figures, status_words, steps, written_files
 from signoff.pages.workflow_graph import step_list, workflow_graph
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
 from signoff.runtime.amounts import duration
 from signoff.runtime.narration import LogLine, Weight, describe_stop
@@ -197,15 +198,6 @@ def _rendered_link(run: str, version: Version) -> Markup | None:
     return tag("p", here, " · ", link, class_="small")
 
 
-_GROUPS = {
-    FindingStatus.OPEN: "Open",
-    FindingStatus.ADDRESSED: "Awaiting your sign-off",
-    FindingStatus.DISMISSED: "Dismissed",
-    FindingStatus.FIXED: "Fixed",
-    FindingStatus.IGNORED: "Ignored",
-}
-
-
 def finding_groups(
     run: str, history: ReviewHistory, most: int | None = MOST_CARDS
 ) -> Iterator[Markup]:
@@ -213,7 +205,8 @@ def finding_groups(
     if not history.findings:
         yield tag("p", "No critic reported anything.", class_="soft")
     current = history.versions[-1]
-    for status, title in _GROUPS.items():
+    for status in GROUPS:
+        title = status.words.capitalize()
         found = [each for each in history.findings if each.status is status]
         if not found:
             continue

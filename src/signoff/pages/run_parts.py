@@ -8,11 +8,12 @@ from dataclasses import asdict
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.requests import RequestKind
 from signoff.core.spend import LedgerEntry
+from signoff.core.words import VERDICT_WORDS, FindingStatus
 from signoff.pages.diff import finding_link
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, scrollable, section, sentence, table
-from signoff.review.finding import Finding, FindingStatus
-from signoff.review.history import Judgment, ReviewHistory, open_counts
+from signoff.review.finding import Finding
+from signoff.review.history import Judgment, ReviewHistory, describe_result, open_counts
 from signoff.runtime.amounts import count, duration, money, partial
 from signoff.runtime.narration import describe_answer
 from signoff.runtime.project_files import written_note
@@ -25,8 +26,9 @@ def status_words(status: Status, history: ReviewHistory | None) -> str:
     words = "waiting for a human" if status is Status.WAITING else status.value.replace("_", " ")
     if history is None or not history.versions or status in NOT_ENDED:
         return words
-    approved = status is Status.COMPLETED and history.approved
-    return "approved" if approved else f"not approved: {words}"
+    completed = status is Status.COMPLETED
+    result = describe_result(history, completed=completed)
+    return result if completed else f"{result}: {words}"
 
 
 def figures(timeline: Timeline, history: ReviewHistory | None) -> Iterator[tuple[str, str]]:
@@ -53,7 +55,7 @@ def _figure(number: int, noun: str) -> tuple[str, str]:
 
 
 def written_files(history: ReviewHistory | None) -> Iterator[Markup]:
-    """Yields which files of the project an approval has replaced, or why it has not."""
+    """Yields which files of the project the run has replaced, or why it has not."""
     if history is not None and (written := written_note(history.written)):
         yield tag("p", sentence(f"Files of the project: {written}"))
 
@@ -83,10 +85,10 @@ def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
 
 
 def _judgment(judgment: Judgment, findings: Mapping[str, Finding]) -> Iterator[Content]:
-    overruled = f" (stated {judgment.stated}; the rules overruled it)" if judgment.stated else ""
-    what = "to fix" if judgment.fixes else "open"
-    pursued = f", {len(judgment.pursued)} {what}" if judgment.pursued else ""
-    yield tag("b", judgment.verdict), f"{overruled}{pursued}"
+    stated = VERDICT_WORDS.get(judgment.stated, "")
+    overruled = f" (the judge said {stated}; the rules overruled it)" if stated else ""
+    left = f", {len(judgment.to_fix)} {judgment.left}" if judgment.to_fix else ""
+    yield tag("b", judgment.verdict_words), f"{overruled}{left}"
     for name, why in judgment.dismissed.items():
         link = finding_link(findings[name]) if name in findings else name
         yield tag("div", "dismissed ", link, f": {why or 'no reason given'}", class_="small")

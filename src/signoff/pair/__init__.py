@@ -1,4 +1,4 @@
-"""Writer-reviewer pairs: one call that writes a short text until its reviewers approve it.
+"""Writer-reviewer pairs: one call that writes a short text until its reviewers pass it.
 
 `pair` is the general form, `run_slogan_generation` the one for slogans. Each call is a run of one
 workflow: recorded, resumable and listed like any other. Names are loaded when they are used.

@@ -68,7 +68,7 @@ async def pair(
     observers: Sequence[Observer] = (),
     **values: Any,
 ) -> IterationSession:
-    """Lets a writer and reviewers work on a task until all reviewers approve.
+    """Lets a writer and reviewers work on a task until all reviewers pass it.
 
     `writer` and `reviewers` are agents by name or object; a reviewer may come with its specialty
     (`("claude", "rhythm")`), or be a function that returns what is wrong with the text. `approve`
@@ -100,7 +100,7 @@ async def pair(
     session = session_of(result)
     if require_approval and not session.succeeded:
         turns = count(session.turn_count, "turn")
-        raise ApprovalTimeoutError(f"no approval in {turns}", session=session)
+        raise ApprovalTimeoutError(f"did not pass in {turns}", session=session)
     return session
 
 

@@ -3,7 +3,7 @@
 WorkflowError
 ├── AgentError                  a writer or reviewer cannot be used, or failed
 │   └── ModelNotFoundError      the server does not have the model (those it has are listed)
-├── ApprovalTimeoutError        no approval within the allowed turns
+├── ApprovalTimeoutError        the text did not pass within the allowed turns
 └── ConfigurationError          values that cannot be used (all of them listed)
 """
 
@@ -51,7 +51,7 @@ class ModelNotFoundError(AgentError, errors.UsageError):
 
 
 class ApprovalTimeoutError(WorkflowError):
-    """No reviewer approved within the allowed turns."""
+    """The text did not pass within the allowed turns."""
 
 
 class ConfigurationError(WorkflowError, errors.ConfigError):

@@ -22,7 +22,7 @@ NOTATION = Notation(
     commands={
         "pair": Command(
             "signoff.pair.commands:pair",
-            "Write a short text until its reviewers approve it; a shortcut for run.",
+            "Write a short text until its reviewers pass it; a shortcut for run.",
             "Run",
         )
     },

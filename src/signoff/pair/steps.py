@@ -255,5 +255,5 @@ def _complete(ctx: StepContext, settings: PairSettings) -> Result:
         alike = f"turns {last - 1} and {last} are more than {settings.similarity:g} alike"
         update["_reason"] = NotConverging("converged", alike)
     elif outcome is Outcome.FAIL:
-        update["_reason"] = f"no approval in {count(last, 'turn')}"
+        update["_reason"] = f"did not pass in {count(last, 'turn')}"
     return outcome, update

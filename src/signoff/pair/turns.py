@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from signoff.core.words import VERDICT_WORDS
+
 TurnRecord = dict[str, Any]
 """One turn in a run's state: turn, text, approved, feedback, score, too_long, at, candidates."""
 
@@ -62,7 +64,7 @@ def turn_lines(turn: Mapping[str, Any], max_turns: int) -> Iterator[str]:
     yield f"turn {turn['turn']} of {max_turns}{chosen}: {turn['text']}"
     score = f", score {turn['score']:g}" if turn["score"] is not None else ""
     long = ", longer than allowed" if turn["too_long"] else ""
-    yield f"{'approved' if turn['approved'] else 'not approved'}{score}{long}"
+    yield f"{VERDICT_WORDS['APPROVED' if turn['approved'] else 'REWRITE']}{score}{long}"
     if turn["feedback"]:
         yield f"feedback: {turn['feedback']}"
 

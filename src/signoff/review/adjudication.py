@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from signoff.core.words import TO_FIX, VERDICT_WORDS, Label
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
@@ -21,12 +22,22 @@ class Verdict(StrEnum):
     REWRITE = "REWRITE"
     ERROR = "ERROR"
 
+    @property
+    def words(self) -> str:
+        """How people read it: a judge passes a text, or asks for changes."""
+        return VERDICT_WORDS[self]
+
 
 class Pursuit(StrEnum):
     """Whether an issue will be fixed."""
 
     PURSUING = "pursuing"
     DISMISSED = "dismissed"
+
+    @property
+    def words(self) -> str:
+        """How people read it."""
+        return TO_FIX if self is Pursuit.PURSUING else Label.DISMISSED.words
 
 
 @frozen_dataclass()
@@ -68,7 +79,7 @@ class Adjudication(Record):
     decisions: tuple[AdjudicationDecision, ...] = ()
     tension_analysis: tuple[Mapping[str, Any], ...] = ()
     bill_of_work: str = ""
-    """The work order: Markdown with the edits that fix the pursued issues."""
+    """The work order: Markdown with the edits that fix the issues."""
     notes: tuple[str, ...] = ()
     """What the engine changed in it, and what looks inconsistent."""
     stated: Verdict | None = None

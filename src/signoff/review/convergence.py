@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from signoff.core.words import Label
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
@@ -42,7 +43,7 @@ class Stop:
 def find_stop_reason(
     rounds: Sequence[Mapping[str, Any]],
     ledger: Ledger,
-    pursued_by_round: Sequence[Sequence[str]],
+    to_fix_by_round: Sequence[Sequence[str]],
     config: StopRules,
 ) -> Stop | None:
     """Returns why a run does not converge, or None; the most specific rule wins."""
@@ -50,16 +51,16 @@ def find_stop_reason(
         return None
     reasons = (
         _oscillation(ledger, config.oscillation),
-        _thrashing(ledger, pursued_by_round, config.thrashing),
+        _thrashing(ledger, to_fix_by_round, config.thrashing),
         _only_new(rounds, config.only_new),
         _plateau(rounds, ledger, config.plateau),
     )
     return next((stop for stop in reasons if stop is not None), None)
 
 
-def pursued_in_a_row(pursued_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
+def to_fix_in_a_row(to_fix_by_round: Sequence[Sequence[str]], threshold: int) -> list[str]:
     """Returns the findings that were pursued in each of the last `threshold + 1` rounds."""
-    window = pursued_by_round[-(threshold + 1) :]
+    window = to_fix_by_round[-(threshold + 1) :]
     if len(window) < threshold + 1:
         return []
     always = set(window[0]).intersection(*window)
@@ -81,15 +82,15 @@ def _oscillation(ledger: Ledger, returns: int | None) -> Stop | None:
 
 
 def _thrashing(
-    ledger: Ledger, pursued_by_round: Sequence[Sequence[str]], rounds: int | None
+    ledger: Ledger, to_fix_by_round: Sequence[Sequence[str]], rounds: int | None
 ) -> Stop | None:
     if rounds is None:
         return None
-    ids = set(pursued_in_a_row(pursued_by_round, rounds - 1))
+    ids = set(to_fix_in_a_row(to_fix_by_round, rounds - 1))
     stuck = [finding for finding in ledger.open() if finding.id in ids]
     if not stuck:
         return None
-    evidence = f"pursued {rounds} times in a row without being fixed: {_list_findings(stuck)}"
+    evidence = f"sent to be fixed {rounds} times in a row and still open: {_list_findings(stuck)}"
     return Stop("thrashing", evidence)
 
 
@@ -104,7 +105,7 @@ def _only_new(rounds: Sequence[Mapping[str, Any]], length: int | None) -> Stop |
 
 
 def _all_new(summary: Mapping[str, Any]) -> bool:
-    return 0 < sum(weight(summary)) == int(summary["new"] + summary["introduced"])
+    return 0 < sum(weight(summary)) == int(summary[Label.NEW] + summary[Label.CAUSED_BY_FIX])
 
 
 def _plateau(

@@ -77,7 +77,9 @@ class CritiqueIssue(Record):
     finding_id: str = ""
     """The id of the finding, which stays the same across rounds; set by the engine."""
     label: str = ""
-    """new, persisting, regressed, introduced, ignored or dismissed; set by the engine."""
+    """What became of the finding, a `Label`; set by the engine."""
+    not_reported_again: bool = False
+    """Whether it is from an earlier round and was not reported in this one; set by the engine."""
     behavior: str = ""
     """What it does to the review; set by the engine."""
     unverified: bool = False
@@ -94,7 +96,7 @@ class CritiqueIssue(Record):
     omit_empty: ClassVar = frozenset(
         {
             *("edit", "finding_id", "label", "behavior", "unverified", "impact", "set_aside"),
-            *("path", "dismissed"),
+            *("path", "dismissed", "not_reported_again"),
         }
     )
 

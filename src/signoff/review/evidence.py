@@ -159,7 +159,7 @@ def _contradiction(critique: Critique, block_on: Sequence[Severity]) -> str:
     blocking = [issue for issue in critique.issues if issue.severity in set(block_on)]
     if critique.overall is Overall.PASS and blocking:
         names = ", ".join(f"{issue.id} ({issue.severity})" for issue in blocking[:5])
-        return f"overall is PASS, but these issues block approval: {names}"
+        return f"overall is PASS, but these issues block: {names}"
     if critique.overall is Overall.FAIL and not critique.issues:
         return "overall is FAIL, but there is no issue"
     return ""

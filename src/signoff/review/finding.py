@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from enum import StrEnum
 from functools import cached_property
 from typing import Any, ClassVar
 
+from signoff.core.words import FindingStatus, Label
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
@@ -32,33 +32,6 @@ LEAST_CONFIDENCE = 0.5
 """A critic that is less sure than this reports a doubt, not a finding."""
 
 
-class Label(StrEnum):
-    """How a finding changed in a round."""
-
-    NEW = "new"
-    PERSISTING = "persisting"
-    REGRESSED = "regressed"
-    """It was fixed before, and is back."""
-    INTRODUCED = "introduced"
-    """It is new, and about words that the last change added."""
-    UNREPORTED = "unreported"
-    """It was not reported again, although its passage has not changed: it is still open."""
-    FIXED = "fixed"
-
-
-class FindingStatus(StrEnum):
-    """The current status of a finding."""
-
-    OPEN = "open"
-    ADDRESSED = "addressed"
-    """Changed as a human requested at a sign-off, who has yet to decide about the change."""
-    FIXED = "fixed"
-    DISMISSED = "dismissed"
-    """The judge or a human decided not to fix it."""
-    IGNORED = "ignored"
-    """Not shown to the judge: see `is_set_aside`."""
-
-
 @frozen_dataclass()
 class Finding(Record):
     """A finding as it was last reported, and its history."""
@@ -72,12 +45,15 @@ class Finding(Record):
     finding: str
     status: FindingStatus = FindingStatus.OPEN
     label: Label = Label.NEW
+    """What became of it when it was last reported, or found to be fixed."""
+    not_reported_again: bool = False
+    """Whether no critic reported it in its last review, although its passage has not changed."""
     first: int = 0
     """The first iteration that reported it."""
     last: int = 0
     """The latest iteration that reported it."""
-    history: tuple[tuple[int, str], ...] = ()
-    """(iteration, label) in order; "ignored" and "dismissed" occur as labels too."""
+    history: tuple[tuple[int, Label], ...] = ()
+    """(iteration, label) in order."""
     returns: int = 0
     """How often it came back after it was fixed."""
     flagged_by: tuple[str, ...] = ()
@@ -97,7 +73,22 @@ class Finding(Record):
     path: str = ""
     """The file it is about; empty if the artifact is one text. `locate_finding` has the line."""
 
-    omit_empty: ClassVar = frozenset({"reason", "decision", "suggested_fix", "edited", "path"})
+    omit_empty: ClassVar = frozenset(
+        {"reason", "decision", "suggested_fix", "edited", "path", "not_reported_again"}
+    )
+
+    @property
+    def became(self) -> Label:
+        """What became of it: the one word that people and programs see."""
+        match self.status:
+            case FindingStatus.OPEN:
+                return self.label
+            case FindingStatus.ADDRESSED | FindingStatus.FIXED:
+                return Label.FIXED
+            case FindingStatus.DISMISSED:
+                return Label.DISMISSED
+            case FindingStatus.IGNORED:
+                return Label.IGNORED
 
     @property
     def omission(self) -> bool:
@@ -121,13 +112,20 @@ class Finding(Record):
                 values[name] = convert(values[name])
         return cls(**values)
 
-    def with_history(self, iteration: int, label: str) -> Finding:
+    def facts(self) -> dict[str, Any]:
+        """Returns it for programs, with what became of it as its `status`."""
+        stored = {name: value for name, value in self.to_json().items() if name != "label"}
+        awaits = self.status is FindingStatus.ADDRESSED
+        sign_off = {"awaiting_sign_off": True} if awaits else {}
+        return {**stored, "status": self.became.value, **sign_off}
+
+    def with_history(self, iteration: int, label: Label) -> Finding:
         """Returns it with one more entry in its history."""
         return replace(self, history=(*self.history, (iteration, label)))
 
-    def label_at(self, iteration: int) -> str:
-        """Returns its label at the end of an iteration, "" if it was not reported yet."""
-        return next((label for when, label in reversed(self.history) if when <= iteration), "")
+    def label_at(self, iteration: int) -> Label | None:
+        """Returns its label at the end of an iteration; None if it was not reported yet."""
+        return next((label for when, label in reversed(self.history) if when <= iteration), None)
 
 
 _FIELDS = tuple(each.name for each in fields(Finding))
@@ -135,7 +133,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "severity": Severity,
     "status": FindingStatus,
     "label": Label,
-    "history": lambda entries: tuple((number, label) for number, label in entries),
+    "history": lambda entries: tuple((number, Label(label)) for number, label in entries),
     "flagged_by": tuple,
 }
 """The fields that JSON stores as another type."""

@@ -12,19 +12,17 @@ from dataclasses import field, replace
 from typing import Any
 
 from signoff.core.delta import Revision
+from signoff.core.words import OPEN, FindingStatus, Label
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
+from signoff.review.finding import Finding, is_set_aside
 from signoff.review.identity import identify
 from signoff.review.ledger_update import LedgerUpdate, Report, is_unchanged
 from signoff.review.severity import Severity
 
-__all__ = ["Finding", "FindingStatus", "Label", "Ledger", "summarize_round"]
-
-_CLOSED = frozenset({"", *(each.value for each in FindingStatus if each is not FindingStatus.OPEN)})
-"""Labels after which a finding is not open; "" means that it was not reported yet."""
+__all__ = ["Finding", "Ledger", "summarize_round"]
 
 
 @frozen_dataclass()
@@ -61,12 +59,12 @@ class Ledger:
             for finding_id, reports in _reports_by_finding(critiques, ids).items()
         }
         was_reviewed = _review_check(critiques)
-        unreported = {
-            finding.id: update.unreported(finding, certain=_is_certain(finding, certain))
+        not_reported = {
+            finding.id: update.not_reported(finding, certain=_is_certain(finding, certain))
             for finding in self.findings.values()
             if finding.id not in reported and was_reviewed(finding)
         }
-        ledger = Ledger({**self.findings, **unreported, **reported}, iteration)
+        ledger = Ledger({**self.findings, **not_reported, **reported}, iteration)
         labeled = [
             _with_labels(critique, critique_ids, reported)
             for critique, critique_ids in zip(critiques, ids, strict=True)
@@ -103,25 +101,26 @@ class Ledger:
     def address(self, constraint: str, artifact: ArtifactVersion, iteration: int) -> Ledger:
         """Returns the ledger with open findings of a constraint addressed if its file changed."""
         met = [f for f in self._open_of(constraint) if not is_unchanged(f, artifact)]
-        return self._close(met, FindingStatus.ADDRESSED, iteration)
+        addressed = {
+            each.id: replace(
+                each, status=FindingStatus.ADDRESSED, label=Label.FIXED, not_reported_again=False
+            ).with_history(iteration, Label.FIXED)
+            for each in met
+        }
+        return replace(self, findings={**self.findings, **addressed})
 
-    def settle(self, iteration: int) -> Ledger:
+    def settle(self) -> Ledger:
         """Returns the ledger with what was addressed fixed: a human has decided about it."""
         addressed = FindingStatus.ADDRESSED
-        found = [each for each in self.findings.values() if each.status is addressed]
-        return self._close(found, FindingStatus.FIXED, iteration)
+        settled = {
+            each.id: replace(each, status=FindingStatus.FIXED)
+            for each in self.findings.values()
+            if each.status is addressed
+        }
+        return replace(self, findings={**self.findings, **settled})
 
     def _open_of(self, constraint: str) -> list[Finding]:
         return [each for each in self.open() if each.constraint == constraint]
-
-    def _close(self, found: Iterable[Finding], status: FindingStatus, iteration: int) -> Ledger:
-        closed = {
-            each.id: replace(each, status=status, label=Label.FIXED).with_history(
-                iteration, status.value
-            )
-            for each in found
-        }
-        return replace(self, findings={**self.findings, **closed})
 
     def open(self, severities: Iterable[Severity] | None = None) -> list[Finding]:
         """Returns the open findings, the most severe first."""
@@ -158,14 +157,14 @@ def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
     Severities are those of the latest report. Ignored findings are not counted.
     """
     findings = ledger.findings.values()
-    open_then = [finding for finding in findings if finding.label_at(iteration) not in _CLOSED]
+    open_then = [each for each in findings if (then := each.label_at(iteration)) and then.is_open]
     severities = Counter(finding.severity for finding in open_then)
     labels = Counter(_first_label(finding, iteration) for finding in open_then)
     fixed = sum(_fixed_in(finding, iteration) for finding in findings)
     return {
         "iteration": iteration,
         "open": {severity.value: severities[severity] for severity in Severity},
-        **{label.value: labels[label.value] for label in Label},
+        **{label.value: labels[label] for label in OPEN},
         Label.FIXED.value: fixed,
     }
 
@@ -175,10 +174,10 @@ def _apply_decision(finding: Finding, decision: AdjudicationDecision, iteration:
     if pursuit is Pursuit.DISMISSED and finding.status is FindingStatus.OPEN:
         reason = decision.rationale or ""
         dismissed = replace(finding, status=FindingStatus.DISMISSED, reason=reason)
-        return dismissed.with_history(iteration, FindingStatus.DISMISSED.value)
+        return dismissed.with_history(iteration, Label.DISMISSED)
     if pursuit is Pursuit.PURSUING and finding.status is FindingStatus.DISMISSED:
         reopened = replace(finding, status=FindingStatus.OPEN, reason="")
-        return reopened.with_history(iteration, finding.label.value)
+        return reopened.with_history(iteration, finding.label)
     return finding
 
 
@@ -226,7 +225,7 @@ def _with_labels(
 
 
 def _with_label(issue: CritiqueIssue, finding: Finding) -> CritiqueIssue:
-    label = FindingStatus.IGNORED.value if is_set_aside(issue) else finding.history[-1][1]
+    label = Label.IGNORED if is_set_aside(issue) else finding.history[-1][1]
     labeled = replace(issue, finding_id=finding.id, label=label)
     if finding.status is not FindingStatus.DISMISSED:
         return labeled
@@ -236,11 +235,11 @@ def _with_label(issue: CritiqueIssue, finding: Finding) -> CritiqueIssue:
 def _fixed_in(finding: Finding, iteration: int) -> bool:
     """Whether it was open before this iteration and fixed at its end."""
     entries = [entry for entry in finding.history if entry[0] <= iteration]
-    fixed = entries[-1:] == [(iteration, Label.FIXED.value)]
-    return fixed and entries[-2][1] != FindingStatus.IGNORED
+    fixed = entries[-1:] == [(iteration, Label.FIXED)]
+    return fixed and entries[-2][1] is not Label.IGNORED
 
 
-def _first_label(finding: Finding, iteration: int) -> str:
+def _first_label(finding: Finding, iteration: int) -> Label | None:
     """Returns the first open label of an iteration: a new finding stays new when reported again."""
     labels = (label for when, label in finding.history if when == iteration)
-    return next((label for label in labels if label not in _CLOSED), "")
+    return next((label for label in labels if label.is_open), None)

@@ -1,4 +1,4 @@
-"""What happened in a review: versions, rounds, findings with their fate, and judgments.
+"""What happened in a review: versions, rounds, findings and what became of them, and judgments.
 
 This is the one model behind everything that shows a review: the commands, the report, the exports
 and the live view. A notation folds its run's journal into it; nothing here reads files or a store.
@@ -12,14 +12,11 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
-from signoff.review.finding import Finding, FindingStatus
-
-OPEN_LABELS = frozenset({"new", "persisting", "regressed", "introduced", "unreported"})
-"""The labels of a finding's history that leave it open."""
-
+from signoff.review.finding import Finding
 
 PROJECT = "(project)"
 """The place of a finding that is about no file."""
@@ -63,11 +60,12 @@ class Judgment:
     """The judge's own verdict, if the engine overruled it."""
     dismissed: Mapping[str, str] = field(default_factory=dict)
     """Findings that it dismissed, and why."""
-    pursued: tuple[str, ...] = ()
+    to_fix: tuple[str, ...] = ()
+    """Findings that it did not dismiss."""
     fixes: bool = True
-    """Whether a step of the run fixes what is pursued."""
+    """Whether a step of the run fixes what was not dismissed."""
     blocking: int = 0
-    """How many of those that are pursued block an approval."""
+    """How many of these block."""
     notes: tuple[str, ...] = ()
     at: float = 0.0
 
@@ -75,12 +73,23 @@ class Judgment:
     def words(self) -> str:
         """The verdict in a few words; a run that fixes nothing has nothing rewritten."""
         dismissed = [f"{len(self.dismissed)} dismissed"] if self.dismissed else []
-        if self.pursued and not self.fixes:
-            plural = "" if len(self.pursued) == 1 else "s"
-            opened = f"{len(self.pursued)} finding{plural} open, {self.blocking or 'none'} blocking"
+        if self.to_fix and not self.fixes:
+            plural = "" if len(self.to_fix) == 1 else "s"
+            opened = f"{len(self.to_fix)} finding{plural} open, {self.blocking or 'none'} blocking"
             return ", ".join([opened, *dismissed])
-        pursued = [f"{len(self.pursued)} to fix"] if self.pursued else []
-        return ", ".join([self.verdict.lower(), *pursued, *dismissed])
+        left = [f"{len(self.to_fix)} {self.left}"] if self.to_fix else []
+        return ", ".join([self.verdict_words, *left, *dismissed])
+
+    @property
+    def verdict_words(self) -> str:
+        """The verdict alone: `passed` or `asks for changes`."""
+        return VERDICT_WORDS.get(self.verdict, self.verdict.lower())
+
+    @property
+    def left(self) -> str:
+        """What the findings are that were not dismissed: `to fix`, or only `open`."""
+        is_fixed = self.fixes and self.verdict_words != PASSED
+        return TO_FIX if is_fixed else FindingStatus.OPEN.words
 
 
 @light_dataclass(frozen=True)
@@ -113,10 +122,12 @@ class ReviewHistory:
     issues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The latest report of each finding as its critic wrote it, by the id of the finding."""
     warnings: tuple[Mapping[str, Any], ...] = ()
-    approved: bool = False
-    """Whether the last verdict approved the last version."""
+    passed: bool = False
+    """Whether the last version passed review: the last verdict asks for no changes."""
+    approved_by: str = ""
+    """Who approved the last version at the sign-off that ended the run."""
     written: Mapping[str, list[str]] = field(default_factory=dict)
-    """The files of the project that the approval has `written`, or why not: `conflicts`."""
+    """The files of the project that were `written` at the end, or why not: `conflicts`."""
     best: int = 0
     """The number of the best reviewed version; 0 if none was ranked."""
 
@@ -137,8 +148,8 @@ class ReviewHistory:
 
     @property
     def result(self) -> Version | None:
-        """The approved version, else the best reviewed one, else the latest."""
-        best = None if self.approved else self.version(self.best)
+        """The version that passed review, else the best reviewed one, else the latest."""
+        best = None if self.passed else self.version(self.best)
         return best or (self.versions[-1] if self.versions else None)
 
     def fix_of(self, number: int) -> tuple[Version, Version] | None:
@@ -234,27 +245,35 @@ class ReviewHistory:
         }
 
 
-def fate(finding: Finding) -> str:
-    """Returns what became of a finding: `open since round 1`, `fixed in round 2`."""
+def describe_result(history: ReviewHistory, *, completed: bool) -> str:
+    """Returns how a review that has ended went: `passed review`, `approved by ann`."""
+    if completed:
+        return f"approved by {history.approved_by}" if history.approved_by else "passed review"
+    return "passed review, not approved" if history.passed else "has not passed review"
+
+
+def describe_status(finding: Finding) -> str:
+    """Returns what became of a finding and when: `open since round 1`, `fixed in round 2`."""
     when = finding.history[-1][0] if finding.history else finding.last
     match finding.status:
         case FindingStatus.OPEN if finding.returns:
-            return f"open, came back in round {when}"
+            returned = max(n for n, label in finding.history if label is Label.BACK)
+            return f"{Label.BACK.words} since round {returned}"
         case FindingStatus.OPEN:
             return f"open since round {finding.first}"
         case FindingStatus.ADDRESSED:
-            return f"addressed in round {when}, awaits your sign-off"
+            return f"fixed in round {when}, {finding.status.words}"
         case FindingStatus.DISMISSED if when == 0:
             return "dismissed before this run"
         case FindingStatus.FIXED | FindingStatus.DISMISSED:
-            return f"{finding.status.value} in round {when}"
+            return f"{finding.became.words} in round {when}"
         case FindingStatus.IGNORED:
-            return "ignored"
+            return finding.became.words
 
 
-def fates_by_round(history: ReviewHistory) -> dict[int, list[tuple[Finding, str]]]:
+def labels_by_round(history: ReviewHistory) -> dict[int, list[tuple[Finding, Label]]]:
     """Returns the findings of each round with their label at its end, the most severe first."""
-    table: dict[int, list[tuple[Finding, str]]] = {}
+    table: dict[int, list[tuple[Finding, Label]]] = {}
     for finding in sorted(history.findings, key=lambda each: each.severity.rank):
         labels = dict(finding.history)
         for number, label in labels.items():
@@ -273,14 +292,12 @@ def finding_to_json(history: ReviewHistory, finding: Finding) -> dict[str, Any]:
     found, judgment = history.location(finding), history.dismissals.get(finding.id)
     edit = (history.issues.get(finding.id) or {}).get("edit")
     return {
-        **finding.to_json(),
-        "label": finding.history[-1][1] if finding.history else finding.label.value,
+        **finding.facts(),
         "path": history.file_of(finding) or "",
         "line": found.line if found else None,
         "column": found.column if found else None,
         "end_line": found.end_line if found else None,
         "end_column": found.end_column if found else None,
-        "fate": fate(finding),
         "answered_in": history.answers.get(finding.id),
         "dismissed_by": judgment.by if judgment else None,
         "edit": edit,

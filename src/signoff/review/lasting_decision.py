@@ -13,10 +13,11 @@ from dataclasses import replace
 from datetime import date
 from typing import ClassVar
 
+from signoff.core.words import FindingStatus, Label
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
-from signoff.review.finding import Finding, FindingStatus
+from signoff.review.finding import Finding
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
@@ -91,7 +92,7 @@ class LastingDecision(Record):
             location="",
             finding=self.about,
             status=FindingStatus.DISMISSED,
-            history=((0, FindingStatus.DISMISSED.value),),
+            history=((0, Label.DISMISSED),),
             artifact=version.digest(path),
             reason=self.why,
             path=path,

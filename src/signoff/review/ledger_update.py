@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from signoff.core.words import FindingStatus, Label
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import CritiqueIssue
-from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
+from signoff.review.finding import Finding, is_set_aside
 from signoff.review.identity import same_claim
 
 DECIDED = "a human decided about it"
@@ -49,7 +50,7 @@ class LedgerUpdate:
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
         if previous is not None and ignored and not worst.set_aside and self.stays_open(previous):
             # A misquote or a doubt about what is known to be there does not close it.
-            return self.unreported(previous)
+            return self.not_reported(previous)
         now = Finding(
             id=finding_id,
             constraint=constraint,
@@ -79,40 +80,46 @@ class LedgerUpdate:
         aside = FindingStatus.DISMISSED if worst.dismissed else FindingStatus.IGNORED
         status = aside if ignored else FindingStatus.OPEN
         if previous is not None:
-            returns = previous.returns + (label is Label.REGRESSED)
+            returns = previous.returns + (label is Label.BACK)
             now = replace(now, first=previous.first, history=previous.history, returns=returns)
-        entry = status.value if ignored else label.value
-        return replace(now, status=status, label=label).with_history(self.iteration, entry)
+        recorded = replace(now, status=status, label=label)
+        return recorded.with_history(self.iteration, recorded.became)
 
-    def unreported(self, previous: Finding, *, certain: bool = False) -> Finding:
+    def not_reported(self, previous: Finding, *, certain: bool = False) -> Finding:
         """Returns a finding after its constraint was reviewed and no critic reported it."""
         if previous.status is not FindingStatus.OPEN or self.already_reported(previous):
             return previous
         if not certain and self.is_unchanged(previous):
             return self._still_open(previous)
         version = self.artifact.digest(previous.path)
-        fixed = replace(previous, status=FindingStatus.FIXED, label=Label.FIXED, artifact=version)
-        return fixed.with_history(self.iteration, Label.FIXED.value)
+        fixed = replace(
+            previous,
+            status=FindingStatus.FIXED,
+            label=Label.FIXED,
+            not_reported_again=False,
+            artifact=version,
+        )
+        return fixed.with_history(self.iteration, Label.FIXED)
 
     def label(self, previous: Finding | None, now: Finding) -> Label:
         """Returns the label of a finding in this review."""
         if previous is not None:
-            return Label.REGRESSED if previous.status is FindingStatus.FIXED else Label.PERSISTING
+            return Label.BACK if previous.status is FindingStatus.FIXED else Label.STILL_OPEN
         if now.omission or not self.previous:
             return Label.NEW
         before, text = self.previous.text(now.path), self.artifact.text(now.path)
         added = not before.contains(now.quote) and text.contains(now.quote)
-        return Label.INTRODUCED if added else Label.NEW
+        return Label.CAUSED_BY_FIX if added else Label.NEW
 
     def _still_open(self, previous: Finding) -> Finding:
         """Returns a finding on an unchanged passage that no critic reported."""
         if previous.decision:
             # Critics report what a human decided about only if the decision is not followed.
             settled = replace(previous, status=FindingStatus.DISMISSED, reason=DECIDED)
-            return settled.with_history(self.iteration, FindingStatus.DISMISSED.value)
-        unreported = replace(previous, label=Label.UNREPORTED)
-        entry = (self.iteration, Label.UNREPORTED.value)
-        return unreported if previous.history[-1] == entry else unreported.with_history(*entry)
+            return settled.with_history(self.iteration, Label.DISMISSED)
+        silent = replace(previous, label=Label.STILL_OPEN, not_reported_again=True)
+        entry = (self.iteration, Label.STILL_OPEN)
+        return silent if previous.history[-1] == entry else silent.with_history(*entry)
 
     def stays_open(self, previous: Finding) -> bool:
         """Whether a finding is open and its passage is as it was."""
@@ -121,14 +128,15 @@ class LedgerUpdate:
     def undo_silence(self, previous: Finding | None) -> Finding | None:
         """Returns a finding as it was before another review of this iteration missed it.
 
-        It was overlooked and not fixed. Without this it would count as a regression if the text
+        It was overlooked and not fixed. Without this it would count as back if the text
         has not changed since.
         """
         if previous is None:
             return None
         last = previous.history[-1]
-        fixed = last == (self.iteration, Label.FIXED.value) and self._is_same_version(previous)
-        if not fixed and last != (self.iteration, Label.UNREPORTED.value):
+        fixed = last == (self.iteration, Label.FIXED) and self._is_same_version(previous)
+        silent = last == (self.iteration, Label.STILL_OPEN) and previous.not_reported_again
+        if not fixed and not silent:
             return previous
         return replace(previous, status=FindingStatus.OPEN, history=previous.history[:-1])
 
@@ -157,7 +165,7 @@ def _merge(previous: Finding, now: Finding, *, ignored: bool, iteration: int) ->
     )
     if ignored or previous.status is FindingStatus.OPEN:
         return merged
-    return replace(merged, status=FindingStatus.OPEN).with_history(iteration, previous.label.value)
+    return replace(merged, status=FindingStatus.OPEN).with_history(iteration, previous.label)
 
 
 def _stays_dismissed(previous: Finding, now: Finding) -> bool:

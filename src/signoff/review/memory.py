@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from signoff.core.one_line import one_line
+from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.review_scope import SEPARATOR
 from signoff.review.severity import Severity
@@ -103,7 +104,7 @@ def _passage(finding: Finding) -> str:
 def _status(finding: Finding) -> str:
     match finding.status:
         case FindingStatus.OPEN:
-            silent = ", not reported again" if finding.label is Label.UNREPORTED else ""
+            silent = ", not reported again" if finding.not_reported_again else ""
             return f"open since round {finding.first}{silent}"
         case FindingStatus.IGNORED:
             return "set aside"

@@ -19,6 +19,8 @@ class IssuesReported:
     """What it reports, as its critique has it; empty if it found nothing."""
     places: tuple[str, ...] = ()
     """The file and the line of each issue."""
+    usable: bool = True
+    """Whether the answer was a review; if not, nothing that it says counts."""
 
 
 @light_dataclass(frozen=True)

@@ -266,7 +266,7 @@ def _decision(fields: Fields, notes: list[str]) -> AdjudicationDecision:
         raise Unreadable(f"{fields.location} has no `issue_id`")
     status = fields.text("status").lower() or Pursuit.PURSUING
     if status not in set(Pursuit):
-        notes.append(f"{issue}: unknown decision {status[:40]!r}; counts as pursuing")
+        notes.append(f"{issue}: unknown decision {status[:40]!r}; it counts as one to fix")
         status = Pursuit.PURSUING
     return AdjudicationDecision(
         issue_id=issue,
@@ -290,7 +290,7 @@ def _add_decision(
         decisions[new.issue_id] = new
         return
     if old.status is not new.status:
-        notes.append(f"{new.issue_id}: decided both ways; counts as pursuing")
+        notes.append(f"{new.issue_id}: decided both ways; it has to be fixed")
         decisions[new.issue_id] = old if old.status is Pursuit.PURSUING else new
 
 

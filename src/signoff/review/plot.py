@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
+from signoff.core.words import CHANGES, Label
 from signoff.review.severity import Severity
 
 BAR = 16
@@ -15,8 +17,8 @@ With its indent the plot fits a terminal of 60 columns.
 MOST_ROUNDS = 20
 """Rounds that are shown; of a longer run, the first and the last ones."""
 _FIRST = 6
-_COLUMNS = {"new": "new", "introduced": "by a fix", "regressed": "back", "fixed": "fixed"}
-"""The counts of a round, and their headings."""
+_WIDEST = 8
+"""Characters of a heading; the words of a longer one stand above each other."""
 
 
 def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
@@ -28,28 +30,30 @@ def draw_plot(rounds: Sequence[Mapping[str, Any]]) -> str:
     if len(lines) > MOST_ROUNDS:
         omitted = len(lines) - MOST_ROUNDS
         lines[_FIRST : _FIRST + omitted] = [f"  ...  {omitted} more rounds"]
-    return "\n".join([_heading(per_letter), *lines])
+    return "\n".join([*_heading(per_letter), *lines])
 
 
-def _heading(per_letter: int) -> str:
+def _heading(per_letter: int) -> Iterator[str]:
     letters = " ".join(severity.letter for severity in Severity)
     scale = letters if per_letter == 1 else f"{letters} x{per_letter}"
-    columns = "".join(f"{name:>{_width(name)}}" for name in _COLUMNS.values())
-    return f"round  open  {scale:<{BAR}}{columns}"
+    headings = [wrap(each.words, _WIDEST) for each in CHANGES]
+    for left in reversed(range(max(map(len, headings)))):
+        start = "" if left else f"round  open  {scale}"
+        words = (each[-1 - left] if left < len(each) else "" for each in headings)
+        columns = (f"{word:>{_width(each)}}" for word, each in zip(words, CHANGES, strict=True))
+        yield f"{start:<{13 + BAR}}{''.join(columns)}".rstrip()
 
 
 def _line(summary: Mapping[str, Any], per_letter: int) -> str:
     bar = "".join(
         severity.letter * -(-_open(summary, severity) // per_letter) for severity in Severity
     )
-    columns = "".join(
-        f"{summary.get(key) or '.':>{_width(name)}}" for key, name in _COLUMNS.items()
-    )
+    columns = "".join(f"{summary.get(each) or '.':>{_width(each)}}" for each in CHANGES)
     return f"{summary['iteration']:>5}  {_total(summary):>4}  {bar or '-':<{BAR}}{columns}"
 
 
-def _width(name: str) -> int:
-    return max(len(name), 4) + 2
+def _width(label: Label) -> int:
+    return max(4, *map(len, wrap(label.words, _WIDEST))) + 2
 
 
 def _total(summary: Mapping[str, Any]) -> int:

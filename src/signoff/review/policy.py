@@ -35,10 +35,10 @@ def check_verdict(
     blocking = checked.pursued(block_on)
     if checked.status is Verdict.APPROVED and blocking:
         issues = ", ".join(f"{d.issue_id} ({d.severity.value})" for d in blocking)
-        notes.append(f"APPROVED is not valid while these issues are pursued: {issues}")
+        notes.append(f"APPROVED is not valid while these issues have to be fixed: {issues}")
         checked = replace(checked, status=Verdict.REWRITE, stated=Verdict.APPROVED)
     if checked.status is Verdict.REWRITE and not checked.pursued():
-        notes.append("the judge asks for a rewrite but pursues no issue")
+        notes.append("the judge asks for a rewrite but names nothing to fix")
     return replace(checked, notes=(*checked.notes, *notes))
 
 
@@ -164,7 +164,7 @@ def _decision(
     critique, issue = case.worst
     pursuing = [decision for decision in decisions if decision.status is Pursuit.PURSUING]
     if pursuing and len(pursuing) < len(decisions):
-        notes.append(f"{case.name}: pursued and dismissed by the judge; counts as pursued")
+        notes.append(f"{case.name}: both to fix and dismissed by the judge; it has to be fixed")
     chosen = (*pursuing, *decisions, AdjudicationDecision(case.name))[0]
     return replace(
         chosen,

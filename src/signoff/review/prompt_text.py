@@ -15,7 +15,6 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditKind
-from signoff.review.finding import Label
 from signoff.review.work_order import is_detail
 
 SUMMARY_FOR_JUDGES = 200
@@ -133,11 +132,6 @@ def _introduced(sentence: str, name: str, text: str) -> str:
     return f"{sentence}\n\n{enclosed}" if enclosed else ""
 
 
-def is_unreported(issue: CritiqueIssue) -> bool:
-    """Whether an issue is from an earlier round, and was not reported again."""
-    return issue.label == Label.UNREPORTED
-
-
 def format_tension(axis: str, guidance: str, winner: str) -> str:
     """Returns two conflicting goals, and which one to favor."""
     line = f"- {axis}: {flat(guidance)}" if guidance else f"- {axis}"
@@ -161,7 +155,7 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
     # If two critics used the same id, a decision about it would be ambiguous.
     name = issue.finding_id if id_uses[issue.id] > 1 and issue.finding_id else issue.id
     marks = " (unverified)" if issue.unverified else ""
-    marks += " (not reported again)" if is_unreported(issue) else ""
+    marks += " (not reported again)" if issue.not_reported_again else ""
     heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{marks}"
     details = {
         "file": issue.path,

@@ -32,7 +32,6 @@ from signoff.review.prompt_text import (
     format_rule,
     format_tension,
     full_constraint,
-    is_unreported,
     sentences,
     within_budget,
 )
@@ -231,7 +230,7 @@ def adjudicator_prompt(
         "guidance": format_guidance(guidance),
         "known": enclose("KNOWN", bullets(known)),
         "held_back_by": ", ".join(held_back_by),
-        "unreported": _flag(any(is_unreported(i) for c in critiques for i in c.issues)),
+        "not_reported_again": _flag(any(i.not_reported_again for c in critiques for i in c.issues)),
         "critiques": enclose("CRITIQUES", format_critiques(critiques)) or "There are no critiques.",
     }
     material = {

@@ -38,7 +38,7 @@ SCHEMA: dict[str, Any] = {
 }
 """The feedback comes first, so that a model decides after it has looked."""
 
-NO_FEEDBACK = "The reviewer rejected it without giving a reason."
+NO_FEEDBACK = "The reviewer asks for changes without giving a reason."
 
 _NOTHING = frozenset(
     {"", "-", "n/a", "na", "none", "null", "nothing", "no feedback", "no changes", "no change"}

@@ -81,7 +81,7 @@ KIND = "signoff.effect.kind"
 RESULT = "signoff.effect.result"
 TRY = "signoff.effect.try"
 PROGRAM = "signoff.program"
-REVIEWER = "signoff.reviewer"
+CRITIC = "signoff.critic"
 
 
 def wants_latest(opt_in: str) -> bool:

@@ -90,8 +90,8 @@ DEFINITIONS: tuple[tuple[str, str, Labels, str], ...] = (
         "Runs whose journal is damaged; the other metrics leave them out.",
     ),
     (
-        "signoff_findings", "gauge", ("severity", "fate"),
-        "Findings of reviews by severity and fate: open, fixed, dismissed or ignored.",
+        "signoff_findings", "gauge", ("severity", "status"),
+        "Findings of reviews by severity and what became of them.",
     ),
     ("signoff_rounds", "histogram", (), "Review rounds of runs that have ended."),
 )  # fmt: skip
@@ -140,8 +140,8 @@ class Metrics:
             for agent, model, count in summary.in_doubt:
                 self._add_unknown(agent, model, count, count)
         self._add_claims(summary)
-        for severity, fate, count in summary.findings:
-            self.add(count, "signoff_findings", severity, fate)
+        for severity, status, count in summary.findings:
+            self.add(count, "signoff_findings", severity, status)
         if status not in NOT_ENDED:
             self._add_end(status, summary)
 

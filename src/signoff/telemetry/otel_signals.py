@@ -227,7 +227,7 @@ class OtelSignals:
             attributes: dict[str, Attribute] = {
                 names.EVALUATION: report.constraint,
                 names.SCORE_LABEL: str(issue.get("severity", "")),
-                names.REVIEWER: report.reviewer,
+                names.CRITIC: report.reviewer,
             }
             confidence = issue.get("confidence")
             if isinstance(confidence, int | float) and not isinstance(confidence, bool):

@@ -41,7 +41,7 @@ class RunSummary:
     """Agent, model, count: calls that have started and not ended. If no process drives the run any
     more, they may have been paid for."""
     findings: list[list[Any]] = field(default_factory=list)
-    """Severity, fate, count."""
+    """Severity, status, count."""
     rounds: int = 0
     """How often the artifact was reviewed."""
     turns: int | None = None
@@ -122,5 +122,5 @@ def _in_doubt(line: Timeline) -> list[list[Any]]:
 
 
 def _findings(findings: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
-    fates = Counter((str(each.get("severity")), str(each.get("status"))) for each in findings)
-    return [[*key, count] for key, count in sorted(fates.items())]
+    found = Counter((str(each.get("severity")), str(each.get("status"))) for each in findings)
+    return [[*key, count] for key, count in sorted(found.items())]

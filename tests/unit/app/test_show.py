@@ -195,7 +195,7 @@ def test_a_call_in_doubt_has_an_unknown_cost(
 async def test_a_run_of_a_flow_reports_its_findings_by_round(project: Project) -> None:
     """Steps and costs do not show whether the review converges."""
     opened = {"CRITICAL": 0, "HIGH": 2, "MEDIUM": 0, "LOW": 0}
-    happened = {"new": 2, "persisting": 0, "fixed": 0, "regressed": 0, "introduced": 0}
+    happened = {"new": 2, "still_open": 0, "fixed": 0, "back": 0, "caused_by_fix": 0}
     rounds = [{"iteration": n, "open": opened, **happened} for n in (1, 2)]
 
     def review(_ctx: StepContext) -> tuple[Outcome, dict[str, object]]:

@@ -354,17 +354,19 @@ def test_findings_and_changes_are_shown_as_they_arrive() -> None:
         open_review=lambda _run: Review(
             IssuesReported("clear", "claude", issues, ("sea.md:3",)),
             IssuesReported("calm", "claude", ()),
-            Judged(Judgment(1, "judge", "policy", "REWRITE", pursued=("a",))),
+            IssuesReported("short", "gemini", (), usable=False),
+            Judged(Judgment(1, "judge", "policy", "REWRITE", to_fix=("a",))),
             ArtifactChanged("fix", 1, before, after),
         ),
     )
 
-    stage.record(started(), *(ask(f"draft#{n}") for n in range(3)))
+    stage.record(started(), *(ask(f"draft#{n}") for n in range(4)))
 
-    assert [line.strip() for line in stage.stayed()][-4:] == [
+    assert [line.strip() for line in stage.stayed()][-5:] == [
         "HIGH clear sea.md:3: Misspelt.",
-        "calm: nothing found by claude",
-        "policy: rewrite, 1 to fix",
+        "calm: passed by claude",
+        "short: no usable review by gemini",
+        "policy: asks for changes, 1 to fix",
         "changed by exact edits: +1 -1, answers 1 finding",
     ]
 

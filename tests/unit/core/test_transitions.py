@@ -417,7 +417,7 @@ class TestLeaving:
     def test_more_rounds_can_be_asked_for_and_granted(self) -> None:
         """A grant allows as many again; one that changed nothing would be requested forever."""
         rounds = self.loop(starts_iteration=True, on_limit="ask")
-        waiting = Wait("3 iterations without approval", ("continue", "stop"), ROUNDS)
+        waiting = Wait("3 iterations without passing", ("continue", "stop"), ROUNDS)
 
         assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == waiting
         granted = {ROUNDS: 1}

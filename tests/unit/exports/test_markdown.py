@@ -17,12 +17,12 @@ async def test_it_has_the_verdict_the_findings_the_rounds_and_the_cost(tmp_path:
     text = "".join(markdown(made, ExportOptions()))
 
     lines = text.splitlines()
-    assert lines[0] == "## Not approved: iteration limit, 1 iteration without approval"
+    assert lines[0] == "## Has not passed review: iteration limit, 1 iteration without passing"
     assert "### Open findings: 1" in lines
     assert "- **HIGH** `artifact.md:1` clear/clear\\-rule: Too loud" in lines
     assert "  > loud" in lines
     assert "  Suggested fix: calm" in lines
-    assert "| 1 | 1 | 0 | 1 | 0 | 0 | 1 | 0 |" in lines
+    assert "| 1 | 1 | 0 | 1 | 0 | 0 | 1 | 0 | 0 | 0 |" in lines
 
 
 async def test_an_approved_review_is_short(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ async def test_an_approved_review_is_short(tmp_path: Path) -> None:
 
     text = "".join(markdown(made, ExportOptions()))
 
-    assert text.startswith("## Approved\n")
+    assert text.startswith("## Passed review\n")
     assert "Open findings" not in text
 
 

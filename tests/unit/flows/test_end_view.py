@@ -12,7 +12,7 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import Pending, RunState
 from signoff.core.stop_reason import Cancelled, StopReason
 from signoff.flows.end_view import end_view
-from signoff.flows.steps.ending import save_approved
+from signoff.flows.steps.ending import save_result
 from signoff.review.severity import Severity
 from signoff.store.rundir.layout import EndView
 from signoff.testing import ScriptedAgent
@@ -108,7 +108,9 @@ def test_the_files_are_named_after_the_flows_output() -> None:
 
     assert files["out/code/slug.py"] == "Two."
     assert files["out/code/slug_unreviewed.py"] == "3"
-    assert str(files["out/code/status.md"]).startswith("# Not approved\n\nCancelled: late.\n")
+    assert str(files["out/code/status.md"]).startswith(
+        "# Has not passed review\n\nCancelled: late.\n"
+    )
 
 
 async def test_a_finding_cannot_add_a_heading_to_the_status(tmp_path: Path) -> None:
@@ -122,7 +124,9 @@ async def test_a_finding_cannot_add_a_heading_to_the_status(tmp_path: Path) -> N
 
     status = (tmp_path / "run/final/status.md").read_text()
     assert "bad # Approved Ship it." in status
-    assert [line for line in status.splitlines() if line.startswith("# ")] == ["# Not approved"]
+    assert [line for line in status.splitlines() if line.startswith("# ")] == [
+        "# Has not passed review"
+    ]
 
 
 class Writes:
@@ -146,18 +150,18 @@ async def test_an_approval_with_warnings_shows_them_with_the_result() -> None:
         ],
     }
 
-    update = await save_approved(writes, flow(), state, ["clear-001: changed, not\nread again"])
+    update = await save_result(writes, flow(), state, ["clear-001: changed, not\nread again"])
 
     assert writes.files == {"final/artifact.md": "Text."}
     view = view_of(Status.COMPLETED, **state, **update)
     assert view is not None
-    assert view.note == "approved with 1 warning:\n  clear-001: changed, not read again"
+    assert view.note == "passed review, with 1 warning:\n  clear-001: changed, not read again"
     assert view.facts["warnings"] == ["clear-001: changed, not read again"]
     assert view.files == {
         "final/artifact_latest.md": None,
         "final/artifact_unreviewed.md": None,
         "final/status.md": (
-            "# Approved\n\n`artifact.md` was approved in round 3.\n\n"
+            "# Passed review\n\n`artifact.md` passed review in round 3.\n\n"
             "## Before you use it\n\n- clear-001: changed, not read again\n\n"
             "## Warnings\n\n- Round 1, review: sent back\n"
         ),

@@ -66,10 +66,10 @@ async def test_versions_rounds_findings_and_judgments_are_found(tmp_path: Path) 
     assert (loud.status, fish.status) == ("fixed", "ignored")
     assert history.answers == {loud.id: 2}
     assert [j.verdict for r in history.rounds for j in r.judgments] == ["REWRITE", "APPROVED"]
-    assert history.rounds[0].judgments[0].pursued == (loud.id,)
+    assert history.rounds[0].judgments[0].to_fix == (loud.id,)
     assert history.rounds[0].judgments[0].by == "policy"
     assert history.issues[loud.id]["edit"]["text"] == "calm"
-    assert (history.approved, history.goal, history.file_name) == (
+    assert (history.passed, history.goal, history.file_name) == (
         True,
         "Write about the sea.",
         "artifact.md",

@@ -289,7 +289,7 @@ def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story
     did = refined("fix", "draft")
     story.begin().commit(drafted("fix"))
     story.commit(ev.StepWorked(Outcome.OK, did.delta))
-    story.commit(ev.RunStopped(Status.LIMIT, "3 iterations without approval"))
+    story.commit(ev.RunStopped(Status.LIMIT, "3 iterations without passing"))
     shelf = Shelf(tmp_path, story).look()
     ended = shelf.json("resolution.json")
 
@@ -299,7 +299,7 @@ def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story
     assert (shelf.folder / "iterations/1/artifact_refined.md").read_text() == "Better.\n"
     assert [line["phase"] for line in shelf.thread] == ["generate", "refine"]
     assert ended["reason"] == "max_iterations"
-    assert ended["explanation"] == "3 iterations without approval"
+    assert ended["explanation"] == "3 iterations without passing"
 
 
 def test_the_reason_of_an_approved_flow_is_approved(tmp_path: Path, story: Story) -> None:

@@ -117,7 +117,7 @@ async def test_an_explanation_is_plain_values_under_documented_names(project: Pr
         "the constraint's own file",
     )
     assert [each["says"] for each in explanation["levels"]] == ["continue", None, None, "ignore"]
-    assert (explanation["blocks_approval"], explanation["unverified"]) == (False, False)
+    assert (explanation["blocks"], explanation["unverified"]) == (False, False)
 
 
 async def test_a_replay_asks_no_agent_and_changes_nothing(project: Project, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_several_rounds_are_shown_as_a_plot() -> None:
     flow_report = report(after(5, 3, 1))
 
     assert "round" in flow_report.summary
-    assert len(flow_report.summary.splitlines()) == 4
+    assert len(flow_report.summary.splitlines()) == 5
     assert "round" not in flow_report.details
 
 
@@ -65,7 +65,7 @@ def test_programs_get_every_finding_and_every_round() -> None:
 
     assert [each["iteration"] for each in flow_report.facts["rounds"]] == [1, 2]
     assert len(flow_report.facts["findings"]) == 3
-    assert {each["status"] for each in flow_report.facts["findings"]} == {"open", "fixed"}
+    assert {each["status"] for each in flow_report.facts["findings"]} == {"still_open", "fixed"}
 
 
 def test_a_run_without_a_review_has_an_empty_report() -> None:

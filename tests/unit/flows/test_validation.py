@@ -162,7 +162,7 @@ def test_a_step_that_is_never_reached_is_reported() -> None:
     assert complaints(GENERATE, CRITIQUE, going_on, loops, CRITIQUE) == []
     assert complaint(GENERATE, CRITIQUE, ADJUDICATE, loops, changed(CRITIQUE, name="last")) == (
         "workflow[4]: step 'last' is never reached: the step before it always loops "
-        "(only an approval that does not end the run skips a refine step)"
+        "(only a pass that does not end the run skips a refine step)"
     )
 
 

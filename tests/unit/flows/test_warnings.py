@@ -77,7 +77,7 @@ def test_judging_that_cannot_work_is_reported() -> None:
     loops = with_ids((GENERATE, CRITIQUE, ADJUDICATE, changed(REFINE, loop_to="adjudicate")))
 
     assert (
-        "nothing approves"
+        "nothing passes"
         in warnings(GenflowConfig(workflow=with_ids((GENERATE, CRITIQUE))), TONE)[0]
     )
     assert (
@@ -97,8 +97,8 @@ def test_findings_that_no_judge_sees_are_reported() -> None:
 
     assert warnings(changed(USUAL, workflow=seen), TONE) == []
     assert warnings(changed(USUAL, workflow=unseen), TONE) == [
-        "no judge sees the findings of 'critique_1', so they do not block approval",
-        "no judge sees the findings of 'critique_5', so they do not block approval",
+        "no judge sees the findings of 'critique_1', so they do not block",
+        "no judge sees the findings of 'critique_5', so they do not block",
     ]
 
 
@@ -111,7 +111,7 @@ def test_a_flow_that_no_approval_ends_is_reported() -> None:
 
     assert warnings(changed(USUAL, workflow=ends), TONE) == []
     assert warnings(changed(USUAL, workflow=endless), TONE) == [
-        "no approval ends a run: it ends at its iteration limit"
+        "no verdict ends a run: it ends at its iteration limit"
     ]
 
 

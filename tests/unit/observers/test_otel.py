@@ -160,7 +160,7 @@ def test_a_finding_and_the_measurements_go_to_the_logs_and_the_meters() -> None:
         "gen_ai.evaluation.name": "tone",
         "gen_ai.evaluation.score.label": "HIGH",
         "gen_ai.evaluation.score.value": 0.9,
-        "signoff.reviewer": "codex",
+        "signoff.critic": "codex",
     }
     found = {
         metric.name: sum(point.count for point in metric.data.data_points)

@@ -80,13 +80,14 @@ async def test_it_shows_findings_changes_decisions_and_cost(tmp_path: Path) -> N
     assert "<del>loud </del>" in made
     assert "Suggested fix: Say calm." in shown.text
     for words in (
-        "approved",
+        "passed review",
         "fixed in round 2",
-        "REWRITE, 1 to fix",
+        "asks for changes, 1 to fix",
         "policy",
         "Write about the sea.",
     ):
         assert words in shown.text
+    assert "approved" not in shown.text.lower(), "no human has decided"
     assert {"rounds", "findings", "text", "changes", "decisions", "cost", "steps"} <= {*shown.ids}
     assert set(shown.addresses) <= {f"#{each}" for each in shown.ids}
 

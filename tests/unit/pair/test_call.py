@@ -147,7 +147,7 @@ async def test_an_empty_review_is_no_approval() -> None:
     """A reviewer that says nothing has approved nothing."""
     session, _ = await slogan("one", "", "two words", "SHIP IT!")
 
-    assert session.turns[0].feedback == "The reviewer rejected it without giving a reason."
+    assert session.turns[0].feedback == "The reviewer asks for changes without giving a reason."
     assert session.final_slogan == "two words"
 
 

@@ -54,7 +54,7 @@ def test_a_turn_is_shown_with_its_verdict_and_feedback() -> None:
 
     assert list(turn_lines(record, 5)) == [
         "turn 2 of 5: Sip",
-        "not approved, score 6.5",
+        "asks for changes, score 6.5",
         "feedback: Longer.",
     ]
 

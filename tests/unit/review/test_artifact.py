@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from signoff.core.words import FindingStatus
 from signoff.review.artifact import ArtifactVersion, locate, locate_finding, version_digest
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.findings import Finding, FindingStatus, Ledger
+from signoff.review.findings import Finding, Ledger
 from signoff.review.severity import Severity
 
 QUOTE = "It always works."

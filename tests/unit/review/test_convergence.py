@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
-from signoff.review.finding import Finding, FindingStatus
+from signoff.core.words import FindingStatus
+from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
+from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.severity import Severity
 
@@ -35,7 +36,7 @@ def found(
 
 
 def rounds(*counted: Mapping[str, int]) -> list[dict[str, Any]]:
-    quiet = dict.fromkeys(("new", "persisting", "fixed", "regressed", "introduced"), 0)
+    quiet = dict.fromkeys(("new", "still_open", "fixed", "back", "caused_by_fix"), 0)
     return [
         {
             "iteration": number,
@@ -133,13 +134,13 @@ def test_thrashing_is_a_finding_pursued_so_many_times_in_a_row() -> None:
     assert stop(rules, [], [["f1"], ["f1"]]) is None
     assert stop(rules, [], [["f1"], [], ["f1"], ["f1"]]) is None
     assert stop(rules, [], [["f9"], ["f1"], ["f1", "f9"], ["f1"]]) == Stop(
-        "thrashing", "pursued 3 times in a row without being fixed: f1 (HIGH c, rounds 1-3)"
+        "thrashing", "sent to be fixed 3 times in a row and still open: f1 (HIGH c, rounds 1-3)"
     )
 
 
 def test_only_new_findings_round_after_round_end_a_run() -> None:
     """Critics that always find something else would keep a run going forever."""
-    fresh = {"HIGH": 2, "new": 1, "introduced": 1, "fixed": 2}
+    fresh = {"HIGH": 2, "new": 1, "caused_by_fix": 1, "fixed": 2}
     rules = Rules(only_new=2)
 
     assert stop(rules, [fresh, fresh]) is None, "in the first round everything is new"
@@ -152,8 +153,8 @@ def test_only_new_findings_round_after_round_end_a_run() -> None:
 @pytest.mark.parametrize(
     "old",
     [
-        {"HIGH": 2, "new": 1, "persisting": 1},
-        {"HIGH": 2, "new": 1, "regressed": 1},
+        {"HIGH": 2, "new": 1, "still_open": 1},
+        {"HIGH": 2, "new": 1, "back": 1},
         {"HIGH": 2, "new": 1},
         {},
     ],
@@ -197,8 +198,8 @@ def test_a_long_list_of_findings_is_cut_in_the_explanation() -> None:
 
 def test_findings_pursued_again_as_often_as_the_threshold_are_returned() -> None:
     """With the threshold 2, the third adjudication in a row asks a human."""
-    assert pursued_in_a_row([["a"], ["a"]], 2) == []
-    assert pursued_in_a_row([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
-    assert pursued_in_a_row([["a"], ["b"], ["a"]], 1) == []
-    assert pursued_in_a_row([["z"], ["a"], ["a"], ["a"]], 2) == ["a"]
-    assert pursued_in_a_row([], 1) == []
+    assert to_fix_in_a_row([["a"], ["a"]], 2) == []
+    assert to_fix_in_a_row([["a", "b"], ["b", "a"], ["a", "c", "b"]], 2) == ["a", "b"]
+    assert to_fix_in_a_row([["a"], ["b"], ["a"]], 1) == []
+    assert to_fix_in_a_row([["z"], ["a"], ["a"], ["a"]], 2) == ["a"]
+    assert to_fix_in_a_row([], 1) == []

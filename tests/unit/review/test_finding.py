@@ -1,6 +1,38 @@
 import pytest
 
-from signoff.review.finding import normalize, subject_of
+from signoff.core.words import FindingStatus, Label
+from signoff.review.finding import Finding, normalize, subject_of
+from signoff.review.severity import Severity
+
+
+@pytest.mark.parametrize(
+    ("status", "label", "became"),
+    [
+        (FindingStatus.OPEN, Label.NEW, "new"),
+        (FindingStatus.OPEN, Label.STILL_OPEN, "still_open"),
+        (FindingStatus.OPEN, Label.BACK, "back"),
+        (FindingStatus.OPEN, Label.CAUSED_BY_FIX, "caused_by_fix"),
+        (FindingStatus.FIXED, Label.FIXED, "fixed"),
+        (FindingStatus.ADDRESSED, Label.FIXED, "fixed"),
+        (FindingStatus.DISMISSED, Label.BACK, "dismissed"),
+        (FindingStatus.IGNORED, Label.NEW, "ignored"),
+    ],
+)
+def test_one_field_tells_programs_what_became_of_a_finding(
+    status: FindingStatus, label: Label, became: str
+) -> None:
+    """With two fields that overlap, every program would combine them in its own way."""
+    history = ((1, Label.NEW), (2, label))
+    found = Finding(
+        "f1", "clear", "r", Severity.HIGH, "see", "", "Wrong.", status, label, history=history
+    )
+
+    facts = found.facts()
+
+    assert (facts["status"], facts["history"]) == (became, [[1, "new"], [2, label.value]])
+    assert "label" not in facts
+    assert facts.get("awaiting_sign_off", False) is (status is FindingStatus.ADDRESSED)
+    assert Finding.from_json(found.to_json()) == found
 
 
 @pytest.mark.parametrize(

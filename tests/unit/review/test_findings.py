@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from signoff.core.words import FindingStatus, Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.finding import Finding, FindingStatus, Label, is_set_aside
+from signoff.review.finding import Finding, is_set_aside
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
@@ -48,7 +49,7 @@ def test_a_finding_keeps_its_id_from_round_to_round() -> None:
 
     assert first[0].finding_id == second[0].finding_id
     assert len(first[0].finding_id) == 12
-    assert [first[0].label, second[0].label] == ["new", "persisting"]
+    assert [first[0].label, second[0].label] == ["new", "still_open"]
     assert (only(ledger).first, only(ledger).last) == (1, 2)
 
 
@@ -93,7 +94,7 @@ def test_a_finding_whose_quote_was_reworded_a_little_is_the_same() -> None:
     )
 
     assert second[0].finding_id == first[0].finding_id
-    assert second[0].label == "persisting"
+    assert second[0].label == "still_open"
     assert only(ledger).quote == reworded
 
 
@@ -105,7 +106,8 @@ def test_a_similar_passage_next_to_the_first_one_is_another_finding() -> None:
     ledger, second = take(ledger, 2, read(issue("Item 2 is of no use to anybody.")), text=text)
 
     assert second[0].finding_id != first[0].finding_id
-    assert ledger.findings[first[0].finding_id].label is Label.UNREPORTED
+    kept = ledger.findings[first[0].finding_id]
+    assert (kept.label, kept.not_reported_again) == (Label.STILL_OPEN, True)
 
 
 def test_of_two_equally_similar_findings_none_is_taken_for_the_reworded_one() -> None:
@@ -178,7 +180,7 @@ def test_an_omission_is_identified_by_its_location_or_else_by_its_text() -> None
     assert other[0].finding_id != first[0].finding_id
 
 
-def test_a_finding_no_longer_reported_is_fixed_and_one_that_returns_has_regressed() -> None:
+def test_a_finding_no_longer_reported_is_fixed_and_one_that_returns_is_back() -> None:
     """Reports show these labels, and the oscillation rule counts them."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
@@ -186,10 +188,10 @@ def test_a_finding_no_longer_reported_is_fixed_and_one_that_returns_has_regresse
     assert only(ledger).status is FindingStatus.FIXED
     ledger, labeled = take(ledger, 3, read(issue()))
 
-    assert labeled[0].label == "regressed"
+    assert labeled[0].label == "back"
     assert only(ledger).status is FindingStatus.OPEN
     assert only(ledger).returns == 1
-    assert only(ledger).history == ((1, "new"), (2, "fixed"), (3, "regressed"))
+    assert only(ledger).history == ((1, "new"), (2, "fixed"), (3, "back"))
 
 
 def test_a_fixed_finding_is_fixed_once() -> None:
@@ -202,7 +204,7 @@ def test_a_fixed_finding_is_fixed_once() -> None:
     assert only(ledger).history == ((1, "new"), (2, "fixed"))
 
 
-def test_a_new_finding_about_words_that_the_last_change_added_is_introduced() -> None:
+def test_a_new_finding_about_words_that_the_last_change_added_is_caused_by_a_fix() -> None:
     """Readers of a report want to know which faults the fixes caused."""
     ledger, _ = take(Ledger(), 1, read())
 
@@ -219,7 +221,7 @@ def test_a_new_finding_about_words_that_the_last_change_added_is_introduced() ->
         before=TEXT,
     )
 
-    assert [each.label for each in labeled] == ["introduced", "new", "new", "new"]
+    assert [each.label for each in labeled] == ["caused_by_fix", "new", "new", "new"]
 
 
 def test_findings_of_constraints_that_were_not_reviewed_stay_as_they_are() -> None:
@@ -275,9 +277,9 @@ def test_a_finding_that_only_the_second_critic_still_reports_was_never_fixed() -
 
     ledger, labeled = take(ledger, 2, read(issue(), by="codex"), text=changed)
 
-    assert labeled[0].label == "persisting"
+    assert labeled[0].label == "still_open"
     assert only(ledger).returns == 0
-    assert only(ledger).history == ((1, "new"), (2, "persisting"))
+    assert only(ledger).history == ((1, "new"), (2, "still_open"))
 
 
 def test_a_report_about_an_older_text_of_the_round_does_not_count_for_the_newer_one() -> None:
@@ -297,7 +299,7 @@ def test_a_finding_fixed_and_seen_again_in_one_round_is_open() -> None:
 
     ledger, labeled = take(ledger, 1, read(issue(), by="codex"), text="changed")
 
-    assert labeled[0].label == "persisting"
+    assert labeled[0].label == "still_open"
     assert only(ledger).status is FindingStatus.OPEN
     assert summarize_round(ledger, 1)["open"]["HIGH"] == 1
 
@@ -336,12 +338,12 @@ def test_a_very_different_passage_does_not_count_as_reworded() -> None:
 
     ledger, second = take(ledger, 2, read(issue(other)), text=other, before=TEXT)
 
-    assert second[0].label == "introduced"
+    assert second[0].label == "caused_by_fix"
     assert ledger.findings[first[0].finding_id].status is FindingStatus.FIXED
 
 
 def test_a_second_review_of_a_changed_text_in_a_round_fixes_findings() -> None:
-    """After a refinement in the middle of a round, unreported findings are fixed."""
+    """After a refinement in the middle of a round, what is not reported again is fixed."""
     ledger, _ = take(Ledger(), 1, read(issue()))
 
     ledger, _ = take(ledger, 1, read(), text="fixed")
@@ -467,30 +469,27 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
             "iteration": 1,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
             "new": 2,
-            "persisting": 0,
-            "regressed": 0,
-            "introduced": 0,
-            "unreported": 0,
+            "still_open": 0,
+            "back": 0,
+            "caused_by_fix": 0,
             "fixed": 0,
         },
         {
             "iteration": 2,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
             "new": 0,
-            "persisting": 1,
-            "regressed": 0,
-            "introduced": 1,
-            "unreported": 0,
+            "still_open": 1,
+            "back": 0,
+            "caused_by_fix": 1,
             "fixed": 1,
         },
         {
             "iteration": 3,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
             "new": 0,
-            "persisting": 1,
-            "regressed": 1,
-            "introduced": 0,
-            "unreported": 0,
+            "still_open": 1,
+            "back": 1,
+            "caused_by_fix": 0,
             "fixed": 1,
         },
     ]
@@ -568,7 +567,7 @@ def test_a_thousand_findings_of_one_rule_are_recorded_quickly() -> None:
     recorded = time.thread_time() - started
 
     assert len(after.findings) == 1000
-    assert {each.label for each in labeled} == {"persisting"}
+    assert {each.label for each in labeled} == {"still_open"}
     assert recorded < 5
 
 
@@ -590,8 +589,9 @@ def test_a_finding_that_nobody_touched_is_not_fixed_by_silence() -> None:
     ledger, _ = take(ledger, 2, read(), text=f"# Offer\n\n{LIMIT}\n", before=TEXT)
 
     kept, gone = ledger.findings.values()
-    assert (kept.status, kept.label) == (FindingStatus.OPEN, Label.UNREPORTED)
-    assert kept.history == ((1, "new"), (2, "unreported"))
+    assert (kept.status, kept.label) == (FindingStatus.OPEN, Label.STILL_OPEN)
+    assert kept.not_reported_again
+    assert kept.history == ((1, "new"), (2, "still_open"))
     assert gone.status is FindingStatus.FIXED
     assert ledger.open() == [kept]
 
@@ -604,7 +604,7 @@ def test_something_missing_stays_open_until_the_artifact_changes() -> None:
     same, _ = take(ledger, 2, read())
     changed, _ = take(ledger, 2, read(), text=f"{TEXT}More.", before=TEXT)
 
-    assert only(same).label is Label.UNREPORTED
+    assert (only(same).label, only(same).not_reported_again) == (Label.STILL_OPEN, True)
     assert only(changed).status is FindingStatus.FIXED
 
 
@@ -618,21 +618,21 @@ def test_a_finding_that_is_reported_every_other_round_never_returns() -> None:
     assert only(ledger).returns == 0
     assert [label for _, label in only(ledger).history] == [
         "new",
-        "unreported",
-        "persisting",
-        "unreported",
-        "persisting",
+        "still_open",
+        "still_open",
+        "still_open",
+        "still_open",
     ]
 
 
 def test_a_second_review_of_an_iteration_that_reports_it_outweighs_the_first() -> None:
-    """The plot counts it once, as persisting."""
+    """The plot counts it once, as still open."""
     ledger, _ = take(Ledger(), 1, read(issue()))
     ledger, _ = take(ledger, 2, read())
 
     ledger, _ = take(ledger, 2, read(issue()))
 
-    assert only(ledger).history == ((1, "new"), (2, "persisting"))
+    assert only(ledger).history == ((1, "new"), (2, "still_open"))
 
 
 @pytest.mark.parametrize("fields", [{"unverified": True}, {"confidence": 0.1}])
@@ -643,7 +643,8 @@ def test_a_misquote_or_a_doubt_does_not_close_a_finding(fields: dict[str, Any]) 
 
     ledger, reported = take(ledger, 2, read(replace(medium, **fields)))
 
-    assert (only(ledger).status, only(ledger).label) == (FindingStatus.OPEN, Label.UNREPORTED)
+    assert (only(ledger).status, only(ledger).label) == (FindingStatus.OPEN, Label.STILL_OPEN)
+    assert only(ledger).not_reported_again
     assert not only(ledger).unverified
     assert reported[0].label == "ignored"
 

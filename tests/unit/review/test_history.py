@@ -4,22 +4,24 @@ from typing import Any
 
 import pytest
 
-from signoff.review.finding import Finding, FindingStatus
+from signoff.core.words import FindingStatus, Label
+from signoff.review.finding import Finding
 from signoff.review.history import (
     Judgment,
     ReviewHistory,
     Round,
     Version,
     change_to_json,
-    fate,
-    fates_by_round,
+    describe_result,
+    describe_status,
     finding_to_json,
+    labels_by_round,
     open_counts,
 )
 from signoff.review.severity import Severity
 
 
-def finding(name: str, *history: tuple[int, str], **fields: Any) -> Finding:
+def finding(name: str, *history: tuple[int, Label], **fields: Any) -> Finding:
     values = {"severity": Severity.HIGH, "quote": "see", "location": "", "finding": "Wrong."}
     first = history[0][0] if history else 1
     known = {"first": first, "last": first, "history": history, **values, **fields}
@@ -39,9 +41,9 @@ HISTORY = ReviewHistory(
     ),
     rounds=(Round(1, reviewed=1, written=(2,)), Round(2, reviewed=2, written=(3,)), Round(3)),
     findings=(
-        finding("a", (1, "new"), (2, "fixed"), status=FindingStatus.FIXED),
-        finding("b", (2, "new"), quote="wide sea", severity=Severity.LOW),
-        finding("c", (1, "new"), quote="OMISSION", severity=Severity.CRITICAL),
+        finding("a", (1, Label.NEW), (2, Label.FIXED), status=FindingStatus.FIXED),
+        finding("b", (2, Label.NEW), quote="wide sea", severity=Severity.LOW),
+        finding("c", (1, Label.NEW), quote="OMISSION", severity=Severity.CRITICAL),
     ),
 )
 
@@ -84,54 +86,91 @@ def test_the_result_is_the_approved_version_else_the_best_else_the_latest() -> N
 
     latest = ReviewHistory(versions=versions).result
     best = ReviewHistory(versions=versions, best=2).result
-    approved = ReviewHistory(versions=versions, best=2, approved=True).result
+    approved = ReviewHistory(versions=versions, best=2, passed=True).result
 
     assert [each and each.number for each in (latest, best, approved)] == [3, 2, 3]
     assert ReviewHistory().result is None
 
 
-BACK = ((1, "new"), (2, "fixed"), (3, "regressed"))
+BACK = ((1, Label.NEW), (2, Label.FIXED), (3, Label.BACK))
 
 
 @pytest.mark.parametrize(
     ("status", "history", "words"),
     [
         (FindingStatus.OPEN, BACK[:1], "open since round 1"),
-        (FindingStatus.OPEN, BACK, "open, came back in round 3"),
+        (FindingStatus.OPEN, BACK, "back since round 3"),
+        (FindingStatus.OPEN, (*BACK, (4, Label.STILL_OPEN)), "back since round 3"),
         (FindingStatus.FIXED, BACK[:2], "fixed in round 2"),
-        (FindingStatus.DISMISSED, (BACK[0], (1, "dismissed")), "dismissed in round 1"),
-        (FindingStatus.DISMISSED, ((0, "dismissed"),), "dismissed before this run"),
+        (FindingStatus.DISMISSED, (BACK[0], (1, Label.DISMISSED)), "dismissed in round 1"),
+        (FindingStatus.DISMISSED, ((0, Label.DISMISSED),), "dismissed before this run"),
         (
             FindingStatus.ADDRESSED,
-            (BACK[0], (2, "addressed")),
-            "addressed in round 2, awaits your sign-off",
+            BACK[:2],
+            "fixed in round 2, awaiting your sign-off",
         ),
-        (FindingStatus.IGNORED, ((1, "ignored"),), "ignored"),
+        (FindingStatus.IGNORED, ((1, Label.IGNORED),), "ignored"),
     ],
 )
 def test_a_finding_says_what_became_of_it(
-    status: FindingStatus, history: tuple[tuple[int, str], ...], words: str
+    status: FindingStatus, history: tuple[tuple[int, Label], ...], words: str
 ) -> None:
     """Users look for what is left to do."""
-    assert fate(finding("a", *history, status=status, returns=history.count(BACK[2]))) == words
+    returns = history.count(BACK[2])
+
+    assert describe_status(finding("a", *history, status=status, returns=returns)) == words
+
+
+@pytest.mark.parametrize(
+    ("passed", "by", "completed", "words"),
+    [
+        (True, "", True, "passed review"),
+        (True, "ann", True, "approved by ann"),
+        (True, "", False, "passed review, not approved"),
+        (False, "", False, "has not passed review"),
+    ],
+)
+def test_only_a_human_approves(passed: bool, by: str, completed: bool, words: str) -> None:
+    """A reader must be able to tell a judge's verdict from a decision of a human."""
+    history = ReviewHistory(passed=passed, approved_by=by)
+
+    assert describe_result(history, completed=completed) == words
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fields", "words"),
+    [
+        ("APPROVED", {}, "passed"),
+        ("APPROVED", {"to_fix": ("a", "b")}, "passed, 2 open"),
+        ("REWRITE", {"to_fix": ("a",), "dismissed": {"b": ""}},
+         "asks for changes, 1 to fix, 1 dismissed"),
+        ("REWRITE", {"to_fix": ("a",), "fixes": False}, "1 finding open, none blocking"),
+        ("ERROR", {}, "no verdict"),
+    ],
+)  # fmt: skip
+def test_a_judge_passes_a_text_or_asks_for_changes(
+    verdict: str, fields: dict[str, Any], words: str
+) -> None:
+    """The words of the reply format are for models."""
+    assert Judgment(1, "judge", "policy", verdict, **fields).words == words
 
 
 def test_rounds_list_the_latest_label_of_each_finding_the_worst_first() -> None:
     """A finding that was reported and dismissed in one round is shown once."""
-    twice = finding("d", (1, "new"), (1, "dismissed"), status=FindingStatus.DISMISSED)
+    twice = finding("d", (1, Label.NEW), (1, Label.DISMISSED), status=FindingStatus.DISMISSED)
     history = ReviewHistory(findings=(*HISTORY.findings, twice))
 
-    table = fates_by_round(history)
+    table = labels_by_round(history)
 
     assert [(f.id, label) for f, label in table[1]] == [
-        ("c", "new"),
-        ("a", "new"),
-        ("d", "dismissed"),
+        ("c", Label.NEW),
+        ("a", Label.NEW),
+        ("d", Label.DISMISSED),
     ]
-    assert [(f.id, label) for f, label in table[2]] == [("a", "fixed"), ("b", "new")]
+    assert [(f.id, label) for f, label in table[2]] == [("a", Label.FIXED), ("b", Label.NEW)]
 
 
-def test_programs_get_the_place_the_fate_and_the_edit_of_a_finding() -> None:
+def test_programs_get_the_place_the_status_and_the_edit_of_a_finding() -> None:
     """They need not parse what is printed for humans."""
     judgment = Judgment(1, "judge", "claude", "REWRITE", dismissed={"a": "no"})
     history = ReviewHistory(
@@ -150,11 +189,9 @@ def test_programs_get_the_place_the_fate_and_the_edit_of_a_finding() -> None:
         5,
         8,
     )
-    assert (plain["fate"], plain["dismissed_by"], plain["label"]) == (
-        "fixed in round 2",
-        "claude",
-        "fixed",
-    )
+    assert (plain["status"], plain["dismissed_by"]) == ("fixed", "claude")
+    assert plain["history"] == [[1, "new"], [2, "fixed"]]
+    assert "label" not in plain, "one field says what became of it"
     assert plain["edit"] == {"kind": "replace"}
 
 

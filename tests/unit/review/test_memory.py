@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from signoff.core.words import FindingStatus, Label
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
-from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 from signoff.review.memory import MOST_KNOWN, earlier_findings, held_back_by, known_findings
 from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
@@ -27,7 +28,10 @@ def ledger(*findings: Finding) -> Ledger:
     ("fields", "words"),
     [
         ({}, "open since round 1"),
-        ({"label": Label.UNREPORTED}, "open since round 1, not reported again] "),
+        (
+            {"label": Label.STILL_OPEN, "not_reported_again": True},
+            "open since round 1, not reported again] ",
+        ),
         ({"status": FindingStatus.FIXED}, 'fixed] was "The see": It is misspelled.'),
         ({"status": FindingStatus.DISMISSED}, "dismissed] "),
         ({"status": FindingStatus.DISMISSED, "reason": "a name"}, "Reason: a name"),
@@ -119,7 +123,7 @@ def test_text_of_a_finding_stays_on_its_line_and_is_cut() -> None:
 def test_a_judge_learns_what_held_an_earlier_approval_back(
     stated: Verdict | None, judged_in: int, expected: list[str]
 ) -> None:
-    """Only what blocked it: other findings that are pursued did not."""
+    """Only what blocked it: other findings to fix did not."""
     decisions = (
         AdjudicationDecision("clear-001", severity=Severity.HIGH, finding_id="f1"),
         AdjudicationDecision("clear-002", severity=Severity.LOW, finding_id="f2"),

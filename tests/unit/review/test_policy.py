@@ -188,7 +188,7 @@ def test_a_finding_both_pursued_and_dismissed_is_pursued() -> None:
     checked = check_verdict(answer, [critique(issue("c-1"))], BLOCK)
 
     assert checked.status is Verdict.REWRITE
-    assert "c-1: pursued and dismissed by the judge; counts as pursued" in checked.notes
+    assert "c-1: both to fix and dismissed by the judge; it has to be fixed" in checked.notes
 
 
 def test_a_rewrite_without_any_work_is_noted() -> None:
@@ -196,7 +196,7 @@ def test_a_rewrite_without_any_work_is_noted() -> None:
     checked = check_verdict(verdict(Verdict.REWRITE), [critique()], BLOCK)
 
     assert checked.status is Verdict.REWRITE
-    assert checked.notes == ("the judge asks for a rewrite but pursues no issue",)
+    assert checked.notes == ("the judge asks for a rewrite but names nothing to fix",)
 
 
 def test_an_issue_that_is_set_aside_needs_no_decision() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from signoff.core.correction import correction
 from signoff.core.effects import ProductPrompt
+from signoff.core.words import Label
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Label
 from signoff.review.prompt_text import ConstraintMaterial, Guidance
 from signoff.review.prompts import (
     adjudicator_prompt,
@@ -67,7 +67,8 @@ FORGOTTEN = CritiqueIssue(
     "It shouts.",
     "ROWING IS FUN!",
     finding_id="3fa9c0de11b2",
-    label=Label.UNREPORTED.value,
+    label=Label.STILL_OPEN,
+    not_reported_again=True,
 )
 WORK_ORDER = "### Issue: facts-001 (HIGH)\n\nReplace 90 by 80.\n"
 GUIDANCE = (Guidance("How formal should it be?", "Not at all."),)
@@ -165,7 +166,7 @@ def judge_structured() -> ProductPrompt:
     return judge(structured=True)
 
 
-def judge_unreported() -> ProductPrompt:
+def judge_not_reported_again() -> ProductPrompt:
     return adjudicator_prompt(
         goal=GOAL,
         artifact=ARTIFACT,
@@ -236,7 +237,7 @@ def critic_retry() -> ProductPrompt:
         critic_retry,
         judge,
         judge_structured,
-        judge_unreported,
+        judge_not_reported_again,
         fixer_first,
         fixer_again,
         verifier,

@@ -117,7 +117,7 @@ def test_a_finding_is_an_event_of_the_span_that_wrote_the_text() -> None:
         "gen_ai.evaluation.name": "tone",
         "gen_ai.evaluation.score.label": "HIGH",
         "gen_ai.evaluation.score.value": 0.9,
-        "signoff.reviewer": "codex",
+        "signoff.critic": "codex",
     }
 
 

@@ -21,7 +21,7 @@ from signoff.cli.output import DisplayOptions
 
 
 @click.command(cls=CliCommand)
-@click.argument("words", nargs=-1, metavar="[ITEM|RUN] [VALUE | HEADER=LABEL ...]")
+@click.argument("words", nargs=-1, metavar="[REQUEST|RUN] [VALUE | HEADER=LABEL ...]")
 @click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Read the answer from a file.")  # fmt: skip
 @click.option("--text", "--why", "text", default="", help="A comment or reason.")
@@ -39,7 +39,7 @@ def command(
 ) -> int:
     """Answer a request: a question, several questions, a choice or a response.
 
-    ITEM is the number shown by `signoff inbox`; the default is the latest run's only
+    REQUEST is the number shown by `signoff inbox`; the default is the latest run's only
     request. VALUE is a text, an option or its number; - reads it from stdin. Each request
     is answered once. Resume the run with --resume, or later with `signoff resume`.
 

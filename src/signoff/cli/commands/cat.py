@@ -23,7 +23,7 @@ from signoff.errors import UnknownName
 def command(run: str | None, path: str | None, number: int | None, out: Output) -> None:
     """Print the artifact of RUN (default: the latest run).
 
-    It is the approved version, else the best one that was reviewed, else the latest. Of
+    It is the version that passed review, else the best one that was reviewed, else the latest. Of
     several files, PATH chooses one; without it, each is printed below its name.
 
     Examples:

@@ -31,7 +31,7 @@ from signoff.cli.terminal import preserved_terminal
 from signoff.core.outcome import Status
 from signoff.documents.regular_files import replace_private
 from signoff.errors import UnknownName, UsageError
-from signoff.review.history import OPEN_LABELS, ReviewHistory, fates_by_round
+from signoff.review.history import ReviewHistory, labels_by_round
 
 _NEXT = """
 Explore the result, change something, and run it again:
@@ -64,7 +64,7 @@ def command(
     limits: dict[str, str],
     display: DisplayOptions,
 ) -> int:
-    """Watch a small model write and checks review until the text is approved.
+    """Watch a small model write and checks review until the text passes.
 
     All files are written to one folder that you can inspect, change and run again. Nothing
     that costs money is called unless you name it with --agent.
@@ -133,10 +133,10 @@ def _print_result(project: Project, name: str, folder: Path, out: Output) -> Non
         report = show(project, name)
     except UnknownName:
         return  # stopped before there was a run
-    approved = report.row.status is Status.COMPLETED
+    passed = report.row.status is Status.COMPLETED
     if report.review is not None:
-        _show_rounds(report.review, approved, out)
-    if not approved:
+        _show_rounds(report.review, passed, out)
+    if not passed:
         out.note(f"\nRun these commands in the demo's folder: cd {folder}")
         return
     run_folder = folder / report.folder.relative_to(project.home.root)
@@ -153,9 +153,9 @@ def _print_result(project: Project, name: str, folder: Path, out: Output) -> Non
         out.note(_NEXT.format(folder=folder, name=name, finding=finding))
 
 
-def _show_rounds(history: ReviewHistory, approved: bool, out: Output) -> None:
+def _show_rounds(history: ReviewHistory, passed: bool, out: Output) -> None:
     """Prints each version with its findings, and what was changed then."""
-    fates = fates_by_round(history)
+    labels = labels_by_round(history)
     for each in history.rounds:
         version = history.reviewed_in(each.number)
         if version is None:
@@ -163,13 +163,13 @@ def _show_rounds(history: ReviewHistory, approved: bool, out: Output) -> None:
         text = " ".join(" ".join(version.files.values()).split())
         out.line()
         out.prose(f"  {each.number}  {text}", hang="     ")
-        for finding, label in fates.get(each.number, ()):
-            if label in OPEN_LABELS:
+        for finding, label in labels.get(each.number, ()):
+            if label.is_open:
                 severity = finding.severity
                 out.line(f"     {severity:<8} {finding.finding}", style=severity_style(severity))
         _show_fix(history, each.number, out)
-    if approved:
-        out.line("     approved: no open findings", STYLES["completed"])
+    if passed:
+        out.line("     passed review: no open findings", STYLES["completed"])
 
 
 def _show_fix(history: ReviewHistory, number: int, out: Output) -> None:

@@ -10,8 +10,8 @@ from signoff.cli.options import CliCommand, open_here, output_options, run_argum
 from signoff.cli.output import Output
 from signoff.cli.review_lines import finding_lines, totals
 from signoff.core.severity import Severity
+from signoff.core.words import read_labels
 from signoff.errors import UnknownName
-from signoff.review.finding import FindingStatus
 from signoff.review.history import finding_to_json
 
 
@@ -20,7 +20,8 @@ from signoff.review.history import finding_to_json
 @click.option("--severity", "severities", multiple=True, metavar="NAME",
               help="Only findings of this severity. Repeatable.")  # fmt: skip
 @click.option("--status", "statuses", multiple=True, metavar="NAME",
-              help="Only open, fixed, dismissed or ignored findings. Repeatable.")  # fmt: skip
+              help="Only open findings, or those that are new, still_open, back, "
+              "caused_by_fix, fixed, dismissed or ignored. Repeatable.")  # fmt: skip
 @click.option("--constraint", "constraints", multiple=True, metavar="ID",
               help="Only findings of this constraint. Repeatable.")  # fmt: skip
 @output_options
@@ -37,12 +38,12 @@ def command(
       signoff findings                        every finding of the latest run
       signoff findings --status open
       signoff findings first-try --severity critical --severity high
-      signoff findings --json | jq '.[] | select(.status == "open") | .path'
+      signoff findings --json | jq '.[] | select(.status == "back") | .path'
     """
     with open_here() as project:
         _, history = need_review(project, run)
     found = select_findings(
-        history, [*map(_severity, severities)], [*map(_status, statuses)], constraints
+        history, [*map(_severity, severities)], read_labels(statuses), constraints
     )
     if out.as_json:
         out.json([finding_to_json(history, each) for each in found])
@@ -58,10 +59,3 @@ def _severity(name: str) -> Severity:
     if found is None:
         raise UnknownName("severity", name, [each.value for each in Severity])
     return found
-
-
-def _status(name: str) -> FindingStatus:
-    try:
-        return FindingStatus(name.lower())
-    except ValueError:
-        raise UnknownName("status", name, [each.value for each in FindingStatus]) from None

@@ -37,7 +37,7 @@ SHOWN = 50
 
 
 @click.command(cls=CliCommand)
-@click.argument("where", required=False, metavar="[ITEM|RUN]", shell_complete=complete_run)
+@click.argument("where", required=False, metavar="[REQUEST|RUN]", shell_complete=complete_run)
 @click.option(
     "-n", "--limit", type=int, metavar="NUMBER",
     help=f"The maximum number; -1 for all. The default is {SHOWN}, or all with --json.",

@@ -177,18 +177,19 @@ def _list(findings: list[Finding], out: Output) -> None:
         out.line("no findings")
         return
     rows = [
-        (f.id, f.severity.value, f.status.value, f.constraint, _history(f), one_line(f.finding, 80))
+        (f.id, f.severity.value, f.became.words, f.constraint, _history(f), one_line(f.finding, 80))
         for f in findings
     ]
     out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY", ""), rows)
 
 
 def _history(finding: Finding) -> str:
-    return ", ".join(f"{label} in {iteration}" for iteration, label in finding.history)
+    return ", ".join(f"{label.words} in {iteration}" for iteration, label in finding.history)
 
 
 def _print_explanation(explanation: Explanation, out: Output) -> None:
-    from signoff.review.finding import FindingStatus
+    from signoff.core.words import FindingStatus
+    from signoff.review.adjudication import Pursuit
 
     finding, resolved = explanation.finding, explanation.resolved
     out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
@@ -200,7 +201,7 @@ def _print_explanation(explanation: Explanation, out: Output) -> None:
         "quote": "something is missing" if finding.omission else f"{finding.quote}{unverified}",
         "location": finding.location,
         "fix": finding.suggested_fix,
-        "status": f"{finding.status.value}{finding.reason and f': {finding.reason}'}",
+        "status": f"{finding.became.words}{finding.reason and f': {finding.reason}'}",
         "history": _history(finding),
         "behavior": f"{resolved.behavior.value}, set by {resolved.level.value}{unused}",
         "blocks": "yes" if explanation.blocks else "no",
@@ -210,7 +211,7 @@ def _print_explanation(explanation: Explanation, out: Output) -> None:
             out.line(f"  {name:<8}  {one_line(text)}")
     if decision := explanation.decision:
         why = decision.get("rationale") or decision.get("guidance") or ""
-        out.line(f"  judge     {decision['status']}{f': {why}' if why else ''}")
+        out.line(f"  judge     {Pursuit(decision['status']).words}{f': {why}' if why else ''}")
     out.line()
     rows = [
         (level.value, behavior.value if behavior else "-", "<" if level is resolved.level else "")
@@ -230,7 +231,7 @@ def _print_replay(replayed: Replay, out: Output) -> None:
         out.line()
     if replayed.verdicts:
         verdicts = [
-            (v.iteration, v.step, v.was.value, v.now.value, ", ".join(v.blocking))
+            (v.iteration, v.step, v.was.words, v.now.words, ", ".join(v.blocking))
             for v in replayed.verdicts
         ]
         out.table(("ROUND", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)

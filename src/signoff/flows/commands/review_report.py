@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from signoff.cli import exits
 from signoff.core.outcome import Status
 from signoff.core.severity import Severity
+from signoff.core.words import FindingStatus
 from signoff.errors import WriteFailed
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.patch import unified_diff
@@ -20,7 +21,6 @@ from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
-from signoff.review.finding import FindingStatus
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.runtime.amounts import count
 from signoff.runtime.project_files import conflict_text, replace_files
@@ -78,7 +78,7 @@ class ReviewReport:
 
     @cached_property
     def written(self) -> Mapping[str, list[str]]:
-        """What became of the project's files; without approval, they are written here."""
+        """What became of the project's files; without a sign-off, they are written here."""
         if not self.write:
             return {}
         if "written" in self.details.state:
@@ -219,7 +219,7 @@ def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
     """Returns a finding for programs, with its place."""
     where = locate_finding(view.content, finding)
     place = {"line": where.line, "end_line": where.end_line} if where is not None else {}
-    return {**finding.to_json(), "path": finding.path, **place}
+    return {**finding.facts(), "path": finding.path, **place}
 
 
 def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) -> str:

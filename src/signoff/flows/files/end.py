@@ -16,14 +16,17 @@ from signoff.store.rundir.layout import EndView
 
 
 def files_end(
-    view: FlowState, folder: str, description: Mapping[str, Any], *, approved: bool
+    view: FlowState, folder: str, description: Mapping[str, Any], *, finished: bool
 ) -> EndView:
     """Returns what a run about files leaves; one that only reviewed leaves a list of findings."""
     findings = view.ledger.open()
     version = ArtifactVersion(view.files)
     guide = f"{folder}/{STATUS}"
-    heading = "Approved" if approved else "Not approved"
-    lines = [f"# {heading}", "", f"{count(len(view.files), 'file')} reviewed."]
+    lines = [
+        f"# {result_heading(view, finished=finished)}",
+        "",
+        f"{count(len(view.files), 'file')} reviewed.",
+    ]
     note = written_note(view.written)
     if note:
         lines += ["", "## Files of the project", "", f"{note}."]
@@ -38,10 +41,11 @@ def files_end(
         open_counts[each.severity.value] += 1
     return EndView(
         folder if changed else guide,
-        approved=approved,
-        label=("result" if approved else "latest files") if changed else "findings",
+        passed=finished,
+        label=("result" if finished else "latest files") if changed else "findings",
         note=note,
         facts={
+            "approved_by": view.approved_by or None,
             "reviewed": bool(view.rounds),
             "open": open_counts,
             "files": len(view.files),
@@ -50,6 +54,18 @@ def files_end(
         files={**files, guide: "\n".join(lines) + "\n"},
         guide=guide,
     )
+
+
+def result_heading(view: FlowState, *, finished: bool) -> str:
+    """Returns how a review went: judges and rules pass a text, only humans approve it."""
+    if finished:
+        return f"Approved by {view.approved_by}" if view.approved_by else "Passed review"
+    return "Passed review, not approved" if view.passed else "Has not passed review"
+
+
+def lower_first(text: str) -> str:
+    """Returns a heading as the beginning of a note."""
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def stored_path(path: str) -> str:

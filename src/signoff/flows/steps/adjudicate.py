@@ -34,7 +34,7 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE, WorkflowStep
-from signoff.flows.steps.ending import at_limit, note_warnings, save_approved
+from signoff.flows.steps.ending import at_limit, note_warnings, save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.human_judge import ask_human
 from signoff.flows.steps.last_reading import approval_warnings, read_rest
@@ -52,19 +52,19 @@ from signoff.flows.steps.work_order import bill_of
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
-from signoff.review.convergence import Stop, find_stop_reason, pursued_in_a_row
+from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
 from signoff.review.critique import Critique
 from signoff.review.findings import Finding, Ledger
 from signoff.review.memory import earlier_findings, held_back_by
+from signoff.review.not_reported import with_not_reported
 from signoff.review.own_words import Material
 from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.shown_file import ShownFile, show_files
-from signoff.review.unreported import with_unreported
 
 RULES = "rules"
-NOTHING_TO_DECIDE = "the rules approved: no critic reported an issue that has to be decided"
+NOTHING_TO_DECIDE = "passed by the rules: no critic reported an issue that has to be decided"
 """The note on a verdict for which no judge was asked; it is no reason for a warning."""
 CONTINUE, STOP = "continue", "stop"
 REASON = "_reason"
@@ -79,13 +79,13 @@ class AdjudicateHandler(FlowHandler):
         """Decides on the critiques in scope, and whether there is anything left to do."""
         critiques = for_judge(read(critiques_in_scope(ctx.step_state, self.step.scope)))
         update: dict[str, Any] = {}
-        to_decide = with_unreported(critiques, FlowState(ctx.step_state).ledger)
+        to_decide = with_not_reported(critiques, FlowState(ctx.step_state).ledger)
         if self.flow.finishes(self.step) and not self._blocked(to_decide):
             # An approval is likely: reading the rest first saves a second verdict.
             found, update = await read_rest(ctx, self.flow, ctx.step_state)
             critiques += found
         state = FlowState(after(ctx.step_state, update))
-        critiques = with_unreported(critiques, state.ledger)
+        critiques = with_not_reported(critiques, state.ledger)
         judged, answer = await self._judge(ctx, state, critiques)
         update = joined(update, answer)
         if not critiques:
@@ -112,7 +112,7 @@ class AdjudicateHandler(FlowHandler):
             {
                 "last_adjudication": judged.to_json(),
                 "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
-                "pursued": Append([{"iteration": ctx.iteration, "findings": pursued}]),
+                "to_fix": Append([{"iteration": ctx.iteration, "findings": pursued}]),
                 "findings": ledger.to_json(),
                 "rounds": with_round(state, ledger, ctx.iteration),
                 **self.record(agent=self.agent),
@@ -155,10 +155,10 @@ class AdjudicateHandler(FlowHandler):
         if self.flow.finishes(self.step):
             if self.flow.is_signed_off(self.step):
                 return note_warnings(warnings)
-            return await save_approved(ctx, self.flow, state, warnings)
+            return await save_result(ctx, self.flow, state, warnings)
         if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
             return {}
-        why = f"{ctx.iteration} iterations; approval by {self.step.id!r} does not end the run"
+        why = f"{ctx.iteration} iterations; a pass by {self.step.id!r} does not end the run"
         return {REASON: why}
 
     async def _judge(
@@ -226,8 +226,8 @@ class AdjudicateHandler(FlowHandler):
         prompt = (
             f"The judge {self.agent!r} gave two answers that cannot be read: "
             f"{'; '.join(last.problems).rstrip('.')}.\n"
-            f"{RETRY}: ask it again. {RULES}: let the rules decide. Then every finding is pursued, "
-            "and the artifact is approved unless one of them blocks."
+            f"{RETRY}: ask it again. {RULES}: let the rules decide. Then every finding is to be "
+            "fixed, and the artifact passes unless one of them blocks."
         )
         return Choice(ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication")
 
@@ -238,7 +238,7 @@ class AdjudicateHandler(FlowHandler):
         state = FlowState(after(ctx.step_state, update))
         update = joined(update, await self._escalate(ctx, judged, state))
         stop = self._unchanged(ctx, state) or find_stop_reason(
-            state.rounds, state.ledger, state.pursued, self.flow.config.convergence
+            state.rounds, state.ledger, state.to_fix, self.flow.config.convergence
         )
         update["judged_versions"] = {**_judged_versions(state), self.step.id: state.version}
         if stop is not None:
@@ -259,7 +259,7 @@ class AdjudicateHandler(FlowHandler):
         self, ctx: StepContext, judged: Adjudication, state: FlowState
     ) -> dict[str, Any]:
         config, findings = self.flow.config.adjudication, state.ledger.findings
-        in_a_row = pursued_in_a_row(state.pursued, config.thrash_threshold)
+        in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
         stuck = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
         if "thrashing" in config.triggers and stuck:
             prompt = (
@@ -270,7 +270,7 @@ class AdjudicateHandler(FlowHandler):
             update = await ask_for_guidance(ctx, self.flow, "thrashing", prompt)
             update |= decided_by_human(state, [each.id for each in stuck], update)
             # The count starts again, or every later round would ask the same question.
-            return {**update, "pursued": []}
+            return {**update, "to_fix": []}
         conflicts = conflicting_criticals(judged)
         if all(d.finding_id in findings and findings[d.finding_id].decision for d in conflicts):
             return {}
@@ -305,7 +305,7 @@ class AdjudicateHandler(FlowHandler):
         answer = await ctx.wait(request, key=NOT_CONVERGING)
         if answer.value == CONTINUE:
             update |= joined(update, keep_answer(ctx, NOT_CONVERGING, why, answer))
-            update["pursued"] = []
+            update["to_fix"] = []
         return bool(answer.value == STOP)
 
 
@@ -362,7 +362,7 @@ def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
         return judged
     now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
     composed = replace(judged, bill_of_work=bill_of(now))
-    return _noted(composed, "the judge wrote no work order; one was built from pursued findings")
+    return _noted(composed, "the judge wrote no work order; one was built from the findings to fix")
 
 
 def _worth_knowing(judged: Adjudication) -> list[str]:

@@ -19,6 +19,7 @@ from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.questions import Option
 from signoff.core.requests import RETRY, Choice, Request
+from signoff.core.words import FindingStatus
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, files_label
@@ -30,7 +31,6 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, find_problems, mark_unverified
-from signoff.review.finding import FindingStatus
 from signoff.review.identity import identify
 from signoff.review.lasting_decision import dismiss_commented
 from signoff.review.memory import known_findings

@@ -1,4 +1,4 @@
-"""How a flow's run ends with an approval; `flows.end_view` shows every other end."""
+"""How a flow's run ends with a result; `flows.end_view` shows every other end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def at_limit(ctx: StepContext, flow: Flow) -> bool:
     return ctx.iteration % flow.config.max_iterations == 0
 
 
-async def save_approved(
+async def save_result(
     ctx: StepContext,
     flow: Flow,
     state: Mapping[str, Any],
@@ -33,7 +33,7 @@ async def save_approved(
     *,
     ask: bool = False,
 ) -> dict[str, Any]:
-    """Writes the approved artifact to `final/`; returns the update.
+    """Writes the artifact to `final/`; returns the update.
 
     `warnings` are what the user should know before using the artifact, such as a changed passage
     that was not read again. They are shown at the end of the run and in `status.md`. If a file of
@@ -88,4 +88,4 @@ def _conflict_request(
 
 def note_warnings(warnings: Sequence[str]) -> dict[str, Any]:
     """Returns the update that keeps what a user should know before using the artifact."""
-    return {"approval_warnings": [shortened(each) for each in warnings]} if warnings else {}
+    return {"result_warnings": [shortened(each) for each in warnings]} if warnings else {}

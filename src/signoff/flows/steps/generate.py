@@ -18,7 +18,7 @@ from signoff.flows.steps.work_order import (
     already_applied,
     approved_sections,
     carried_out,
-    pursued_findings,
+    findings_to_fix,
 )
 from signoff.flows.warnings import independence_warnings, verify_warnings
 from signoff.light_dataclass import light_dataclass
@@ -104,7 +104,7 @@ def author_prompt(
         feedback=feedback or "",
         iteration=iteration,
         already_applied=done,
-        findings=() if done else pursued_findings(state, flow.by_id, bill_of_work),
+        findings=() if done else findings_to_fix(state, flow.by_id, bill_of_work),
         approved=approved_sections(state),
         templates=flow.prompts,
     )

@@ -39,15 +39,13 @@ async def read_rest(
 
 
 def approval_warnings(flow: Flow, state: FlowState, findings: Sequence[Finding]) -> list[str]:
-    """Returns what a user should know about an approval; `findings` are on changed passages."""
+    """Returns what to know about a text that passed; `findings` are on changed passages."""
     warnings = []
     if findings:
         names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
-        warnings.append(
-            f"approved although no critic has read these changed passages again: {names}"
-        )
+        warnings.append(f"passed although no critic has read these changed passages again: {names}")
     if skipped := _never_read(flow, state):
-        warnings.append(f"approved although no critic has read it against: {', '.join(skipped)}")
+        warnings.append(f"passed although no critic has read it against: {', '.join(skipped)}")
     return warnings
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
+from signoff.core.words import FindingStatus
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, reading_key, stored
 from signoff.flows.step import WorkflowStep
@@ -23,7 +24,7 @@ from signoff.review.artifact import ArtifactVersion
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.finding import FindingStatus, is_set_aside
+from signoff.review.finding import is_set_aside
 from signoff.review.findings import Ledger
 from signoff.review.shown_file import show_files
 

@@ -19,16 +19,17 @@ from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Answer, Choice, Request
 from signoff.core.stop_reason import Rejected
+from signoff.core.words import FindingStatus, Label
 from signoff.flows.files.patch import unified_diff
 from signoff.flows.state import FlowState, after
-from signoff.flows.steps.ending import save_approved
+from signoff.flows.steps.ending import save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, with_round
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.artifact import locate_finding
 from signoff.review.critique import OMISSION
-from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.finding import Finding
 from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
 from signoff.runtime.amounts import format_spend
@@ -43,7 +44,7 @@ class SignOffHandler(FlowHandler):
     """The handler of a sign-off step."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:
-        """Asks a human to approve what the judge approved."""
+        """Asks a human to approve what has passed review."""
         request = self._request(ctx, FlowState(ctx.step_state))
         answer = await ctx.wait(request, key=SIGN_OFF)
         update: dict[str, Any] = {
@@ -58,12 +59,13 @@ class SignOffHandler(FlowHandler):
             return Outcome.ITERATE, {**update, **_change_request(ctx, state, answer)}
         if self.step.id == self.flow.config.workflow[-1].id:
             approved = after(ctx.step_state, update)
-            warnings = FlowState(approved).approval_warnings
-            update |= await save_approved(ctx, self.flow, approved, warnings, ask=True)
+            warnings = FlowState(approved).result_warnings
+            update |= await save_result(ctx, self.flow, approved, warnings, ask=True)
+            update["approved_by"] = answer.by or "a human"
         return Outcome.OK, update
 
     def _request(self, ctx: StepContext, state: FlowState) -> Request:
-        options = [Option(APPROVE, description="the result counts")]
+        options = [Option(APPROVE, description="this is the result")]
         if self.flow.fixes_requests_of(self.step) is not None:
             what = "write what to change; it is fixed and reviewed again"
             options.append(Option(CHANGES, requires_input=True, description=what))
@@ -89,7 +91,7 @@ def _settled(state: FlowState, iteration: int) -> dict[str, Any]:
 
     Another request replaces them, whatever it is about.
     """
-    ledger = state.ledger.settle(iteration)
+    ledger = state.ledger.settle()
     rounds = {"rounds": with_round(state, ledger, iteration)} if state.rounds else {}
     return {"findings": ledger.to_json(), **rounds}
 
@@ -109,7 +111,7 @@ def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
     dismissed = by_status[FindingStatus.DISMISSED]
     shown["open findings"] = _listed(state, ledger.open())
     if addressed := by_status[FindingStatus.ADDRESSED]:
-        shown["addressed requests"] = _listed(state, addressed)
+        shown["fixed at your request"] = _listed(state, addressed)
     shown["dismissed findings"] = _listed(state, dismissed)
     if ctx.port is not None:
         shown["cost"] = format_spend(ctx.port.spend())
@@ -177,7 +179,7 @@ def _finding(ctx: StepContext, state: FlowState, path: str, answer: Answer) -> F
         finding=answer.text,
         first=ctx.iteration,
         last=ctx.iteration,
-        history=((ctx.iteration, Label.NEW.value),),
+        history=((ctx.iteration, Label.NEW),),
         flagged_by=(answer.by or "a human",),
         artifact=state.content.digest(path),
         path=path,

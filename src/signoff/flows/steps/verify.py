@@ -17,6 +17,7 @@ from typing import Any
 from signoff.core.context import StepContext
 from signoff.core.digest import digest
 from signoff.core.effects import ProductPrompt
+from signoff.core.words import Label
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.model import VerifyConfig
@@ -24,7 +25,7 @@ from signoff.flows.state import VERIFY, FlowState
 from signoff.review.adjudication import Adjudication, Pursuit
 from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.finding import Label, is_set_aside
+from signoff.review.finding import is_set_aside
 from signoff.review.own_words import Material
 from signoff.review.prompts import verifier_prompt
 from signoff.review.severity import WORST
@@ -126,7 +127,7 @@ async def second_look(
     """
     reports = {i.finding_id: (c, i) for c in critiques for i in c.issues if i.finding_id}
     findings = verifier.state.ledger.findings
-    pursued_before = {each for round_ in verifier.state.pursued for each in round_}
+    to_fix_before = {each for round_ in verifier.state.to_fix for each in round_}
     decisions, notes, answers = list(judged.decisions), list(judged.notes), []
     for number, decision in enumerate(decisions):
         finding, report = findings.get(decision.finding_id), reports.get(decision.finding_id)
@@ -134,8 +135,9 @@ async def second_look(
             continue
         if finding is None or finding.decision or report is None:
             continue
-        if finding.id in pursued_before and finding.label is Label.PERSISTING:
-            why = "it was pursued before and is still there"
+        reported_again = finding.label is Label.STILL_OPEN and not finding.not_reported_again
+        if finding.id in to_fix_before and reported_again:
+            why = "it had to be fixed before and is still open"
         else:
             confirmation, new = await verifier.confirm(ctx, *report)
             answers += new
@@ -143,5 +145,5 @@ async def second_look(
                 continue
             why = f"it is confirmed by {verifier.config.agent}: {confirmation.reason}"
         decisions[number] = replace(decision, status=Pursuit.PURSUING, rationale=None)
-        notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it is pursued")
+        notes.append(f"{decision.issue_id}: dismissed by the judge, but {why}; it has to be fixed")
     return replace(judged, decisions=tuple(decisions), notes=tuple(notes)), answers

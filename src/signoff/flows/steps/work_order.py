@@ -18,8 +18,8 @@ from signoff.review.constraint import Constraint
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditResult
 from signoff.review.findings import Finding
+from signoff.review.not_reported import issue_of
 from signoff.review.prompt_text import edit_lines, flat
-from signoff.review.unreported import issue_of
 from signoff.review.work_order import (
     format_work_order,
     parse_work_order,
@@ -56,7 +56,7 @@ def bill_of(state: FlowState, applied: EditResult | None = None) -> str:
     return "\n\n".join(part.strip("\n") for part in parts if part)
 
 
-def pursued_findings(
+def findings_to_fix(
     state: FlowState, constraints: Mapping[str, Constraint], bill: str
 ) -> list[str]:
     """Returns the pursued findings that a bill is about, with their rules and what it leaves out.

@@ -35,7 +35,7 @@ STDIN = "-"
 @click.option("--agent", metavar="AGENT", help="The writer and the reviewer.")
 @click.option("--writer", metavar="AGENT", help="The writer.")
 @click.option("--reviewer", "reviewers", multiple=True, metavar="AGENT[=SPECIALTY]",
-              help="A reviewer, perhaps for one aspect only. Repeatable; all must approve.",
+              help="A reviewer, perhaps for one aspect only. Repeatable; all must pass it.",
 )  # fmt: skip
 @click.option("--check", "checks", multiple=True, metavar="RULE",
               help="A check instead of a reviewer, or beside one: words=8, characters=60, lines=1, "
@@ -45,11 +45,11 @@ STDIN = "-"
 @click.option("--max-turns", metavar="NUMBER", help="At most so many turns, 1 to 10.  [default: 5]")
 @click.option("--candidates", metavar="NUMBER", help="Write so many versions in each turn.")
 @click.option("--keep", metavar="WHICH",
-              help="The result without an approval: the last version, or the best.  "
+              help="The result if no version passes: the last one, or the best.  "
               "[default: last]")  # fmt: skip
 @click.option("--verdict", type=click.Choice(VERDICTS),
               help="How reviewers decide: by the phrase SHIP IT, or with an object.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Approve only replies that are the phrase alone.")
+@click.option("--strict", is_flag=True, help="Pass a text only if the reply is the phrase alone.")
 @click.option("--name", metavar="NAME", help="A name for the run; must be new.")
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path),
               metavar="FILE",
@@ -66,7 +66,7 @@ def pair(
     display: DisplayOptions,
     **values: Any,
 ) -> int:
-    """Write a short text until its reviewers approve it; a shortcut for `run` and `resume`.
+    """Write a short text until its reviewers pass it; a shortcut for `run` and `resume`.
 
     TASK says what to write; `-`, or nothing with piped input, reads it from stdin. Each turn is
     shown on stderr as it happens, and stdout has the result alone. A pair is a run: `signoff
@@ -79,7 +79,7 @@ def pair(
       signoff pair "a tea shop" --preset slogan --writer local --check words=8
       signoff pair - --criteria "no jargon" -o note.txt < task.txt
 
-    Exit codes: 0 approved, 11 no approval within the turns, 13 the text stopped changing, 1 an
+    Exit codes: 0 passed, 11 not passed within the turns, 13 the text stopped changing, 1 an
     error in a turn, 2 nothing was started.
     """
     params = _params(_task(task), agent, values)

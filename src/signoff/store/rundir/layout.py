@@ -102,7 +102,8 @@ class EndView:
 
     path: str
     """The file with the run's result, inside the run directory."""
-    approved: bool
+    passed: bool
+    """Whether the run has the result that it was started for."""
     label: str
     """What that file is, in a word or two."""
     note: str = ""

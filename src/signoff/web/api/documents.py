@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
 from signoff.core.severity import Severity
-from signoff.review.finding import FindingStatus
+from signoff.core.words import Label
 
 Json = dict[str, Any]
 TARGET_HELP = (
@@ -153,18 +153,22 @@ class FindingDocument(BaseModel):
     constraint: str
     rule: str
     severity: Severity
-    status: FindingStatus
+    status: Label = Field(description="What became of it.")
     finding: str = Field(description="What is wrong, in the critic's words.")
     quote: str = Field(description="The words of the artifact that it is about.")
     path: str = Field(description="The file it is about.")
     line: int | None = Field(description="Where it is in the latest version.")
     first: int = Field(description="The first round that reported it.")
     last: int = Field(description="The last round that reported it.")
-    fate: str = Field(description="What became of it, in words.", examples=["fixed in round 2"])
     answered_in: int | None = Field(description="The version whose change answered it.")
     flagged_by: list[str] = Field(description="The critics that reported it.")
-    label: str = Field(description="What its last report was.", examples=["new", "persisting"])
-    history: list[tuple[int, str]] = Field(description="Round and label of each report.")
+    history: list[tuple[int, Label]] = Field(description="What became of it, round by round.")
+    not_reported_again: bool = Field(
+        False, description="Whether it is still open although no critic reported it again."
+    )
+    awaiting_sign_off: bool = Field(
+        False, description="Whether a human asked for the fix and has yet to decide about it."
+    )
     returns: int = Field(description="How often it came back after it was fixed.")
     location: str = Field(description="Where it is, in the critic's words.")
     column: int | None
@@ -227,7 +231,8 @@ class ArtifactDocument(BaseModel):
 
     run: str
     version: int
-    approved: bool
+    passed: bool = Field(description="Whether it passed review.")
+    approved_by: str | None = Field(description="Who approved it at a sign-off.")
     files: dict[str, str] = Field(description="The texts by path; a single text has no name.")
 
 

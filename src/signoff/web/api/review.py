@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 
@@ -13,7 +13,7 @@ from signoff.app.history import without_review
 from signoff.app.project import Project
 from signoff.app.review_queries import artifact, changes, select_findings
 from signoff.core.severity import Severity
-from signoff.review.finding import FindingStatus
+from signoff.core.words import Label, read_labels
 from signoff.review.history import ReviewHistory, change_to_json, finding_to_json
 from signoff.runtime.store_port import RunRow
 from signoff.web.api.documents import ArtifactDocument, ChangeList, FindingPage
@@ -33,12 +33,17 @@ def list_findings(
     project: OpenProject,
     run: RunName,
     severity: Annotated[list[Severity] | None, Query(description="Only these.")] = None,
-    status: Annotated[list[FindingStatus] | None, Query(description="Only these.")] = None,
+    status: Annotated[
+        list[Literal["open"] | Label] | None,
+        Query(description="Only these; `open` is all that are open."),
+    ] = None,
     constraint: Annotated[list[str] | None, Query(description="Only of these.")] = None,
 ) -> FindingPage:
     """List the findings of a review and what became of each, the most severe first."""
     with _review(request, project, run) as (_, history):
-        found = select_findings(history, severity or (), status or (), constraint or ())
+        found = select_findings(
+            history, severity or (), read_labels(status or ()), constraint or ()
+        )
         documents = [finding_to_json(history, each) for each in found]
     return FindingPage.model_validate({"findings": documents})
 
@@ -66,12 +71,19 @@ def get_artifact(
     run: RunName,
     round: Annotated[Round, Query(description="The version that this round reviewed.")] = None,  # noqa: A002  # the name of the parameter
 ) -> ArtifactDocument:
-    """Get the artifact: the approved version, else the best reviewed one, else the latest."""
+    """Get the artifact: the version that passed, else the best reviewed one, else the latest."""
     with _review(request, project, run) as (row, history):
         version = artifact(history, row.name, round)
         files = {history.name_of(path): text for path, text in version.files.items()}
-        approved = history.approved and version == history.result
-    return ArtifactDocument(run=row.name, version=version.number, approved=approved, files=files)
+        passed = history.passed and version == history.result
+        approved_by = history.approved_by if passed else ""
+    return ArtifactDocument(
+        run=row.name,
+        version=version.number,
+        passed=passed,
+        approved_by=approved_by or None,
+        files=files,
+    )
 
 
 @contextmanager

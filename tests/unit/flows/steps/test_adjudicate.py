@@ -220,7 +220,7 @@ async def test_the_iteration_limit_may_ask_a_human_for_more_rounds(tmp_path: Pat
 
     assert (waiting.status, waiting.iteration) == (Status.WAITING, 2)
     assert "2 iterations" in saved
-    assert "2 iterations without approval; still open:\n- [HIGH] " in waiting.inbox[0].prompt
+    assert "2 iterations without passing; still open:\n- [HIGH] " in waiting.inbox[0].prompt
     assert (result.status, result.iteration) == (Status.WAITING, 4)
 
 

@@ -15,7 +15,7 @@ ROUND = [step("generate"), step("critique", "review"), step("adjudicate", "judge
 
 
 @pytest.mark.parametrize("review", [passes(), fails(issue("a matter of taste", "LOW"))])
-async def test_the_rules_approve_if_no_issue_reaches_the_judge(review: str, tmp_path: Path) -> None:
+async def test_the_rules_pass_it_if_no_issue_reaches_the_judge(review: str, tmp_path: Path) -> None:
     """Whether critics found nothing, or nothing that has an effect."""
     claude = ScriptedAgent(["Text.", review])
 
@@ -24,7 +24,7 @@ async def test_the_rules_approve_if_no_issue_reaches_the_judge(review: str, tmp_
     assert result.status is Status.COMPLETED, result.reason
     verdict = result.state["last_adjudication"]
     assert (verdict["status"], verdict["decisions"]) == ("APPROVED", [])
-    assert any("rules approved" in note for note in verdict["notes"])
+    assert any("passed by the rules" in note for note in verdict["notes"])
     assert "remarks" not in result.state, "this is no warning"
 
 

@@ -34,8 +34,8 @@ async def test_an_approval_warns_about_a_constraint_that_was_never_read(tmp_path
     result = await play(flow(SERIAL, CONSTRAINTS), {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
-    assert result.state["approval_warnings"] == [
-        "approved although no critic has read it against: short"
+    assert result.state["result_warnings"] == [
+        "passed although no critic has read it against: short"
     ]
 
 
@@ -47,4 +47,4 @@ async def test_with_partial_readings_it_is_read_before_the_approval(tmp_path: Pa
 
     assert result.status is Status.COMPLETED
     assert claude.remaining == 0
-    assert "approval_warnings" not in result.state
+    assert "result_warnings" not in result.state

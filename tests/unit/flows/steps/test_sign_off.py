@@ -49,7 +49,7 @@ async def test_the_default_counts_once_the_deadline_has_passed(
     assert (waiting.status, early.status) == (Status.WAITING, Status.WAITING)
     assert result.status is status, result.reason
     assert result.state["step"]["decision"] == default
-    # Only a result without approval has to be explained.
+    # Only a result without passing has to be explained.
     assert (tmp_path / "run/final/status.md").exists() is (default == "reject")
 
 
@@ -102,7 +102,7 @@ async def test_a_request_grants_one_round_and_then_the_human_is_asked(tmp_path: 
         "continue": "allow 1 more iteration",
         "stop": "end the run now; what it has made so far is kept",
     }
-    assert "2 iterations without approval" in item.prompt
+    assert "2 iterations without passing" in item.prompt
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -117,4 +117,4 @@ async def test_a_limit_after_a_fix_that_changed_nothing_says_so(asks: bool, tmp_
 
     assert result.status is (Status.WAITING if asks else Status.LIMIT)
     shown = store.items("run")[0].prompt if asks else result.reason
-    assert "1 iteration without approval; the last fix changed nothing" in shown
+    assert "1 iteration without passing; the last fix changed nothing" in shown

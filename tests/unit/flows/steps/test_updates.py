@@ -103,7 +103,7 @@ async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
 
     assert texts(result) == [
         "unknown-1: decided by the judge but never reported; dropped",
-        "APPROVED is not valid while these issues are pursued: clear-001 (HIGH)",
+        "APPROVED is not valid while these issues have to be fixed: clear-001 (HIGH)",
     ]
 
 
@@ -182,7 +182,9 @@ async def test_a_verdict_without_a_bill_gets_the_one_that_is_used(tmp_path: Path
     assert "clear-001 (HIGH)" in bill
     assert bill.strip() in claude.prompts[-1]
     assert "Say it shorter." in bill
-    assert texts(result) == ["the judge wrote no work order; one was built from pursued findings"]
+    assert texts(result) == [
+        "the judge wrote no work order; one was built from the findings to fix"
+    ]
 
 
 @pytest.mark.parametrize("length", [10, LONGEST, LONGEST + 1, 10_000])

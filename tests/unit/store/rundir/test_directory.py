@@ -307,7 +307,7 @@ class Unfinished(Layout):
 
     def end(self, state: RunState, description: Mapping[str, Any]) -> EndView:
         text = None if state.status is Status.COMPLETED else "best"
-        return EndView("final/a.md", approved=False, label="", files={"final/a.md": text})
+        return EndView("final/a.md", passed=False, label="", files={"final/a.md": text})
 
 
 @pytest.mark.parametrize(

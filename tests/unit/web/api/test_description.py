@@ -79,11 +79,11 @@ async def test_a_generated_client_takes_a_review_to_its_sign_off(
     end = await client.call("runs", "get_run", run.run)
     artifact = await client.call("review", "get_artifact", run.run)
 
-    assert [each.fate for each in findings] == ["fixed in round 2"]
+    assert [each.status.value for each in findings] == ["fixed"]
     assert changes[0].files[0].hunks[0].findings == [findings[0].id]
     assert end.status.value == "completed"
     assert end.decisions[0]["by"] == "ann"
-    assert artifact.approved
+    assert (artifact.passed, artifact.approved_by) == (True, "ann")
     assert list(artifact.files.additional_properties.values()) == ["Good coffee.\n"]
 
 

@@ -69,11 +69,11 @@ def test_an_approval_is_held_back_until_the_passage_changes(forgetful: FlowProje
     assert verdicts(forgetful) == ["REWRITE", "REWRITE", "APPROVED"]
     held = forgetful.read("iterations/2/adjudication_judge.yaml")
     assert "stated: APPROVED" in held
-    assert "APPROVED is not valid while these issues are pursued" in held
+    assert "APPROVED is not valid while these issues have to be fixed" in held
     assert NOT_AGAIN in forgetful.read("iterations/2/prompt_adjudicate_claude.txt")
     assert "No source says so." in forgetful.read("iterations/2/prompt_refine_claude.txt")
     finding = the_finding(forgetful)
-    assert finding["history"] == [[1, "new"], [2, "unreported"], [3, "fixed"]]
+    assert finding["history"] == [[1, "new"], [2, "still_open"], [3, "fixed"]]
     assert forgetful.read("final/artifact.md") == "The sea is wide.\n"
 
 
@@ -92,7 +92,7 @@ def test_it_stays_open_until_the_judge_dismisses_it(forgetful: FlowProject) -> N
 
     done = forgetful.call("answer", "one", "continue", "--resume")
 
-    assert (held.code, waiting["status"], waiting["label"]) == (10, "open", "unreported")
+    assert (held.code, waiting["status"], waiting["not_reported_again"]) == (10, "still_open", True)
     assert "No source says so." in status
     assert done.code == 0, done.err
     finding = the_finding(forgetful)
@@ -109,5 +109,5 @@ def test_the_rules_hold_an_approval_back_to_the_limit(forgetful: FlowProject) ->
 
     assert done.code == 11, done.err
     assert verdicts(forgetful) == ["REWRITE"] * 3
-    assert [each["unreported"] for each in forgetful.load("state.json")["rounds"]] == [0, 1, 1]
+    assert [each["still_open"] for each in forgetful.load("state.json")["rounds"]] == [0, 1, 1]
     assert "No source says so." in forgetful.read("final/status.md")

@@ -58,7 +58,7 @@ async def test_the_judge_decides_about_it(tmp_path: Path) -> None:
     assert only(result.state)["reason"] == "The FAQ says so."
     assert [label for _, label in only(result.state)["history"]] == [
         "new",
-        "unreported",
+        "still_open",
         "dismissed",
     ]
 
@@ -74,7 +74,7 @@ async def test_an_approval_that_does_not_mention_it_does_not_count(tmp_path: Pat
     assert only(result.state)["status"] == "open"
     assert result.state["rounds"][-1]["open"]["HIGH"] == 1
     assert result.state["rounds"][-1]["fixed"] == 0
-    assert result.state["rounds"][-1]["unreported"] == 1
+    assert result.state["rounds"][-1]["still_open"] == 1
 
 
 async def test_the_rules_pursue_it_until_its_passage_changes(tmp_path: Path) -> None:
@@ -104,4 +104,4 @@ async def test_an_open_finding_is_never_cut(tmp_path: Path) -> None:
 
     assert result.status is Status.COMPLETED, result.reason
     labels = {each["quote"]: each["label"] for each in result.state["findings"]["entries"]}
-    assert labels == {"works offline": "persisting", "It works": "persisting"}
+    assert labels == {"works offline": "still_open", "It works": "still_open"}

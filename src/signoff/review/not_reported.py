@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from signoff.core.words import FindingStatus
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.finding import Finding, FindingStatus, Label
+from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
 
 
-def with_unreported(critiques: Sequence[Critique], ledger: Ledger) -> list[Critique]:
+def with_not_reported(critiques: Sequence[Critique], ledger: Ledger) -> list[Critique]:
     """Returns critiques with the findings that their critics reported before, but not again."""
     added: dict[int, list[CritiqueIssue]] = {}
     reported = {issue.finding_id for critique in critiques for issue in critique.issues}
     for finding in ledger.findings.values():
-        if not _is_unreported(finding) or finding.id in reported:
+        is_open = finding.status is FindingStatus.OPEN
+        if not (is_open and finding.not_reported_again) or finding.id in reported:
             continue
         for position in _critiques_of(finding, critiques):
             added.setdefault(position, []).append(issue_of(finding))
@@ -40,14 +42,11 @@ def issue_of(finding: Finding) -> CritiqueIssue:
         evidence=finding.quote,
         suggested_fix=finding.suggested_fix or None,
         finding_id=finding.id,
-        label=finding.label.value,
+        label=finding.label,
+        not_reported_again=finding.not_reported_again,
         unverified=finding.unverified,
         path=finding.path,
     )
-
-
-def _is_unreported(finding: Finding) -> bool:
-    return finding.status is FindingStatus.OPEN and finding.label is Label.UNREPORTED
 
 
 def _critiques_of(finding: Finding, critiques: Sequence[Critique]) -> list[int]:
