@@ -178,7 +178,7 @@ class StepFinished(Event):
     """The key of the edge that was taken."""
     to: str | None = None
     delta: Delta = field(default_factory=dict)
-    iteration: int = 1
+    round: int = 1
     counted: bool = False
     """Whether this traversal counts toward the edge's bound."""
     resets: tuple[str, ...] = ()

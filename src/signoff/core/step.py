@@ -75,7 +75,7 @@ class Edge:
     starts_iteration: bool = False
     """Whether taking it starts the next iteration."""
     on_limit: OnLimit = "end"
-    """At the bound: end the run with `iteration_limit`, or ask a human."""
+    """At the bound: end the run with `round_limit`, or ask a human."""
     resets: bool = False
     """Whether its count starts again at 0 when the step is left by an edge that is no loop."""
     grants_iteration: bool = False

@@ -37,9 +37,9 @@ from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
 from signoff.core.stop_reason import (
     EdgeLimit,
-    IterationLimit,
     PreconditionFailed,
     Rejected,
+    RoundLimit,
     StepDecided,
     StepError,
     StopReason,
@@ -180,7 +180,7 @@ class Limit:
     """A bound is reached, and the run ends with that as its reason."""
 
     edge: ResolvedEdge
-    reason: IterationLimit | EdgeLimit
+    reason: RoundLimit | EdgeLimit
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ def escalation_options(position: Position) -> tuple[Option, ...]:
 def _granted(position: Position) -> str:
     most = position.workflow.max_iterations
     if position.edge_key == ROUNDS and most is not None:
-        return "allow 1 more iteration" if most == 1 else f"allow {most} more iterations"
+        return "allow 1 more round" if most == 1 else f"allow {most} more rounds"
     return "let the loop be taken as often again"
 
 
@@ -342,7 +342,7 @@ def leave(
     iteration = position.iteration + edge.definition.starts_iteration
     most = _max_iterations(position, edge)
     if edge.definition.starts_iteration and most is not None and iteration > most:
-        return _at_limit(edge, ROUNDS, IterationLimit(most))
+        return _at_limit(edge, ROUNDS, RoundLimit(most))
     if edge.to is None or isinstance(edge.to, End):
         status = Status.COMPLETED if edge.to is None else edge.to.status
         return Finish(status, _reason_from_gate(status, feedback, by), edge)
@@ -371,7 +371,7 @@ def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
     return declared * (1 + counters.get(ROUNDS, 0)) + granted
 
 
-def _at_limit(edge: ResolvedEdge, key: str, reason: IterationLimit | EdgeLimit) -> Decision:
+def _at_limit(edge: ResolvedEdge, key: str, reason: RoundLimit | EdgeLimit) -> Decision:
     if edge.definition.on_limit == "ask":
         return Wait(str(reason), (CONTINUE, STOP), key)
     return Limit(edge, reason)

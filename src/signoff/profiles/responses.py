@@ -84,7 +84,7 @@ class ApprovedResponse:
         reason = answer.text if answer is not None else ""
         if decided is not verdict:
             override = {
-                "iteration": self.ctx.iteration,
+                "round": self.ctx.iteration,
                 "verdict": verdict,
                 "decided": decided,
                 "by": answer.by if answer is not None else "",

@@ -45,7 +45,7 @@ def _line(summary: Mapping[str, Any], per_letter: int) -> str:
     columns = "".join(
         f"{summary.get(key) or '.':>{_width(name)}}" for key, name in _COLUMNS.items()
     )
-    return f"{summary['iteration']:>5}  {_total(summary):>4}  {bar or '-':<{BAR}}{columns}"
+    return f"{summary['round']:>5}  {_total(summary):>4}  {bar or '-':<{BAR}}{columns}"
 
 
 def _width(name: str) -> int:

@@ -126,10 +126,11 @@ def _iteration(workflow: Workflow, step: StepDef, given: dict[str, Any]) -> int:
     try:
         iteration = int(value)
     except ValueError:
-        raise UsageError(f"the iteration {value!r:.80} is not a whole number") from None
+        what = f"the round {value!r:.80} is not a whole number"
+        raise UsageError(f"parameter {ITERATION!r}: {what}") from None
     if not domain.lo <= iteration <= domain.hi:
         bounds = f"from {domain.lo} to {domain.hi}" if domain.hi < sys.maxsize else "from 1"
-        raise UsageError(f"the iteration {iteration} is not {bounds}")
+        raise UsageError(f"parameter {ITERATION!r}: the round {iteration} is not {bounds}")
     if ITERATION in workflow.params[step.id]:
         given[ITERATION] = iteration
     return iteration

@@ -38,7 +38,7 @@ def rounds(*counted: Mapping[str, int]) -> list[dict[str, Any]]:
     quiet = dict.fromkeys(("new", "persisting", "fixed", "regressed", "introduced"), 0)
     return [
         {
-            "iteration": number,
+            "round": number,
             "open": {each.value: summary.get(each.value, 0) for each in Severity},
             **quiet,
             **{key: value for key, value in summary.items() if key in quiet},
