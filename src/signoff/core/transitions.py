@@ -18,7 +18,7 @@ conditions, no gate) are skipped. A single call and an item of a fan-out follow 
 retry and then ask a human: see `request_rules`.
 
 Every step is left through `leave`, where loops are bounded: a back edge that has reached its
-bound is a `Limit`, and so is an iteration beyond `max_iterations`. The functions here are pure.
+bound is a `Limit`, and so is a round beyond `max_iterations`. The functions here are pure.
 The counters come in with the position, and the fold increases them when the event is recorded,
 so a replay decides exactly as the first run did.
 """
@@ -334,8 +334,8 @@ TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
 def leave(
     position: Position, edge: ResolvedEdge, *, feedback: str | None = None, by: str = ""
 ) -> Decision:
-    """Takes an edge, unless its bound or the limit on iterations is reached."""
-    # The edge's own bound is checked before the limit on iterations: its message names the loop.
+    """Takes an edge, unless its bound or the limit on rounds is reached."""
+    # The edge's own bound is checked before the limit on rounds: its message names the loop.
     count = position.counters.get(edge.key, 0)
     if edge.bound is not None and count >= edge.bound:
         return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
@@ -357,10 +357,10 @@ def _reason_from_gate(status: Status, text: str | None, by: str) -> StopReason |
 
 
 def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
-    """Returns how many iterations are allowed once a step is left by this edge.
+    """Returns how many rounds are allowed once a step is left by this edge.
 
     Each time a human lifts the limit adds as many as were declared. A human's request that leads
-    through an edge that grants an iteration adds one: what was asked for must not be cut off.
+    through an edge that grants a round adds one: what was asked for must not be cut off.
     """
     declared, counters = position.workflow.max_iterations, position.counters
     if declared is None:
