@@ -32,7 +32,7 @@ SOURCE = {
 CRITIQUE = {
     "constraint_id": "accuracy",
     "reviewer": "claude",
-    "iteration": 1,
+    "round": 1,
     "overall": "FAIL",
     "issues": [{"id": "accuracy-001", "severity": "HIGH"}],
     "approved_sections": [],
@@ -40,7 +40,7 @@ CRITIQUE = {
     "step": "structure_review",
 }
 JUDGED = {
-    "iteration": 1,
+    "round": 1,
     "status": "REWRITE",
     "decisions": [],
     "termination": {"critical_pursuing": 0, "high_pursuing": 2},
