@@ -66,7 +66,7 @@ class Scripted:
 
 
 async def automatic_session(folder: Path, scale: Scale) -> Figures:
-    """W11: from the start to the iteration limit, with the run directory written."""
+    """W11: from the start to the round limit, with the run directory written."""
     reviews = 20 if scale == FULL else 2
     home = init_home(folder, {}).home
     home.config.write_text(SETTINGS.format(reviews=reviews), encoding="utf-8")

@@ -17,7 +17,7 @@ from benchmarks.loop.outcome import LoopEnd
 from benchmarks.loop.simulation import Simulation
 from signoff import Status
 from signoff.agents.base import KnownAgent
-from signoff.core.stop_reason import IterationLimit, NotConverging
+from signoff.core.stop_reason import RoundLimit, NotConverging
 from signoff.errors import SignoffError
 from signoff.flows import GenflowConfig
 from signoff.flows.compile import compile_flow
@@ -30,7 +30,7 @@ from signoff.store.rundir.files import RunFiles
 APPLY, EDIT = "apply", "edit"
 """How refine steps work: literal edits are applied, or an agent edits the file."""
 REREVIEW = {"rereview": "changed"}
-ENDS = (IterationLimit, NotConverging)
+ENDS = (RoundLimit, NotConverging)
 """Why a run may end without approval."""
 
 

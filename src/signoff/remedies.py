@@ -27,8 +27,8 @@ class RaiseLimit(Remedy):
     run: str = ""
 
 
-class RaiseIterations(Remedy):
-    """Allow more iterations in the workflow, then resume with the changed definition."""
+class RaiseRounds(Remedy):
+    """Allow more rounds in the workflow, then resume with the changed definition."""
 
     run: str = ""
     file: str = ""

@@ -179,7 +179,7 @@ def test_a_yaml_contract_can_be_validated_drawn_and_run_by_name(example: Example
 
     assert checked.code == drawn.code == planned.code == 0
     assert "release_notes" in checked.out
-    assert "(loop, at most 2 times, then a human decides, next iteration)" in drawn.out
+    assert "(loop, at most 2 times, then a human decides, next round)" in drawn.out
     assert "Nothing was started" in planned.out + planned.err
     assert waiting.code == 10
     assert rejected.code == 14

@@ -26,7 +26,7 @@ def ends(project: CliProject) -> CliProject:
         ("completed", 0),
         ("failed", 1),
         ("waiting", 10),
-        ("iteration_limit", 11),
+        ("round_limit", 11),
         ("not_converging", 13),
         ("rejected", 14),
         ("parked", 75),
@@ -182,7 +182,7 @@ def test_a_run_is_not_silently_resumed_with_a_changed_workflow(ends: CliProject)
     ("ending", "wrong", "right"),
     [
         ("failed", 'raise RuntimeError("out of luck")', "return Outcome.OK, {}"),
-        ("iteration_limit", 'Edge("only", bound=2)', "None"),
+        ("round_limit", 'Edge("only", bound=2)', "None"),
     ],
 )
 def test_a_run_with_a_fixed_workflow_resumes_by_the_printed_command(

@@ -69,7 +69,7 @@ def failure(project: FlowProject) -> CommandResult:
     return project.run()
 
 
-def iteration_limit(project: FlowProject) -> CommandResult:
+def round_limit(project: FlowProject) -> CommandResult:
     """Reaches the limit."""
     prepare(project, f"max_iterations: 2\n{STEPS}")
     return project.run()
@@ -87,9 +87,7 @@ def human_stop(project: FlowProject) -> CommandResult:
     prepare(project, f"max_iterations: 2\n{STEPS}{trigger}")
     waiting = project.run()
     assert waiting.code == 10, waiting.err
-    assert project.read("final/status.md").startswith(
-        "# Has not passed review\n\n2 iterations without"
-    )
+    assert project.read("final/status.md").startswith("# Has not passed review\n\n2 rounds without")
     return project.call("answer", "one", "stop", "--text", "enough", "--resume")
 
 
@@ -115,9 +113,9 @@ def fixed_loop_budget(project: FlowProject) -> CommandResult:
         (budget, 12, "The run's limit of 4 calls is reached.", [RAISE]),
         (failure, 1, "Failed in step 'review': ", [RESUME, f"{RESUME} --adopt"]),
         (
-            iteration_limit,
+            round_limit,
             11,
-            "2 iterations without passing; the last fix changed nothing.",
+            "2 rounds without passing; the last fix changed nothing.",
             [f"{RESUME} --adopt"],
         ),
         (no_convergence, 13, "Not converging (plateau): ", [START]),
@@ -143,7 +141,7 @@ def test_every_end_without_approval_leaves_the_best_reviewed_version(
     result = result_of(flow_project)
     assert (result["path"], result["passed"]) == ("final/artifact.md", False)
     assert (result["reviewed"], result["open"]) == (True, {"HIGH": 1})
-    version = f"best reviewed version (round {result['iteration']}; open: 1 HIGH)"
+    version = f"best reviewed version (round {result['round']}; open: 1 HIGH)"
     shown = flow_project.call("show", "one").out
     assert f"has not passed review: {version}" in shown
     assert "  details: .signoff/runs/one/final/status.md\n" in shown
@@ -208,7 +206,7 @@ def test_a_draft_that_nobody_reviewed_is_marked(flow_project: FlowProject) -> No
     assert flow_project.read("final/artifact.md") == DRAFT
     assert "`artifact.md` was not reviewed." in flow_project.read("final/status.md")
     result = result_of(flow_project)
-    assert (result["reviewed"], result["iteration"], result["open"]) == (False, None, None)
+    assert (result["reviewed"], result["round"], result["open"]) == (False, None, None)
     assert "has not passed review: latest draft, not reviewed" in done.out
     assert "latest draft: .signoff/runs/one/final/artifact.md" in done.out
 
@@ -287,7 +285,7 @@ def test_the_question_for_more_rounds_lists_the_findings_once(flow_project: Flow
 
     assert done.code == 10, done.err
     status = flow_project.read("final/status.md")
-    why = "1 iteration without passing: you decide whether it continues."
+    why = "1 round without passing: you decide whether it continues."
     assert status.startswith(f"# Has not passed review\n\n{why}\n\n`artifact.md` is")
     assert status.count("It is wrong.") == result_of(flow_project)["open"]["HIGH"]
 

@@ -334,8 +334,8 @@ def test_the_graph_shows_where_a_flow_goes_round(flow_project: FlowProject) -> N
     edges = flow_project.call("graph", "flow.yaml", "--json").json["edges"]
     mermaid = flow_project.call("graph", "flow.yaml", "--format", "mermaid")
 
-    assert "ok  -> review  (loop, next iteration)" in drawn.out
-    assert [edge["to"] for edge in edges if edge["starts_iteration"]] == ["review"]
+    assert "ok  -> review  (loop, next round)" in drawn.out
+    assert [edge["to"] for edge in edges if edge["starts_round"]] == ["review"]
     assert "review" in mermaid.out
 
 

@@ -316,7 +316,7 @@ def test_every_command_for_a_waiting_flow_supports_json(flow_project: FlowProjec
     assert outputs["logs one"]
     assert answered.json
     assert (resumed.code, resumed.json["status"]) == (0, "completed")
-    assert [each["iteration"] for each in resumed.json["rounds"]] == [1, 2]
+    assert [each["round"] for each in resumed.json["rounds"]] == [1, 2]
 
 
 def test_an_answer_to_an_unknown_question_changes_nothing(flow_project: FlowProject) -> None:

@@ -324,7 +324,7 @@ def test_a_verdict_can_be_overruled_only_at_a_review(profile_project: ProfilePro
     assert profile_project.position == ("plan", "prompt", "in_progress", 1)
 
 
-def test_at_the_iteration_limit_the_setting_is_named_and_can_be_raised(
+def test_at_the_round_limit_the_setting_is_named_and_can_be_raised(
     profile_project: ProfileProject,
 ) -> None:
     """The verdict of the last review can no longer be overruled; a higher limit is the way."""
@@ -438,7 +438,7 @@ def test_every_event_of_a_session_is_a_line_of_a_file(profile_project: ProfilePr
 
     events = [json.loads(line) for line in lines]
     assert [each["type"] for each in events] == [
-        *("iteration_started", "phase_entered", "artifact_created", "artifact_created"),
+        *("round_started", "phase_entered", "artifact_created", "artifact_created"),
         *("approval_required", "approval_granted", "artifact_approved", "approval_required"),
     ]
     assert events[-1]["path"] == "iteration-1/planning-response.md"

@@ -140,7 +140,7 @@ def test_an_approval_that_violates_the_policy_is_not_valid(
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
 
 
-def test_at_the_iteration_limit_a_human_may_allow_more_iterations(
+def test_at_the_round_limit_a_human_may_allow_more_rounds(
     flow_project: FlowProject,
 ) -> None:
     """With the trigger `max_iterations`, a human decides at the limit."""
@@ -184,7 +184,7 @@ def test_each_entry_of_the_log_is_one_line(flow_project: FlowProject) -> None:
     assert "Too wide." in question
 
 
-def test_at_the_iteration_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
+def test_at_the_round_limit_a_human_may_stop_the_run(flow_project: FlowProject) -> None:
     """The exit code must not mean approval."""
     flow_project.write_flow(f"max_iterations: 1\n{LOOP}")
     flow_project.constraints("clear")

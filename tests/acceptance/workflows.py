@@ -21,7 +21,7 @@ async def work(ctx, ending: Annotated[str, Arg("how to end")] = "completed"):
     outcomes = {
         "rejected": Outcome.FAIL,
         "not_converging": Outcome.SKIP,
-        "iteration_limit": Outcome.ITERATE,
+        "round_limit": Outcome.ITERATE,
     }
     return outcomes.get(ending, Outcome.OK), {}
 

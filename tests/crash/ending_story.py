@@ -1,4 +1,4 @@
-"""A story that runs a flow to its iteration limit, without passing."""
+"""A story that runs a flow to its round limit, without passing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def story(store: Store, log: EffectLog) -> None:
     final = runs / NAME / "final"
     assert (final / "artifact.md").read_text() == "The see.\n"
     assert (final / "artifact_unreviewed.md").read_text() == "The sea!\n"
-    assert "1 iteration without passing." in (final / "status.md").read_text()
+    assert "1 round without passing." in (final / "status.md").read_text()
 
 
 def _answer(request: AgentRequest) -> str:

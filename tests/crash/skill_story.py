@@ -24,7 +24,7 @@ ITEM = {"id": "a", "check": "there is a test", "severity": "MUST"}
 EXPECTED_REVIEW = {
     "status": "pass",
     "action": "proceed",
-    "notes": "iteration 2, 0 of 1 items did not pass",
+    "notes": "round 2, 0 of 1 items did not pass",
     "findings": [],
     "iteration": 2,
     "passed": {"a": "MUST"},

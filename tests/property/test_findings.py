@@ -32,7 +32,7 @@ CRITIQUES = st.builds(
     Critique,
     constraint_id=st.sampled_from(["a", "b"]),
     reviewer=st.sampled_from(["claude", "codex"]),
-    iteration=st.just(1),
+    round=st.just(1),
     overall=st.sampled_from(Overall),
     issues=st.lists(ISSUES, max_size=5).map(tuple),
 )
@@ -63,7 +63,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
         assert Ledger.from_json(ledger.to_json()) == ledger
 
     counted = [summarize_round(ledger, number) for number in range(1, ledger.iteration + 1)]
-    assert [each["iteration"] for each in counted] == list(range(1, iteration + 1))
+    assert [each["round"] for each in counted] == list(range(1, iteration + 1))
     assert sum(counted[-1]["open"].values()) == len(ledger.open())
     for finding in ledger.findings.values():
         words = [word for _, word in finding.history]
@@ -74,7 +74,7 @@ def test_any_history_of_critiques_adds_up(history: Histories) -> None:
 
 @given(st.lists(CRITIQUES, max_size=4, unique_by=lambda c: (c.constraint_id, c.reviewer)), TEXTS)
 def test_the_same_critiques_again_find_nothing_new(critiques: list[Critique], text: str) -> None:
-    """An iteration that changes nothing must be recognized.
+    """A round that changes nothing must be recognized.
 
     Each critic has one complaint per rule and passage here: two complaints about one
     passage can be told apart only by their wording, which differs between critics.

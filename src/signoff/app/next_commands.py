@@ -58,13 +58,13 @@ def inbox_command(request: int | str = "") -> str:
 
 
 def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...]:
-    """Returns remedies with the workflow to start, and the file that sets the iteration limit.
+    """Returns remedies with the workflow to start, and the file that sets the round limit.
 
     A workflow in Python may set the limit at any edge that closes a loop, so only the files of a
     notation can be named.
     """
     file = target if target.endswith(YAML_SUFFIXES) else ""
-    names = {fix.RaiseIterations: {"file": file}, fix.StartRun: {"target": target}}
+    names = {fix.RaiseRounds: {"file": file}, fix.StartRun: {"target": target}}
     return tuple(each.replaced(**names.get(type(each), {})) for each in found)
 
 
@@ -79,8 +79,8 @@ def _raise_limit(remedy: fix.RaiseLimit, run: str) -> str:
     return f"raise the limit: signoff resume {run} --limit {remedy.limit}=NUMBER"
 
 
-def _raise_iterations(remedy: fix.RaiseIterations, run: str) -> str:
-    more = f"raise {remedy.setting} in {remedy.file}" if remedy.file else "allow more iterations"
+def _raise_rounds(remedy: fix.RaiseRounds, run: str) -> str:
+    more = f"raise {remedy.setting} in {remedy.file}" if remedy.file else "allow more rounds"
     return f"{more}, then: signoff resume {run} --adopt"
 
 
@@ -151,7 +151,7 @@ def _start_worker(remedy: fix.StartWorker, _run: str) -> str:
 
 _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.RaiseLimit: _raise_limit,
-    fix.RaiseIterations: _raise_iterations,
+    fix.RaiseRounds: _raise_rounds,
     fix.Resume: _resume,
     fix.ResumeDue: _resume_due,
     fix.StartRun: _start,

@@ -52,7 +52,7 @@ def run_to_json(row: RunRow) -> dict[str, Any]:
         "workflow": row.workflow,
         "status": row.status.value,
         "step": row.step,
-        "iteration": row.iteration,
+        "round": row.iteration,
         "reason": row.reason,
         "target": row.target,
         "due_at": row.due_at,

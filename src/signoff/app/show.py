@@ -115,7 +115,7 @@ class RunDetails:
             "error": error.to_json() if error is not None else None,
             "remedies": [each.to_json() for each in self.remedies],
             "step": row.step,
-            "iteration": row.iteration,
+            "round": row.iteration,
             "params": line.state.params,
             "inbox": list(self.requests),
             "decisions": [asdict(decision) for decision in line.decisions],
@@ -204,11 +204,11 @@ def spend_to_json(spend: Spend) -> dict[str, Any]:
 
 
 def visit_to_json(visit: StepVisit) -> dict[str, Any]:
-    """Returns one visit of a step; its outcome is null while it is running."""
+    """Returns a step that was entered; its outcome is null while it is running."""
     return {
         "step": visit.step,
-        "visit": visit.visit,
-        "iteration": visit.iteration,
+        "times": visit.visit,
+        "round": visit.iteration,
         "outcome": visit.outcome.value if visit.outcome else None,
         "started_at": visit.started_at,
         "seconds": round(visit.seconds, 3),

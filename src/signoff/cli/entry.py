@@ -158,7 +158,7 @@ def signoff(ctx: click.Context) -> None:
     \b
     Exit codes:
       0 completed   1 error   2 usage   10 waiting for a human
-      11 iteration limit   12 budget   13 not converging   14 rejected
+      11 round limit   12 budget   13 not converging   14 rejected
       15 cancelled   16 work not accepted   17 findings that block are open
       75 parked   130 interrupted
 

@@ -35,7 +35,7 @@ STYLES: Mapping[str, str] = {
     "interrupted": "yellow",
     "completed": "green",
     "failed": "red",
-    "iteration_limit": "red",
+    "round_limit": "red",
     "budget": "red",
     "not_converging": "red",
     "findings_open": "red",

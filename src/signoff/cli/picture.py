@@ -109,10 +109,13 @@ def cut(text: Text) -> Text:
 
 
 def marks(visit: StepVisit) -> str:
-    """Returns the number of a step's visit and attempt, unless both are the first."""
+    """Returns how often a step was entered and attempted, unless both are the first time.
+
+    In most loops a step is entered once a round, which is shown elsewhere.
+    """
     parts = []
-    if visit.visit > 1:
-        parts.append(f"visit {visit.visit}")
+    if visit.visit not in (1, visit.iteration):
+        parts.append(f"time {visit.visit}")
     if visit.attempts > 1:
         parts.append(f"attempt {visit.attempts}")
     return f"  {', '.join(parts)}" if parts else ""

@@ -22,7 +22,7 @@ SHOWN_REQUESTS = 5
 WORDS = {
     Status.WAITING: "waiting for a human",
     Status.PARKED: "parked",
-    Status.LIMIT: "iteration limit reached",
+    Status.LIMIT: "round limit reached",
     Status.BUDGET: "budget reached",
     Status.NOT_CONVERGING: "not converging",
     Status.FINDINGS: "findings open",

@@ -119,7 +119,7 @@ class StepContext:
     visit: int = 1
     """How many times this step has been entered, this time included."""
     iteration: int = 1
-    """The current iteration of the run."""
+    """The current round of the run."""
     attempt: int = 1
     """Which try of this visit it is."""
     feedback: str | None = None

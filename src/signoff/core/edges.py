@@ -4,8 +4,8 @@ A back edge is one that closes a cycle (found by a depth-first walk from the ent
 Each is counted, and one that declares no bound gets `DEFAULT_BOUND`, unless it begins a
 round and rounds are limited. So every run ends: without its back edges a graph is
 acyclic, and the last step in that order that is visited again and again can be left only
-by back edges, whose counts never reset. An edge that grants an iteration is bounded itself, so
-the limit of iterations grows only so far.
+by back edges, whose counts never reset. An edge that grants a round is bounded itself, so
+the limit of rounds grows only so far.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ResolvedEdge:
     back: bool
     """Whether it closes a loop."""
     in_rounds: bool = False
-    """Whether it starts an iteration and `max_iterations` limits those."""
+    """Whether it starts a round and `max_iterations` limits those."""
 
     @property
     def to(self) -> str | End | None:
@@ -61,7 +61,7 @@ class ResolvedEdge:
         """How often it may be taken; None if only `max_iterations` limits it, or nothing does."""
         if self.definition.bound is not None:
             return self.definition.bound
-        # What grants an iteration cannot be limited by the number of iterations.
+        # What grants a round cannot be limited by the number of rounds.
         unlimited = self.definition.grants_iteration or (self.back and not self.in_rounds)
         return DEFAULT_BOUND if unlimited else None
 
@@ -76,7 +76,7 @@ class EdgeTable:
             self._by_step.setdefault(edge.step, []).append(edge)
 
         self.granting = tuple(edge.key for edge in edges if edge.definition.grants_iteration)
-        """The counters of edges that each allow one more iteration."""
+        """The counters of edges that each allow one more round."""
 
     def __iter__(self) -> Iterator[ResolvedEdge]:
         """Yields every edge, in definition order."""

@@ -19,7 +19,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.tagged_json import snake_case
 
 ROUNDS = "max_iterations"
-"""Used in place of an edge's key for the limit on iterations; edge keys contain a slash."""
+"""Used in place of an edge's key for the limit on rounds; edge keys contain a slash."""
 
 
 KINDS: dict[str, type[Event]] = {}
@@ -166,7 +166,7 @@ class LimitLifted(Event):
     """A human let a loop continue beyond its bound."""
 
     way: str
-    """The edge whose count starts again at 0, or `ROUNDS` for as many iterations again."""
+    """The edge whose count starts again at 0, or `ROUNDS` for as many rounds again."""
 
 
 @light_dataclass(slots=True)
@@ -178,7 +178,7 @@ class StepFinished(Event):
     """The key of the edge that was taken."""
     to: str | None = None
     delta: Delta = field(default_factory=dict)
-    iteration: int = 1
+    round: int = 1
     counted: bool = False
     """Whether this traversal counts toward the edge's bound."""
     resets: tuple[str, ...] = ()

@@ -145,7 +145,7 @@ def _step_finished(state: RunState, event: ev.StepFinished) -> None:
         state.counters.pop(key, None)
     if event.counted:
         state.counters[event.way] = state.counters.get(event.way, 0) + 1
-    state.iteration = event.iteration
+    state.iteration = event.round
     state.attempt, state.begun, state.replaced = 1, 1, 0
     state.stage = Stage.ENTER
     state.feedback, state.previous_answers = event.feedback, {}

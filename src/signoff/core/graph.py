@@ -41,7 +41,7 @@ def text(workflow: Workflow) -> str:
     if workflow.description:
         lines.append(_plain(workflow.description))
     if workflow.max_iterations is not None:
-        lines.append(f"at most {workflow.max_iterations} iterations")
+        lines.append(f"at most {workflow.max_iterations} rounds")
     for name, param in workflow.declared_params.items():
         lines.append(f"parameter {_plain(name)}: {_plain(describe_param(param))}")
     phase = ""
@@ -81,7 +81,7 @@ def data(workflow: Workflow) -> dict[str, Any]:
                 "end": _end(edge) or None,
                 "loops": edge.back,
                 "bound": edge.bound,
-                "starts_iteration": edge.definition.starts_iteration,
+                "starts_round": edge.definition.starts_iteration,
             }
             for edge in workflow.edges
         ],
@@ -186,7 +186,7 @@ def _terms(workflow: Workflow, edge: ResolvedEdge) -> Iterator[str]:
         if edge.definition.on_limit == "ask":
             yield "then a human decides"
     if edge.definition.starts_iteration:
-        yield "next iteration"
+        yield "next round"
 
 
 def _rounds(workflow: Workflow, edge: ResolvedEdge) -> int | None:

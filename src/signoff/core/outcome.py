@@ -26,7 +26,7 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     COMPLETED = "completed"
     FAILED = "failed"
-    LIMIT = "iteration_limit"
+    LIMIT = "round_limit"
     BUDGET = "budget"
     NOT_CONVERGING = "not_converging"
     REJECTED = "rejected"
@@ -55,7 +55,7 @@ class End(StrEnum):
 
     COMPLETED = "completed"
     FAILED = "failed"
-    LIMIT = "iteration_limit"
+    LIMIT = "round_limit"
     NOT_CONVERGING = "not_converging"
     REJECTED = "rejected"
     CANCELLED = "cancelled"

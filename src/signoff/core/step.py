@@ -73,13 +73,13 @@ class Edge:
     bound: int | None = None
     """How many times it may be taken; a loop's edge gets a default when this is None."""
     starts_iteration: bool = False
-    """Whether taking it starts the next iteration."""
+    """Whether taking it starts the next round."""
     on_limit: OnLimit = "end"
-    """At the bound: end the run with `iteration_limit`, or ask a human."""
+    """At the bound: end the run with `round_limit`, or ask a human."""
     resets: bool = False
     """Whether its count starts again at 0 when the step is left by an edge that is no loop."""
     grants_iteration: bool = False
-    """Whether taking it allows one more iteration than `max_iterations`: for edges that only a
+    """Whether taking it allows one more round than `max_iterations`: for edges that only a
     human's request leads to. It is bounded like a loop, so every run still ends."""
 
 

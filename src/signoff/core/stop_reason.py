@@ -13,8 +13,8 @@ from signoff.core.outcome import Status
 from signoff.errors import AgentTransient
 from signoff.remedies import (
     AddFallback,
-    RaiseIterations,
     RaiseLimit,
+    RaiseRounds,
     Remedy,
     Resume,
     ResumeDue,
@@ -97,8 +97,8 @@ class BudgetReached(StopReason):
         return f"the {self.scope}'s limit of {format_limit(self.limit, self.amount)} is reached"
 
 
-class IterationLimit(StopReason):
-    """There may be no further iteration."""
+class RoundLimit(StopReason):
+    """There may be no further round."""
 
     rounds: int
     detail: str = ""
@@ -106,7 +106,7 @@ class IterationLimit(StopReason):
 
     def __str__(self) -> str:
         plural = "" if self.rounds == 1 else "s"
-        return self.detail or f"{self.rounds} iteration{plural} without passing"
+        return self.detail or f"{self.rounds} round{plural} without passing"
 
 
 class EdgeLimit(StopReason):
@@ -232,7 +232,7 @@ def remedies(  # noqa: C901  # one case for each status
             # The workflow counts by itself, so no setting of the engine allows more.
             return (StartRun(again=True),)
         case Status.LIMIT:
-            return (RaiseIterations(run),)
+            return (RaiseRounds(run),)
         case Status.FAILED:
             found = error_of(status, reason)
             own = found.remedies if found else ()

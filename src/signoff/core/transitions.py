@@ -18,7 +18,7 @@ conditions, no gate) are skipped. A single call and an item of a fan-out follow 
 retry and then ask a human: see `request_rules`.
 
 Every step is left through `leave`, where loops are bounded: a back edge that has reached its
-bound is a `Limit`, and so is an iteration beyond `max_iterations`. The functions here are pure.
+bound is a `Limit`, and so is a round beyond `max_iterations`. The functions here are pure.
 The counters come in with the position, and the fold increases them when the event is recorded,
 so a replay decides exactly as the first run did.
 """
@@ -37,9 +37,9 @@ from signoff.core.requests import RETRY
 from signoff.core.run_state import Stage
 from signoff.core.stop_reason import (
     EdgeLimit,
-    IterationLimit,
     PreconditionFailed,
     Rejected,
+    RoundLimit,
     StepDecided,
     StepError,
     StopReason,
@@ -180,7 +180,7 @@ class Limit:
     """A bound is reached, and the run ends with that as its reason."""
 
     edge: ResolvedEdge
-    reason: IterationLimit | EdgeLimit
+    reason: RoundLimit | EdgeLimit
 
 
 @light_dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ def escalation_options(position: Position) -> tuple[Option, ...]:
 def _granted(position: Position) -> str:
     most = position.workflow.max_iterations
     if position.edge_key == ROUNDS and most is not None:
-        return "allow 1 more iteration" if most == 1 else f"allow {most} more iterations"
+        return "allow 1 more round" if most == 1 else f"allow {most} more rounds"
     return "let the loop be taken as often again"
 
 
@@ -334,15 +334,15 @@ TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
 def leave(
     position: Position, edge: ResolvedEdge, *, feedback: str | None = None, by: str = ""
 ) -> Decision:
-    """Takes an edge, unless its bound or the limit on iterations is reached."""
-    # The edge's own bound is checked before the limit on iterations: its message names the loop.
+    """Takes an edge, unless its bound or the limit on rounds is reached."""
+    # The edge's own bound is checked before the limit on rounds: its message names the loop.
     count = position.counters.get(edge.key, 0)
     if edge.bound is not None and count >= edge.bound:
         return _at_limit(edge, edge.key, EdgeLimit(edge.step, edge.name, edge.bound))
     iteration = position.iteration + edge.definition.starts_iteration
     most = _max_iterations(position, edge)
     if edge.definition.starts_iteration and most is not None and iteration > most:
-        return _at_limit(edge, ROUNDS, IterationLimit(most))
+        return _at_limit(edge, ROUNDS, RoundLimit(most))
     if edge.to is None or isinstance(edge.to, End):
         status = Status.COMPLETED if edge.to is None else edge.to.status
         return Finish(status, _reason_from_gate(status, feedback, by), edge)
@@ -357,10 +357,10 @@ def _reason_from_gate(status: Status, text: str | None, by: str) -> StopReason |
 
 
 def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
-    """Returns how many iterations are allowed once a step is left by this edge.
+    """Returns how many rounds are allowed once a step is left by this edge.
 
     Each time a human lifts the limit adds as many as were declared. A human's request that leads
-    through an edge that grants an iteration adds one: what was asked for must not be cut off.
+    through an edge that grants a round adds one: what was asked for must not be cut off.
     """
     declared, counters = position.workflow.max_iterations, position.counters
     if declared is None:
@@ -371,7 +371,7 @@ def _max_iterations(position: Position, leaving: ResolvedEdge) -> int | None:
     return declared * (1 + counters.get(ROUNDS, 0)) + granted
 
 
-def _at_limit(edge: ResolvedEdge, key: str, reason: IterationLimit | EdgeLimit) -> Decision:
+def _at_limit(edge: ResolvedEdge, key: str, reason: RoundLimit | EdgeLimit) -> Decision:
     if edge.definition.on_limit == "ask":
         return Wait(str(reason), (CONTINUE, STOP), key)
     return Limit(edge, reason)

@@ -49,7 +49,7 @@ class Workflow:
     description: str
     limits: Limits
     max_iterations: int | None
-    """How many iterations a run may have; with None only the bounds of edges count."""
+    """How many rounds a run may have; with None only the bounds of edges count."""
     notation: str
     """The notation it was written in; `python` for a graph built in Python."""
     roles: Mapping[str, str]

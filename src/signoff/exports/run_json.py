@@ -26,7 +26,7 @@ def run_json(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
         "reason": state.reason,
         "stop_reason": state.stop_reason.to_json() if state.stop_reason is not None else None,
         "step": state.step,
-        "iteration": state.iteration,
+        "round": state.iteration,
         "started_at": state.started_at,
         "updated_at": state.updated_at,
         "params": state.params,

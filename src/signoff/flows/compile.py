@@ -81,7 +81,7 @@ class StepHandler:
         if not (asks or unchanged):
             # The engine's own words say as much.
             return {}
-        why = update.get("_reason") or f"{count(ctx.iteration, 'iteration')} without passing"
+        why = update.get("_reason") or f"{count(ctx.iteration, 'round')} without passing"
         if unchanged:
             why = f"{why}; the last fix changed nothing"
         return {"_reason": at_limit_reason(str(why), state.ledger) if asks else why}
@@ -103,7 +103,7 @@ class FilesHandler:
         update = {name: params[name] for name in PREPARED if params.get(name) not in (None, {}, [])}
         if decisions := update.pop("decisions", None):
             # What was dismissed in earlier runs is dismissed in this one, too.
-            update["findings"] = {"iteration": 0, "entries": decisions}
+            update["findings"] = {"round": 0, "entries": decisions}
         record = {"kind": FILES_STEP, "step": FILES_STEP}
         update |= report_warnings(ctx, params.get(FILE_WARNINGS, ()))
         return Outcome.OK, {**update, "sources": await gather(ctx, self.flow), "step": record}

@@ -14,7 +14,7 @@ from signoff.core.effects import EffectKind
 from signoff.core.events import ROUNDS
 from signoff.core.outcome import NOT_ENDED, Status
 from signoff.core.run_state import RunState
-from signoff.core.stop_reason import AnswerPending, BudgetReached, IterationLimit, Rejected
+from signoff.core.stop_reason import AnswerPending, BudgetReached, Rejected, RoundLimit
 from signoff.documents.control_characters import escape_controls
 from signoff.flows.files.end import files_end, lower_first, result_heading
 from signoff.flows.report import LONGEST_FINDING, MOST_FINDINGS, claim_details
@@ -100,7 +100,7 @@ def _finished(state: RunState, view: FlowState, output: _OutputFiles) -> EndView
     facts = {
         "approved_by": view.approved_by or None,
         "reviewed": view.reviewed,
-        "iteration": state.iteration,
+        "round": state.iteration,
         "open": _open_counts(_score(view.ledger.open())),
         "warnings": warnings,
     }
@@ -135,7 +135,7 @@ def _unfinished_end(state: RunState, view: FlowState, output: _OutputFiles) -> E
     heading = result_heading(view, finished=False)
     lines = [f"# {heading}", "", f"{why[:1].upper()}{why[1:]}.", ""]
     if best:
-        version = f"(round {best['iteration']}; open: {_format_score(best['score'])})"
+        version = f"(round {best['round']}; open: {_format_score(best['score'])})"
         note = f"{lower_first(heading)}: best reviewed version {version}"
         lines.append(f"`{output.filename}` is the best version that was reviewed {version}.")
     else:
@@ -148,7 +148,7 @@ def _unfinished_end(state: RunState, view: FlowState, output: _OutputFiles) -> E
     lines += _unfinished_section(state, critiques, output.filename if newer is None else name)
     facts = {
         "reviewed": best is not None,
-        "iteration": best["iteration"] if best else None,
+        "round": best["round"] if best else None,
         "open": _open_counts(best["score"]) if best else None,
         "unfinished": [critique.to_json() for critique in critiques],
         "unchecked": _unchecked(state),
@@ -196,7 +196,7 @@ def _compared(view: FlowState, best: Mapping[str, Any]) -> str:
 
 def _why(state: RunState) -> str:
     match state.stop_reason:
-        case BudgetReached() | IterationLimit() as reason:
+        case BudgetReached() | RoundLimit() as reason:
             return str(reason)
         case Rejected(by=by, text=text):
             how, why = f"stopped by {by or 'a human'}", text
@@ -214,7 +214,7 @@ def _why(state: RunState) -> str:
 def _status_text(lines: Sequence[str], view: FlowState) -> str:
     own = set(view.result_warnings)
     warnings = [
-        f"- Round {w['iteration']}, {w['step']}: {w['text']}"
+        f"- Round {w['round']}, {w['step']}: {w['text']}"
         for w in view.warnings
         if w["text"] not in own
     ]

@@ -70,7 +70,7 @@ class FlowHistory:
             case ev.StepFinished():
                 news = [] if self._held_back else self._step_done(event.delta, event.at)
                 self._held_back = False
-                self._step, self._round = event.to or "", event.iteration
+                self._step, self._round = event.to or "", event.round
                 return news
         return []
 
@@ -79,7 +79,7 @@ class FlowHistory:
         """The review so far."""
         values = self._values
         entries = (values.get("findings") or {}).get("entries", ())
-        counts = {each["iteration"]: each for each in values.get("rounds") or ()}
+        counts = {each["round"]: each for each in values.get("rounds") or ()}
         numbers = sorted({*self._rounds, *counts})
         verdict = values.get("last_adjudication") or {}
         return ReviewHistory(

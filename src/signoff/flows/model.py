@@ -130,7 +130,7 @@ Rounds = Annotated[
 
 
 class ConvergenceConfig(FlowSection):
-    """Stop rules besides the iteration limit; a rule without a number is off."""
+    """Stop rules besides the round limit; a rule without a number is off."""
 
     plateau: Rounds = None
     """Rounds in a row without fewer findings."""
@@ -225,7 +225,7 @@ class FlowSettings(FileSection, FlowSection):
         default_factory=ConvergenceConfig.model_construct,
         description="plateau, oscillation, thrashing, only_new and action",
     )
-    """Stop rules besides the iteration limit."""
+    """Stop rules besides the round limit."""
     independence: IndependenceField = Field(
         default_factory=lambda: Independence.model_construct(rule="none"),
         description="one of: none, different_family; or a mapping with rule and otherwise",

@@ -128,8 +128,8 @@ def _findings_of_issue(history: Sequence[RecordedVisit], issue: str) -> list[str
     for visit in history:
         for critique in (visit.after.get("critiques_by_step") or {}).get(visit.step, ()):
             ids = [each.get("finding_id", "") for each in critique["issues"] if each["id"] == issue]
-            if ids and critique["iteration"] > latest:
-                latest, findings = critique["iteration"], {}
+            if ids and critique["round"] > latest:
+                latest, findings = critique["round"], {}
             findings.update(dict.fromkeys(ids))
     return list(findings)
 

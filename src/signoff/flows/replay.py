@@ -51,7 +51,7 @@ class ReplayedIssue:
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
-            "iteration": self.iteration,
+            "round": self.iteration,
             "step": self.step,
             "constraint": self.constraint,
             "issue": self.issue.id,
@@ -83,7 +83,7 @@ class ReplayedVerdict:
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
-            "iteration": self.iteration,
+            "round": self.iteration,
             "step": self.step,
             "was": self.was.value,
             "now": self.now.value,
@@ -133,7 +133,7 @@ def replay(
             verdicts.append(_verdict(visit, steps[visit.step], policy, constraints))
             diverges = verdicts[-1].changed
         if diverges and not parts_at:
-            parts_at = f"iteration {visit.iteration}, step {visit.step}"
+            parts_at = f"round {visit.iteration}, step {visit.step}"
     return Replay(tuple(issues), tuple(verdicts), parts_at)
 
 

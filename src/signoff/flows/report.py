@@ -63,7 +63,7 @@ def _open_lines(view: FlowState) -> list[str]:
         or [each.id for each in latest] == [each.id for each in best]
     ):
         return _finding_lines("open findings", latest)
-    where = f"open findings of the best version (round {view.best['iteration']})"
+    where = f"open findings of the best version (round {view.best['round']})"
     return [
         *_finding_lines(where, best),
         *_finding_lines("open findings of the latest review", latest),
@@ -100,7 +100,7 @@ def _warning_lines(warnings: list[Mapping[str, Any]]) -> list[str]:
     left = len(warnings) - MOST_WARNINGS
     earlier = [f"  ... and {left} earlier, in the JSON output"] if left > 0 else []
     lines = [
-        f"  {each['iteration']} {each['step']}: {shortened(each['text'], LONGEST_WARNING)}"
+        f"  {each['round']} {each['step']}: {shortened(each['text'], LONGEST_WARNING)}"
         for each in warnings[-MOST_WARNINGS:]
     ]
     return [f"warnings: {len(warnings)}", *earlier, *lines]

@@ -131,7 +131,7 @@ class FlowState:
         """The findings that had to be fixed in each iteration, by any judge, in order."""
         by_round: dict[int, dict[str, None]] = {}
         for each in self.raw.get("to_fix", ()):
-            by_round.setdefault(each["iteration"], {}).update(dict.fromkeys(each["findings"]))
+            by_round.setdefault(each["round"], {}).update(dict.fromkeys(each["findings"]))
         return [list(findings) for findings in by_round.values()]
 
     @property
@@ -147,7 +147,7 @@ class FlowState:
 
     @property
     def warnings(self) -> list[Mapping[str, Any]]:
-        """What did not stop the run but is worth knowing: iteration, step and text, in order."""
+        """What did not stop the run but is worth knowing: round, step and text, in order."""
         return list(self.raw.get("remarks", ()))
 
     @property

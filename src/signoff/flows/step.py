@@ -108,7 +108,7 @@ class WorkflowStep(FlowSection):
     mode: Mode = "edit"
     """Edits a file, writes the whole text again, or applies literal edits first."""
     loop_to: str | None = Field(None, pattern=NAME, description="the name of an earlier step")
-    """The earlier step where the next iteration starts."""
+    """The earlier step where the next round starts."""
     validation_retries: int = Field(0, ge=0, le=10, description="a whole number from 0 to 10")
     """How often an edit that changed nothing, or too much, is sent back."""
     max_size_change_pct: float | None = Field(

@@ -66,7 +66,7 @@ def _unread(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterato
 def _judging(config: GenflowConfig) -> Iterator[Mistake]:
     kinds = {step.id: step.step for step in config.workflow}
     if not _judges(config):
-        what = "no adjudicate step: nothing passes, a run ends at its iteration limit"
+        what = "no adjudicate step: nothing passes, a run ends at its round limit"
         yield Mistake(("workflow",), what)
     order = list(kinds.values())
     for position, step in enumerate(config.workflow):
@@ -101,7 +101,7 @@ def _endless(config: GenflowConfig) -> Iterator[Mistake]:
     judges = _judges(config)
     ends = any(step.on_approved == "finish" for step in judges)
     if judges and judges[-1].on_approved == "continue" and not ends:
-        what = "no verdict ends a run: it ends at its iteration limit"
+        what = "no verdict ends a run: it ends at its round limit"
         yield Mistake(("workflow", config.workflow.index(judges[-1]), "on_approved"), what)
 
 

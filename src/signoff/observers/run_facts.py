@@ -32,7 +32,7 @@ class RunFacts:
         """The last commit that was followed."""
         self.workflow = ""
         self.step = ""
-        self.turn = 1
+        self.round = 1
         self.visits: dict[str, int] = {}
         self.started_at = 0.0
         self.entered_at = 0.0
@@ -49,7 +49,7 @@ class RunFacts:
                 self.is_pair = bool(pair_settings(event.params))
                 self._enter(event.entry, event.at)
             case ev.StepFinished():
-                self.turn = event.iteration
+                self.round = event.round
                 if event.to is not None:
                     self._enter(event.to, event.at)
             case ev.EffectStarted():

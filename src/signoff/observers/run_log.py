@@ -145,8 +145,8 @@ class RunLog:
             "event": event.tag,
             "workflow": facts.workflow,
             "step": step,
-            "visit": facts.visits.get(step, 1),
-            "turn": facts.turn,
+            "times": facts.visits.get(step, 1),
+            "round": facts.round,
             **{name: value for name in plain if (value := getattr(event, name)) not in ("", None)},
         }
         if self._content:
@@ -216,7 +216,7 @@ def _stopped(
     reason = event.stop_reason or {}
     pair_reason = PAIR_REASONS.get(event.status) if facts.is_pair else None
     fields["completion_reason"] = pair_reason or event.status.value
-    fields["turn_count"] = facts.turn
+    fields["turn_count" if facts.is_pair else "rounds"] = facts.round
     fields["duration"] = round(event.at - facts.started_at, 3)
     fields["stop_reason"] = reason.get("kind")
     error = reason.get("error") or {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from signoff.profiles.model import WriteOp
 
 LONGEST = LONGEST_PATH - 100
-"""Bytes of a path: the folder of the iteration comes before it."""
+"""Bytes of a path: the folder of the round comes before it."""
 
 
 def check_artifact_path(path: str, protected: Collection[str] = ()) -> str:

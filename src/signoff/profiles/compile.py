@@ -207,10 +207,10 @@ def _edge(phase: WorkflowPhase, row: TransitionResult, max_iterations: int) -> E
     to = step_id(row.phase, row.stage)
     match phase, row.phase:
         case WorkflowPhase.REVIEW, WorkflowPhase.REVISE:
-            # A failed review starts the next iteration, and the revision already belongs to it.
+            # A failed review starts the next round, and the revision already belongs to it.
             return Edge(to, starts_iteration=True)
         case WorkflowPhase.REVISE, WorkflowPhase.REVIEW:
-            # The iterations limit this loop; the engine's own bound on loops may be lower.
+            # The rounds limit this loop; the engine's own bound on loops may be lower.
             return Edge(to, bound=max_iterations)
         case _:
             return Edge(to)

@@ -27,7 +27,7 @@ from signoff.runtime.ports import Notice, Recorded
 class SessionEventType(StrEnum):
     """What can happen to a session."""
 
-    ITERATION_STARTED = "iteration_started"
+    ROUND_STARTED = "round_started"
     PHASE_ENTERED = "phase_entered"
     ARTIFACT_CREATED = "artifact_created"
     """The engine wrote a file of the session."""
@@ -50,7 +50,7 @@ class SessionEvent:
     run: str
     at: float
     """When, in seconds since 1970."""
-    iteration: int
+    round: int
     phase: WorkflowPhase
     stage: WorkflowStage | None = None
     path: str | None = None
@@ -134,14 +134,14 @@ class SessionEvents:
             self._report(SessionEventType.APPROVAL_GRANTED, run, event.at, path=path, by=by)
             self._report(SessionEventType.ARTIFACT_APPROVED, run, event.at, path=path)
         if event.to is not None:
-            self._enter(run, event.at, SessionPosition(event.to, event.iteration), position)
+            self._enter(run, event.at, SessionPosition(event.to, event.round), position)
 
     def _enter(
         self, run: str, at: float, to: SessionPosition, previous: SessionPosition | None
     ) -> None:
         self._positions[run] = to
         if previous is None or previous.iteration != to.iteration:
-            self._report(SessionEventType.ITERATION_STARTED, run, at, staged=False)
+            self._report(SessionEventType.ROUND_STARTED, run, at, staged=False)
         if previous is None or position_of(previous.step)[0] is not position_of(to.step)[0]:
             self._report(SessionEventType.PHASE_ENTERED, run, at, staged=False)
 

@@ -31,7 +31,7 @@ class WorkflowStatus(StrEnum):
     IN_PROGRESS = "in_progress"
     SUCCESS = "success"
     FAILED = "failed"
-    """No review passed within the allowed iterations."""
+    """No review passed within the allowed rounds."""
     ERROR = "error"
     CANCELLED = "cancelled"
 

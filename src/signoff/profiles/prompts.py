@@ -78,7 +78,7 @@ def _previous_review(state: SessionState, ability: FsAbility) -> str:
 
 
 def _paths(phase: WorkflowPhase, iteration: int, feedback: str) -> dict[str, str]:
-    # The revision belongs to the iteration that its review started.
+    # The revision belongs to the round that its review started.
     reviewed = iteration - 1 if phase is WorkflowPhase.REVISE else iteration
     review = session_files.stage_path(WorkflowPhase.REVIEW, WorkflowStage.RESPONSE, reviewed)
     return {

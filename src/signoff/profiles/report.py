@@ -44,6 +44,6 @@ def describe_override(override: Mapping[str, Any]) -> str:
     """Returns who overruled which verdict, on one line."""
     stated = override.get("verdict") or "neither PASS nor FAIL"
     return (
-        f"iteration {override['iteration']}: {override.get('by') or 'a human'} decided "
+        f"round {override['round']}: {override.get('by') or 'a human'} decided "
         f"{override['decided']} (the review says {stated})"
     )

@@ -84,7 +84,7 @@ class ApprovedResponse:
         reason = answer.text if answer is not None else ""
         if decided is not verdict:
             override = {
-                "iteration": self.ctx.iteration,
+                "round": self.ctx.iteration,
                 "verdict": verdict,
                 "decided": decided,
                 "by": answer.by if answer is not None else "",
@@ -117,7 +117,7 @@ class ApprovedResponse:
         return meta.verdict
 
     async def _code(self) -> Result:
-        """Writes the code of this iteration; files that a revision leaves out are kept."""
+        """Writes the code of this round; files that a revision leaves out are kept."""
         state, iteration = SessionState(self.ctx), self.ctx.iteration
         # Imported here, as below, because it takes longer than the rest of a step by hand.
         from signoff.profiles.model import Artifact

@@ -9,7 +9,7 @@ from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 STANDARDS = "standards-bundle.md"
 PLAN = "plan.md"
 REVISION_ISSUES = "revision-issues.md"
-"""In the folder of an iteration: which findings the reviser accepted, and which not."""
+"""In the folder of a round: which findings the reviser accepted, and which not."""
 
 NOUNS: Mapping[WorkflowPhase, str] = {
     WorkflowPhase.PLAN: "planning",
@@ -36,5 +36,5 @@ def revision_issues_path(iteration: int) -> str:
 
 
 def iteration_folder(iteration: int) -> str:
-    """Returns the folder of one iteration."""
+    """Returns the folder of one round."""
     return f"iteration-{iteration}"

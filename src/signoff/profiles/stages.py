@@ -184,7 +184,7 @@ class ResponseStage:
         about = {
             "role": ROLES[self.phase],
             "phase": self.phase.value,
-            "iteration": self.ctx.iteration,
+            "round": self.ctx.iteration,
             "context": self._state.context,
         }
         reply = await self.ctx.ask(self._provider or "", prompt, key="provider", about=about)

@@ -8,7 +8,7 @@ code decides where a session goes.
                  approve              approve                approve (PASS)
     INIT -> PLAN -------> GENERATE ----------> REVIEW --------------------> COMPLETE
                                                ^    |
-                                       approve |    | approve (FAIL), which starts an iteration
+                                       approve |    | approve (FAIL), which starts a round
                                                |    v
                                                REVISE
 

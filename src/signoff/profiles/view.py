@@ -26,7 +26,7 @@ _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     Status.NOT_CONVERGING: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
     Status.FINDINGS: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
 }
-"""The phase of a session that has ended; at the iteration limit it stays where it was."""
+"""The phase of a session that has ended; at the round limit it stays where it was."""
 
 NO_HASH = "0" * 64
 """The hash of the standards before there are any."""

@@ -74,7 +74,7 @@ class AdjudicationDecision(Record):
 class Adjudication(Record):
     """A judge's complete answer."""
 
-    iteration: int
+    round: int
     status: Verdict
     decisions: tuple[AdjudicationDecision, ...] = ()
     tension_analysis: tuple[Mapping[str, Any], ...] = ()

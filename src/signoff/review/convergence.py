@@ -1,4 +1,4 @@
-"""Stop rules in addition to the iteration limit: they detect that more rounds will not help.
+"""Stop rules in addition to the round limit: they detect that more rounds will not help.
 
 The rules look only at recorded data, so a replayed run stops in the same round for the same
 reason. The reason names the numbers and findings that it is based on.
@@ -100,7 +100,7 @@ def _only_new(rounds: Sequence[Mapping[str, Any]], length: int | None) -> Stop |
     latest = rounds[1:][-length:] if length is not None else []
     if length is None or len(latest) < length or not all(map(_all_new, latest)):
         return None
-    counts = ", ".join(f"{sum(weight(each))} in round {each['iteration']}" for each in latest)
+    counts = ", ".join(f"{sum(weight(each))} in round {each['round']}" for each in latest)
     return Stop("only_new", f"only new findings: {counts}")
 
 
@@ -117,7 +117,7 @@ def _plateau(
     latest = rounds[-length:]
     if any(weight(each) < weight(best) for each in latest):
         return None
-    counts = ", ".join(f"round {s['iteration']}: {_format_counts(s)}" for s in (best, *latest))
+    counts = ", ".join(f"round {s['round']}: {_format_counts(s)}" for s in (best, *latest))
     open_findings = _list_findings(ledger.open())
     return Stop("plateau", f"no better than before ({counts}); open: {open_findings}")
 

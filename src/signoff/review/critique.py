@@ -112,7 +112,7 @@ class Critique(Record):
 
     constraint_id: str
     reviewer: str
-    iteration: int
+    round: int
     overall: Overall
     issues: tuple[CritiqueIssue, ...] = ()
     approved_sections: tuple[Mapping[str, str], ...] = ()

@@ -75,7 +75,7 @@ class Ledger:
         """Returns the ledger after a judge's decisions; dismissed findings are not open."""
         decided = {
             decision.finding_id: _apply_decision(
-                self.findings[decision.finding_id], decision, adjudication.iteration
+                self.findings[decision.finding_id], decision, adjudication.round
             )
             for decision in adjudication.decisions
             if decision.finding_id in self.findings
@@ -140,7 +140,7 @@ class Ledger:
         After a step most findings are what they were, so only the others are stored again.
         """
         entries = [finding.to_json() for finding in self.findings.values()]
-        return Revision(iteration=self.iteration, entries=entries)
+        return Revision(round=self.iteration, entries=entries)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any] | None) -> Ledger:
@@ -148,7 +148,7 @@ class Ledger:
         if not raw:
             return cls()
         findings = [Finding.from_json(entry) for entry in raw["entries"]]
-        return cls({finding.id: finding for finding in findings}, raw["iteration"])
+        return cls({finding.id: finding for finding in findings}, raw["round"])
 
 
 def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
     labels = Counter(_first_label(finding, iteration) for finding in open_then)
     fixed = sum(_fixed_in(finding, iteration) for finding in findings)
     return {
-        "iteration": iteration,
+        "round": iteration,
         "open": {severity.value: severities[severity] for severity in Severity},
         **{label.value: labels[label] for label in OPEN},
         Label.FIXED.value: fixed,

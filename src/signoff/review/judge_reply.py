@@ -42,7 +42,7 @@ _MARKER = re.compile(
 )
 _NUMBERING = " \t\r0123456789.)"
 _YAML_FIELD = re.compile(
-    r"^(?:iteration|status|decisions|tension_analysis|termination|bill_of_work):.*", re.MULTILINE
+    r"^(?:round|status|decisions|tension_analysis|termination|bill_of_work):.*", re.MULTILINE
 )
 _CLOSING_FENCE = re.compile(r"\A\s*`{3,}[ \t\r]*(?:\n|\Z)")
 

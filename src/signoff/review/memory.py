@@ -54,7 +54,7 @@ def held_back_by(
     last: Adjudication | None, iteration: int, block_on: Iterable[Severity]
 ) -> list[str]:
     """Returns the findings that held an approval of an earlier round back, as KNOWN names them."""
-    if last is None or last.iteration >= iteration or last.stated is not Verdict.APPROVED:
+    if last is None or last.round >= iteration or last.stated is not Verdict.APPROVED:
         return []
     return [f"{each.finding_id} ({each.severity.value})" for each in last.pursued(block_on)]
 

@@ -76,7 +76,7 @@ def parse_critique(
     critique = Critique(
         constraint_id=constraint_id,
         reviewer=reviewer,
-        iteration=iteration,
+        round=iteration,
         overall=overall,
         issues=tuple(issues),
         approved_sections=_sections(fields.raw.get("approved_sections")),
@@ -128,7 +128,7 @@ def parse_adjudication(
     # A judge may write one part of the work order into the object and the other one beside it.
     orders = dict.fromkeys([fields.text("bill_of_work", most=LONGEST_REPLY), clean(work_order)])
     return Adjudication(
-        iteration=iteration,
+        round=iteration,
         status=_verdict(fields),
         decisions=tuple(decisions.values()),
         tension_analysis=_tensions(fields.raw.get("tension_analysis")),

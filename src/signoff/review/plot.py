@@ -49,7 +49,7 @@ def _line(summary: Mapping[str, Any], per_letter: int) -> str:
         severity.letter * -(-_open(summary, severity) // per_letter) for severity in Severity
     )
     columns = "".join(f"{summary.get(each) or '.':>{_width(each)}}" for each in CHANGES)
-    return f"{summary['iteration']:>5}  {_total(summary):>4}  {bar or '-':<{BAR}}{columns}"
+    return f"{summary['round']:>5}  {_total(summary):>4}  {bar or '-':<{BAR}}{columns}"
 
 
 def _width(label: Label) -> int:

@@ -73,7 +73,7 @@ def generator_prompt(
         "to_do": _flag(bool(bill_of_work) and not already_applied),
         "done": _flag(bool(bill_of_work) and already_applied),
         "again": _flag(bool(previous) and not bill_of_work),
-        "iteration": str(iteration),
+        "round": str(iteration),
         "goal": goal.strip(),
         "sources": enclose("SOURCES", sources),
         "constraints": compress_constraints(constraints).strip(),
@@ -91,7 +91,7 @@ def generator_prompt(
         "previous": previous,
         "bill_of_work": bill_of_work,
         "guidance": _texts(guidance, feedback),
-        "iteration": iteration,
+        "round": iteration,
     }
     return _prompt(("author", "author_system"), values, material, templates)
 

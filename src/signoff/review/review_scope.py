@@ -108,7 +108,7 @@ class ReviewScope:
         return Critique(
             constraint_id=constraint.id,
             reviewer=critique.reviewer,
-            iteration=critique.iteration,
+            round=critique.round,
             overall=Overall.PASS if passed else critique.overall,
             issues=issues,
         )

@@ -290,7 +290,9 @@ def _wrote(reply: Mapping[str, Any], label: str) -> str:
 
 
 def _entered(visit: StepVisit) -> str:
-    counts = {"visit": visit.visit, "round": visit.iteration}
+    # In most loops a step is entered once a round, and the round says enough.
+    time = visit.visit if visit.visit != visit.iteration else 1
+    counts = {"time": time, "round": visit.iteration}
     marks = ", ".join(f"{name} {number}" for name, number in counts.items() if number > 1)
     return f"{visit.step}: begins{marks and f' ({marks})'}"
 

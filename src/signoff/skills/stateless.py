@@ -42,7 +42,7 @@ class EvaluatedStep:
     state_dir: str = ""
     """The directory that the steps share with sub-agents, if there is one."""
     limit: int | None = None
-    """The number of iterations, if the step would be repeated and may not be any more."""
+    """The number of rounds, if the step would be repeated and may not be any more."""
     iteration: int = 1
     """The round of a step that repeats, as the caller counts it."""
     is_over: bool = False
@@ -63,7 +63,7 @@ def step_at(workflow: Workflow, number: int) -> StepDef:
 
 
 def iterations(workflow: Workflow, step: StepDef) -> BoundedInt | None:
-    """Returns the iterations that a step can have; None if it does not repeat."""
+    """Returns the rounds that a step can have; None if it does not repeat."""
     edge = workflow.edges.get(step.id, Outcome.ITERATE.value)
     if edge is None:
         return None
@@ -71,7 +71,7 @@ def iterations(workflow: Workflow, step: StepDef) -> BoundedInt | None:
     domain = declared.domain() if declared is not None else None
     if isinstance(domain, BoundedInt):
         return domain
-    # The first iteration comes before the edge is taken for the first time.
+    # The first round comes before the edge is taken for the first time.
     times = edge.bound if edge.bound is not None else workflow.max_iterations
     return BoundedInt(1, (times or 0) + 1)
 
@@ -120,16 +120,17 @@ def evaluate_step(workflow: Workflow, number: int, params: Mapping[str, Any]) ->
 
 
 def _iteration(workflow: Workflow, step: StepDef, given: dict[str, Any]) -> int:
-    """Returns the iteration; `given` has it afterwards only if the step's handler takes it."""
+    """Returns the round; `given` has it afterwards only if the step's handler takes it."""
     domain = iterations(workflow, step) or BoundedInt(1, sys.maxsize)
     value = given.pop(ITERATION, domain.lo)
     try:
         iteration = int(value)
     except ValueError:
-        raise UsageError(f"the iteration {value!r:.80} is not a whole number") from None
+        what = f"the round {value!r:.80} is not a whole number"
+        raise UsageError(f"parameter {ITERATION!r}: {what}") from None
     if not domain.lo <= iteration <= domain.hi:
         bounds = f"from {domain.lo} to {domain.hi}" if domain.hi < sys.maxsize else "from 1"
-        raise UsageError(f"the iteration {iteration} is not {bounds}")
+        raise UsageError(f"parameter {ITERATION!r}: the round {iteration} is not {bounds}")
     if ITERATION in workflow.params[step.id]:
         given[ITERATION] = iteration
     return iteration
@@ -174,7 +175,7 @@ def _with_choices(evaluated: EvaluatedStep, given: Mapping[str, Any]) -> Evaluat
 
 
 def _counted(evaluated: EvaluatedStep, iteration: int) -> EvaluatedStep:
-    """Sets the iteration of everything that follows.
+    """Sets the round of everything that follows.
 
     Repeating a step increments it, up to the bound. Leaving a step that repeats ends its loop, so
     that the next one starts at 1. Other steps pass it on.

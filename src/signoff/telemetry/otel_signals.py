@@ -180,7 +180,7 @@ class OtelSignals:
             names.WORKFLOW: part.workflow,
             names.RUN: self.run,
             names.STATUS: part.status.value,
-            names.ITERATION: part.iteration,
+            names.ROUND: part.iteration,
             names.UNKNOWN_COST: spend.unknown_usd,
         }
         # A sum of nothing known would claim that the run was free.
@@ -306,8 +306,8 @@ def genai_attributes(part: EffectSpan) -> dict[str, Attribute]:
 def _step(part: StepSpan) -> dict[str, Attribute]:
     return {
         names.STEP: part.step,
-        names.VISIT: part.visit,
-        names.ITERATION: part.iteration,
+        names.TIMES: part.visit,
+        names.ROUND: part.iteration,
         names.ATTEMPTS: part.attempts,
         names.OUTCOME: part.outcome.value if part.outcome is not None else "unfinished",
     }

@@ -121,5 +121,5 @@ def change_to_json(row: RunRow) -> dict[str, Any]:
         "seq": row.head,
         "status": row.status.value,
         "step": row.step,
-        "iteration": row.iteration,
+        "round": row.iteration,
     }

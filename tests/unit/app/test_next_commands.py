@@ -8,7 +8,7 @@ from tests.tables import table
 EXAMPLES: list[fix.Remedy] = [
     fix.RaiseLimit("usd"),
     fix.RaiseLimit("calls", "step"),
-    fix.RaiseIterations(),
+    fix.RaiseRounds(),
     fix.Resume(),
     fix.Resume(adopt=True),
     fix.Resume(agent="claude"),

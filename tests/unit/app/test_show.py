@@ -50,15 +50,15 @@ async def test_a_report_has_the_fields_that_scripts_rely_on(
     report = show(project, "one").to_json()
 
     assert (report["run"], report["workflow"], report["status"]) == ("one", "review", "waiting")
-    assert (report["step"], report["iteration"]) == ("sign", 1)
+    assert (report["step"], report["round"]) == ("sign", 1)
     assert report["spend"]["calls"] == 1
     assert report["spend"]["tokens"] == 15
     assert report["spend"]["usd"] == 0.25
     assert [item["number"] for item in report["inbox"]] == [1]
     assert report["steps"][0] == {
         "step": "draft",
-        "visit": 1,
-        "iteration": 1,
+        "times": 1,
+        "round": 1,
         "outcome": "ok",
         "started_at": clock.now(),
         "seconds": 0.0,
@@ -141,8 +141,8 @@ def test_a_limit_counts_runs_by_their_current_status(project: Project) -> None:
 
 
 def test_an_unknown_status_is_reported_with_the_known_ones(project: Project) -> None:
-    """Few users remember that it is called iteration_limit."""
-    with pytest.raises(UnknownName, match="iteration_limit"):
+    """Few users remember that it is called round_limit."""
+    with pytest.raises(UnknownName, match="round_limit"):
         list_runs(project, status=["stuck"])
 
 
@@ -196,7 +196,7 @@ async def test_a_run_of_a_flow_reports_its_findings_by_round(project: Project) -
     """Steps and costs do not show whether the review converges."""
     opened = {"CRITICAL": 0, "HIGH": 2, "MEDIUM": 0, "LOW": 0}
     happened = {"new": 2, "still_open": 0, "fixed": 0, "back": 0, "caused_by_fix": 0}
-    rounds = [{"iteration": n, "open": opened, **happened} for n in (1, 2)]
+    rounds = [{"round": n, "open": opened, **happened} for n in (1, 2)]
 
     def review(_ctx: StepContext) -> tuple[Outcome, dict[str, object]]:
         return Outcome.OK, {"rounds": rounds}

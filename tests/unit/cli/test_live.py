@@ -122,7 +122,7 @@ def test_a_finished_step_stays_as_a_line() -> None:
     stage.clock.advance(2)
 
     stage.record(ev.StepFinished(Outcome.OK, "draft/ok", "judge"))
-    stage.record(ev.StepFinished(Outcome.ITERATE, "judge/iterate", "draft", iteration=2))
+    stage.record(ev.StepFinished(Outcome.ITERATE, "judge/iterate", "draft", round=2))
 
     lines = [line.split() for line in stage.stayed()]
     assert lines == [
@@ -131,7 +131,7 @@ def test_a_finished_step_stays_as_a_line() -> None:
         ["↺", "judge", "iterate", "0.0s"],
         ["──", "round", "2", "──"],
     ]
-    assert stage.picture()[0].split()[1:4] == ["draft", "visit", "2"]
+    assert stage.picture()[0].split()[1:3] == ["draft", "Write"]
 
 
 def test_trouble_stays_as_a_line_too() -> None:
@@ -324,7 +324,7 @@ def test_lines_that_stay_are_never_mixed_with_the_picture() -> None:
 
     shown = [line.split()[:4] for line in screen.lines() if line]
     assert shown[:2] == [["one", "review"], ["✓", "draft", "ok", "0.0s"]]
-    assert shown[2:] == [["✓", "draft", "visit", str(n)] for n in visits[:-1]]
+    assert shown[2:] == [["✓", "draft", "time", str(n)] for n in visits[:-1]]
 
 
 class Review:

@@ -162,8 +162,8 @@ def test_the_rule_that_ended_a_run_stands_beside_its_status(
     ("target", "story", "hint"),
     [
         ("slogan.yaml", FlowReport(), "raise max_iterations in slogan.yaml"),
-        ("flow.py", None, "allow more iterations"),
-        ("steps.yaml", None, "allow more iterations"),
+        ("flow.py", None, "allow more rounds"),
+        ("steps.yaml", None, "allow more rounds"),
     ],
 )
 def test_at_the_limit_the_file_that_sets_it_is_named(

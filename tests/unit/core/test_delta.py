@@ -167,7 +167,7 @@ def test_a_key_that_is_not_a_string_is_refused() -> None:
         diff(freeze({}), {1: "one"})  # type: ignore[dict-item]  # what untyped handlers return
 
 
-LEDGER = {"iteration": 1, "entries": [{"id": "a", "n": 1}, {"id": "b"}, {"id": "c"}]}
+LEDGER = {"round": 1, "entries": [{"id": "a", "n": 1}, {"id": "b"}, {"id": "c"}]}
 
 
 def test_a_revision_records_the_items_that_changed() -> None:
@@ -175,19 +175,19 @@ def test_a_revision_records_the_items_that_changed() -> None:
     state = freeze({"findings": LEDGER})
     entries = [{"id": "a", "n": 1}, {"id": "b", "fixed": True}, {"id": "c"}, {"id": "d"}]
 
-    delta = diff(state, {"findings": Revision(iteration=2, entries=entries)})
+    delta = diff(state, {"findings": Revision(round=2, entries=entries)})
 
     assert delta == {
         "revise": {
             "findings": {
-                "set": {"iteration": 2},
+                "set": {"round": 2},
                 "append": {"entries": [{"id": "d"}]},
                 "items": {"entries": [[1, {"id": "b", "fixed": True}]]},
             }
         }
     }
     after = apply(state, delta)
-    assert after == {"findings": {"iteration": 2, "entries": entries}}
+    assert after == {"findings": {"round": 2, "entries": entries}}
     assert after["findings"]["entries"][0] is state["findings"]["entries"][0]
     assert isinstance(after["findings"]["entries"], FrozenList)
 
@@ -200,10 +200,10 @@ def test_a_revision_without_a_change_records_nothing() -> None:
 @pytest.mark.parametrize(
     "new",
     [
-        {"iteration": 1, "entries": []},
-        {"iteration": 1, "entries": [{"id": "x"}, {"id": "y"}, {"id": "c"}]},
-        {"iteration": True, "entries": [{"id": "a", "n": 1.0}, {"id": "b"}, {"id": "c"}]},
-        {"iteration": 1, "entries": "none"},
+        {"round": 1, "entries": []},
+        {"round": 1, "entries": [{"id": "x"}, {"id": "y"}, {"id": "c"}]},
+        {"round": True, "entries": [{"id": "a", "n": 1.0}, {"id": "b"}, {"id": "c"}]},
+        {"round": 1, "entries": "none"},
         {"entries": LEDGER["entries"]},
         {**LEDGER, "more": [1]},
     ],

@@ -60,7 +60,7 @@ def test_the_text_shows_every_step_and_where_each_outcome_leads() -> None:
     assert graph.text(review()) == (
         "review: 4 steps\n"
         "until it is good\n"
-        "at most 5 iterations\n"
+        "at most 5 rounds\n"
         "\n"
         "-- work --\n"
         "\n"
@@ -76,7 +76,7 @@ def test_the_text_shows_every_step_and_where_each_outcome_leads() -> None:
         "    timeout  30 seconds\n"
         "    limits   2.5 usd, 3 calls\n"
         "    ok       -> ship\n"
-        "    iterate  -> draft  (loop, at most 3 times, then a human decides, next iteration)\n"
+        "    iterate  -> draft  (loop, at most 3 times, then a human decides, next round)\n"
         "    fail     -> [not_converging]\n"
         "\n"
         "-- no phase --\n"
@@ -156,7 +156,7 @@ def test_the_flowchart_shows_every_step_and_where_each_outcome_leads() -> None:
         '    s0 -->|"ok"| s1\n'
         '    s0 -->|"error"| s3\n'
         '    s1 -->|"ok"| s2\n'
-        '    s1 -.->|"iterate, at most 3 times, then a human decides, next iteration"| s0\n'
+        '    s1 -.->|"iterate, at most 3 times, then a human decides, next round"| s0\n'
         '    s1 -->|"fail"| stop_not_converging\n'
         '    s2 -->|"ok"| s2g\n'
         '    s2 -.->|"fail, once at most"| s1\n'
@@ -274,7 +274,7 @@ def test_the_data_form_holds_what_the_drawings_show() -> None:
         "end": None,
         "loops": True,
         "bound": 3,
-        "starts_iteration": True,
+        "starts_round": True,
     }
     assert data["edges"][4]["end"] == "not_converging"
     assert data["edges"][6]["on"] == "gate:yes"

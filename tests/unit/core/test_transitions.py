@@ -11,9 +11,9 @@ from signoff.core.run_state import Stage
 from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
 from signoff.core.stop_reason import (
     EdgeLimit,
-    IterationLimit,
     PreconditionFailed,
     Rejected,
+    RoundLimit,
     StepDecided,
     StepError,
 )
@@ -405,7 +405,7 @@ class TestLeaving:
         rounds = self.loop(starts_iteration=True)
 
         assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == Limit(
-            edge(rounds, "a", "iterate"), IterationLimit(3)
+            edge(rounds, "a", "iterate"), RoundLimit(3)
         )
 
     def test_the_last_round_can_still_be_finished(self) -> None:
@@ -417,7 +417,7 @@ class TestLeaving:
     def test_more_rounds_can_be_asked_for_and_granted(self) -> None:
         """A grant allows as many again; one that changed nothing would be requested forever."""
         rounds = self.loop(starts_iteration=True, on_limit="ask")
-        waiting = Wait("3 iterations without passing", ("continue", "stop"), ROUNDS)
+        waiting = Wait("3 rounds without passing", ("continue", "stop"), ROUNDS)
 
         assert decide(at(rounds, Stage.WORK, iteration=3), Returned(ITERATE)) == waiting
         granted = {ROUNDS: 1}
@@ -482,7 +482,7 @@ def test_every_option_of_an_escalation_says_what_it_leads_to() -> None:
 
     assert all(option.description for option in (*failed, *rounds, *loop))
     assert [option.label for option in failed] == ["retry", "accept", "stop"]
-    assert rounds[0].description == "allow 3 more iterations"
+    assert rounds[0].description == "allow 3 more rounds"
     assert "loop" in loop[0].description
 
 

@@ -17,7 +17,7 @@ async def test_it_has_the_verdict_the_findings_the_rounds_and_the_cost(tmp_path:
     text = "".join(markdown(made, ExportOptions()))
 
     lines = text.splitlines()
-    assert lines[0] == "## Has not passed review: iteration limit, 1 iteration without passing"
+    assert lines[0] == "## Has not passed review: round limit, 1 round without passing"
     assert "### Open findings: 1" in lines
     assert "- **HIGH** `artifact.md:1` clear/clear\\-rule: Too loud" in lines
     assert "  > loud" in lines

@@ -21,7 +21,7 @@ from tests.unit.flows.harness import fails, flow, issue, play, step
 CRITIQUE = {"constraint_id": "clear", "issues": [], "overall": "FAIL"}
 BEST = {
     "artifact": "Two.",
-    "iteration": 2,
+    "round": 2,
     "score": [0, 1, 0, 0],
     "read_against": 1,
     "findings": [],
@@ -71,7 +71,7 @@ def test_a_version_that_critics_read_counts_as_reviewed_before_it_is_judged() ->
     )
 
     assert view is not None
-    assert (view.label, view.facts["reviewed"], view.facts["iteration"]) == ("best so far", True, 3)
+    assert (view.label, view.facts["reviewed"], view.facts["round"]) == ("best so far", True, 3)
 
 
 def test_a_version_that_changed_after_its_review_is_not_reviewed() -> None:
@@ -94,7 +94,7 @@ def test_a_version_judged_without_any_critique_is_not_reviewed() -> None:
     view = view_of(Status.LIMIT, artifact="Two.", best=unread)
 
     assert view is not None
-    assert view.facts == {"reviewed": False, "iteration": None, "open": None} | {
+    assert view.facts == {"reviewed": False, "round": None, "open": None} | {
         "unfinished": [],
         "unchecked": [],
     }
@@ -145,8 +145,8 @@ async def test_an_approval_with_warnings_shows_them_with_the_result() -> None:
     state: dict[str, Any] = {
         "artifact": "Text.",
         "remarks": [
-            {"iteration": 3, "step": "judge", "text": "clear-001: changed, not read again"},
-            {"iteration": 1, "step": "review", "text": "sent back"},
+            {"round": 3, "step": "judge", "text": "clear-001: changed, not read again"},
+            {"round": 1, "step": "review", "text": "sent back"},
         ],
     }
 

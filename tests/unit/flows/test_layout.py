@@ -32,7 +32,7 @@ SOURCE = {
 CRITIQUE = {
     "constraint_id": "accuracy",
     "reviewer": "claude",
-    "iteration": 1,
+    "round": 1,
     "overall": "FAIL",
     "issues": [{"id": "accuracy-001", "severity": "HIGH"}],
     "approved_sections": [],
@@ -40,7 +40,7 @@ CRITIQUE = {
     "step": "structure_review",
 }
 JUDGED = {
-    "iteration": 1,
+    "round": 1,
     "status": "REWRITE",
     "decisions": [],
     "termination": {"critical_pursuing": 0, "high_pursuing": 2},
@@ -284,12 +284,12 @@ def test_state_has_the_flows_own_fields_after_the_common_head(tmp_path: Path, st
     assert keys.index("awaiting_human") < keys.index("artifact") < keys.index("projection")
 
 
-def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
+def test_a_refinement_at_the_round_limit_is_shown_once(tmp_path: Path, story: Story) -> None:
     """It is pending, as the run ends there, and counts when more rounds are granted later."""
     did = refined("fix", "draft")
     story.begin().commit(drafted("fix"))
     story.commit(ev.StepWorked(Outcome.OK, did.delta))
-    story.commit(ev.RunStopped(Status.LIMIT, "3 iterations without passing"))
+    story.commit(ev.RunStopped(Status.LIMIT, "3 rounds without passing"))
     shelf = Shelf(tmp_path, story).look()
     ended = shelf.json("resolution.json")
 
@@ -299,7 +299,7 @@ def test_a_refinement_at_the_iteration_limit_is_shown_once(tmp_path: Path, story
     assert (shelf.folder / "iterations/1/artifact_refined.md").read_text() == "Better.\n"
     assert [line["phase"] for line in shelf.thread] == ["generate", "refine"]
     assert ended["reason"] == "max_iterations"
-    assert ended["explanation"] == "3 iterations without passing"
+    assert ended["explanation"] == "3 rounds without passing"
 
 
 def test_the_reason_of_an_approved_flow_is_approved(tmp_path: Path, story: Story) -> None:

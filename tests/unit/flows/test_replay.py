@@ -111,7 +111,7 @@ def test_an_approval_is_rejected_by_a_stricter_policy() -> None:
     (verdict,) = result.verdicts
     assert (verdict.was, verdict.now) == (Verdict.APPROVED, Verdict.REWRITE)
     assert verdict.blocking == ("clear-001",)
-    assert result.parts_at == "iteration 1, step judge"
+    assert result.parts_at == "round 1, step judge"
 
 
 def test_an_overruled_approval_is_valid_under_a_milder_policy() -> None:
@@ -182,7 +182,7 @@ def test_a_run_diverges_at_the_first_step_with_another_result() -> None:
         default_behavior=behaves(low="escalate"),
     )
 
-    assert tried(first, judge, later, under=strict).parts_at == "iteration 1, step judge"
+    assert tried(first, judge, later, under=strict).parts_at == "round 1, step judge"
 
 
 def test_a_run_that_would_not_have_diverged_reports_that() -> None:

@@ -63,7 +63,7 @@ def test_programs_get_every_finding_and_every_round() -> None:
     """A dashboard draws its own plot."""
     flow_report = report(after(3, 1))
 
-    assert [each["iteration"] for each in flow_report.facts["rounds"]] == [1, 2]
+    assert [each["round"] for each in flow_report.facts["rounds"]] == [1, 2]
     assert len(flow_report.facts["findings"]) == 3
     assert {each["status"] for each in flow_report.facts["findings"]} == {"still_open", "fixed"}
 
@@ -78,7 +78,7 @@ def test_a_run_without_a_review_has_an_empty_report() -> None:
 def test_the_latest_warnings_are_listed_and_cut() -> None:
     """The warnings of twenty rounds must not fill the screen."""
     warnings = [
-        {"iteration": n, "step": "review", "text": f"{n} \x1b[31m" + "wrong " * 60}
+        {"round": n, "step": "review", "text": f"{n} \x1b[31m" + "wrong " * 60}
         for n in range(1, MOST_WARNINGS + 4)
     ]
 

@@ -111,7 +111,7 @@ def test_a_flow_that_no_approval_ends_is_reported() -> None:
 
     assert warnings(changed(USUAL, workflow=ends), TONE) == []
     assert warnings(changed(USUAL, workflow=endless), TONE) == [
-        "no verdict ends a run: it ends at its iteration limit"
+        "no verdict ends a run: it ends at its round limit"
     ]
 
 

@@ -47,7 +47,7 @@ def test_the_start_and_the_end_of_a_run_have_the_fields_of_the_seed(
     start, _step, end = logged(
         caplog,
         STARTED,
-        ev.StepFinished(Outcome.OK, "a/ok", None, iteration=3, at=4),
+        ev.StepFinished(Outcome.OK, "a/ok", None, round=3, at=4),
         ev.RunStopped(Status.COMPLETED, at=4.5),
     )
 
@@ -81,7 +81,7 @@ def test_a_call_is_logged_with_its_agent_its_duration_and_its_cost(
         STARTED,
         ASK,
         ev.EffectFinished(EffectId("ask#1"), {"text": SECRET}, usage=usage, at=12.5),
-        ev.StepFinished(Outcome.OK, "draft/ok", "judge", iteration=2, at=13),
+        ev.StepFinished(Outcome.OK, "draft/ok", "judge", round=2, at=13),
     )
 
     assert (asked.levelname, asked.getMessage()) == ("DEBUG", "one: draft: Asking agent")
@@ -89,7 +89,7 @@ def test_a_call_is_logged_with_its_agent_its_duration_and_its_cost(
     assert (answered.agent, answered.model, answered.duration) == ("claude", "large", 2.5)
     assert (answered.tokens_in, answered.tokens_out, answered.usd) == (1000, 20, 0.5)
     assert not hasattr(answered, "tokens_cached")
-    assert (step.step, step.turn, step.outcome, step.duration) == ("draft", 1, "ok", 12)
+    assert (step.step, step.round, step.outcome, step.duration) == ("draft", 1, "ok", 12)
 
 
 def test_no_content_is_logged_unless_it_is_asked_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -217,21 +217,21 @@ async def test_a_resumed_run_is_logged_with_what_was_recorded_before(
 
     resumed, answered, step, ended = (vars(record) for record in caplog.records)
     assert resumed["workflow"] == step["workflow"] == "flow"
-    assert (resumed["step"], resumed["visit"]) == ("work", 1)
+    assert (resumed["step"], resumed["times"]) == ("work", 1)
     assert answered["kind"] == "wait"
     assert answered["duration"] == step["duration"] == ended["duration"] == 60
 
 
 def test_after_a_gap_the_records_are_right_again(caplog: pytest.LogCaptureFixture) -> None:
     """Notices are dropped when a disk is slow; the journal has what they said."""
-    moved = ev.StepFinished(Outcome.OK, "draft/ok", "judge", iteration=2, at=3)
+    moved = ev.StepFinished(Outcome.OK, "draft/ok", "judge", round=2, at=3)
     observer = LoggingObserver(history=lambda _run, _seq: [STARTED, moved])
 
     observer.notice(Recorded("one", [STARTED], 1))
     observer.notice(Recorded("one", [ev.AttemptFailed("short")], 3))
 
     record: Any = caplog.records[-1]
-    assert (record.step, record.turn, record.workflow) == ("judge", 2, "slogan")
+    assert (record.step, record.round, record.workflow) == ("judge", 2, "slogan")
 
 
 def test_retries_and_streamed_output_are_logged_too(caplog: pytest.LogCaptureFixture) -> None:

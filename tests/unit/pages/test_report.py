@@ -157,7 +157,7 @@ def long_review(rounds: int, per_round: int) -> RunRecord:
     def step(kind: str, to: str, number: int, **changed: Any) -> None:
         delta = {"set": {"step": {"kind": kind, "step": kind, "agent": "claude"}, **changed}}
         at = float(len(events))
-        events.append(ev.StepFinished(Outcome.OK, f"{kind}/ok", to, delta, iteration=number, at=at))
+        events.append(ev.StepFinished(Outcome.OK, f"{kind}/ok", to, delta, round=number, at=at))
 
     every: list[dict[str, Any]] = []
     step("generate", "review", 1, artifact=text(1))
@@ -172,7 +172,7 @@ def long_review(rounds: int, per_round: int) -> RunRecord:
             for n in range(per_round)
         ]  # fmt: skip
         every += entries
-        findings = {"iteration": number, "entries": list(every)}
+        findings = {"round": number, "entries": list(every)}
         step("critique", "fix", number, findings=findings)
         step("refine", "review", number + 1, artifact=text(number + 1), findings=findings)
     events.append(ev.RunStopped(Status.LIMIT, at=100.0))

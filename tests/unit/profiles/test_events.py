@@ -51,13 +51,11 @@ def session(max_iterations: int = 5) -> Workflow:
 
 
 def brief(events: list[SessionEvent]) -> list[str]:
-    """Returns the events in short, as `type phase.stage@iteration path`."""
+    """Returns the events in short, as `type phase.stage@round path`."""
     lines = []
     for each in events:
         where = ".".join([each.phase.value, *([each.stage.value] if each.stage else [])])
-        lines.append(
-            " ".join([each.type.value, f"{where}@{each.iteration}", each.path or ""]).rstrip()
-        )
+        lines.append(" ".join([each.type.value, f"{where}@{each.round}", each.path or ""]).rstrip())
     return lines
 
 
@@ -95,7 +93,7 @@ def test_a_session_up_to_its_first_gate(tmp_path: Path) -> None:
     events = WatchedSession(tmp_path, session()).start()
 
     assert brief(events) == [
-        "iteration_started plan@1",
+        "round_started plan@1",
         "phase_entered plan@1",
         "artifact_created plan.prompt@1 iteration-1/plan-prompt.md",
         "approval_required plan.prompt@1 iteration-1/plan-prompt.md",
@@ -119,7 +117,7 @@ def test_a_resumed_session_up_to_its_end(tmp_path: Path) -> None:
         "phase_entered review@1",
         "approval_granted review.response@1 iteration-1/review-response.md",
         "artifact_approved review.response@1 iteration-1/review-response.md",
-        "iteration_started revise@2",
+        "round_started revise@2",
         "phase_entered revise@2",
         "artifact_created revise.response@2 iteration-2/code/main.py",
         "approval_granted revise.response@2 iteration-2/revision-response.md",
@@ -127,7 +125,7 @@ def test_a_resumed_session_up_to_its_end(tmp_path: Path) -> None:
         "phase_entered review@2",
         "approval_granted review.response@2 iteration-2/review-response.md",
         "artifact_approved review.response@2 iteration-2/review-response.md",
-        "iteration_started revise@3",
+        "round_started revise@3",
         "phase_entered revise@3",
         "artifact_created revise.response@3 iteration-3/code/main.py",
         "approval_granted revise.response@3 iteration-3/revision-response.md",
@@ -150,7 +148,7 @@ def test_a_rejection_approves_nothing(tmp_path: Path) -> None:
     assert {each.type.value for each in events} == {"artifact_created", "approval_required"}
 
 
-def test_the_limit_of_iterations_is_a_failure_with_its_reason(tmp_path: Path) -> None:
+def test_the_round_limit_is_a_failure_with_its_reason(tmp_path: Path) -> None:
     """A pipeline that waits for the end must see this one."""
     watched = WatchedSession(tmp_path, session(max_iterations=2))
     watched.start()
@@ -174,7 +172,7 @@ def test_a_cancelled_session_has_failed(tmp_path: Path) -> None:
             "type": "workflow_failed",
             "run": "test",
             "at": 2,
-            "iteration": 1,
+            "round": 1,
             "phase": "plan",
             "stage": "prompt",
             "status": "cancelled",

@@ -26,15 +26,15 @@ def test_the_files_of_the_last_iteration_are_listed() -> None:
 def test_an_override_is_shown_with_its_author_and_the_verdict() -> None:
     """A session that a human completed must not look like one that passed."""
     overrides = [
-        {"iteration": 1, "verdict": None, "decided": "FAIL", "by": "ann", "reason": ""},
-        {"iteration": 2, "verdict": "FAIL", "decided": "PASS", "by": "", "reason": "late"},
+        {"round": 1, "verdict": None, "decided": "FAIL", "by": "ann", "reason": ""},
+        {"round": 2, "verdict": "FAIL", "decided": "PASS", "by": "", "reason": "late"},
     ]
 
     shown = report({"verdict": "FAIL", "overrides": overrides})
 
     assert shown.summary.splitlines() == [
         "last review: FAIL",
-        "iteration 1: ann decided FAIL (the review says neither PASS nor FAIL)",
-        "iteration 2: a human decided PASS (the review says FAIL)",
+        "round 1: ann decided FAIL (the review says neither PASS nor FAIL)",
+        "round 2: a human decided PASS (the review says FAIL)",
     ]
     assert shown.facts["overrides"] == overrides

@@ -442,7 +442,7 @@ def test_a_user_completes_against_the_verdict_and_that_is_recorded(
     assert state.status is WorkflowStatus.SUCCESS
     assert state.metadata["overrides"] == [
         {
-            "iteration": 1,
+            "round": 1,
             "verdict": stated,
             "decided": "PASS",
             "by": "ann",

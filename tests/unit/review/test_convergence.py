@@ -39,7 +39,7 @@ def rounds(*counted: Mapping[str, int]) -> list[dict[str, Any]]:
     quiet = dict.fromkeys(("new", "still_open", "fixed", "back", "caused_by_fix"), 0)
     return [
         {
-            "iteration": number,
+            "round": number,
             "open": {each.value: summary.get(each.value, 0) for each in Severity},
             **quiet,
             **{key: value for key, value in summary.items() if key in quiet},

@@ -466,7 +466,7 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
 
     assert [summarize_round(ledger, number) for number in (1, 2, 3)] == [
         {
-            "iteration": 1,
+            "round": 1,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
             "new": 2,
             "still_open": 0,
@@ -475,7 +475,7 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
             "fixed": 0,
         },
         {
-            "iteration": 2,
+            "round": 2,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
             "new": 0,
             "still_open": 1,
@@ -484,7 +484,7 @@ def test_rounds_count_the_open_findings_at_their_end_and_the_changes() -> None:
             "fixed": 1,
         },
         {
-            "iteration": 3,
+            "round": 3,
             "open": {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 0, "LOW": 1},
             "new": 0,
             "still_open": 1,

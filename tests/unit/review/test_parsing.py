@@ -110,11 +110,11 @@ def test_a_missing_verdict_is_a_fail() -> None:
 
 def test_reviewer_and_constraint_are_not_taken_from_the_reply() -> None:
     """One critic could speak for another."""
-    claimed = {"constraint_id": "law", "reviewer": "bob", "iteration": 9, "overall": "PASS"}
+    claimed = {"constraint_id": "law", "reviewer": "bob", "round": 9, "overall": "PASS"}
 
     read = critique(json.dumps(claimed))
 
-    assert (read.constraint_id, read.reviewer, read.iteration) == ("tone", "ann", 2)
+    assert (read.constraint_id, read.reviewer, read.round) == ("tone", "ann", 2)
 
 
 def test_a_missing_severity_is_the_rules_default_or_high() -> None:

@@ -7,7 +7,7 @@ from signoff.review.plot import draw_plot
 
 def counted(iteration: int, critical: int, high: int, **happened: int) -> dict[str, Any]:
     return {
-        "iteration": iteration,
+        "round": iteration,
         "open": {"CRITICAL": critical, "HIGH": high, "MEDIUM": 1, "LOW": 0},
         **happened,
     }
@@ -19,7 +19,7 @@ def test_each_open_finding_is_a_letter_and_the_columns_count_the_changes() -> No
         [
             counted(1, 2, 3, new=6),
             counted(2, 0, 2, fixed=4, caused_by_fix=1, back=1, still_open=1),
-            {"iteration": 3, "open": {}, "fixed": 3},
+            {"round": 3, "open": {}, "fixed": 3},
         ]
     )
 

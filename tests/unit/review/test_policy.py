@@ -237,7 +237,7 @@ def test_the_policy_judge_approves_exactly_when_nothing_blocks(
 
     assert judged.status is (Verdict.REWRITE if severity in block_on else Verdict.APPROVED)
     assert [d.status for d in judged.decisions] == [Pursuit.PURSUING]
-    assert judged.iteration == 2
+    assert judged.round == 2
 
 
 def test_the_policy_judge_approves_an_artifact_without_issues() -> None:

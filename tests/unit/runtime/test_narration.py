@@ -34,8 +34,8 @@ def test_a_short_run_is_described_from_start_to_end() -> None:
         STARTED,
         ask(1),
         ev.EffectFinished(EffectId("ask#1"), {"text": "t"}, usage=usage, at=3),
-        ev.StepFinished(Outcome.OK, "draft/ok", "draft", iteration=2, at=4),
-        ev.StepFinished(Outcome.OK, "draft/ok", None, iteration=2, at=5),
+        ev.StepFinished(Outcome.OK, "draft/ok", "draft", round=2, at=4),
+        ev.StepFinished(Outcome.OK, "draft/ok", None, round=2, at=5),
         ev.RunStopped(Status.COMPLETED, at=5),
     )
 
@@ -45,7 +45,7 @@ def test_a_short_run_is_described_from_start_to_end() -> None:
         "draft: asks claude (large)",
         "draft: claude (large) answered in 2.0s (1,204 tokens, $0.0123)",
         "draft: ok in 4.0s",
-        "draft: begins (visit 2, round 2)",
+        "draft: begins (round 2)",
         "draft: ok in 1.0s",
         "completed",
     ]
@@ -83,7 +83,7 @@ def test_the_warnings_of_a_step_are_described_once() -> None:
         "draft: begins",
         "draft: warning: too long",
         "draft: ok in 2.0s",
-        "draft: begins (visit 2)",
+        "draft: begins (time 2)",
         "draft: warning: late",
         "draft: ok in 1.0s",
     ]
@@ -109,11 +109,11 @@ def test_prompts_and_parameters_are_not_repeated() -> None:
 def test_a_question_or_an_error_of_several_lines_is_one_entry() -> None:
     """A finding in a question could otherwise write an entry of its own."""
     asked, failed = described(
-        ev.Escalated("2 iterations; still open:\n- a typo\n12:00:00  approved", at=1),
+        ev.Escalated("2 rounds; still open:\n- a typo\n12:00:00  approved", at=1),
         ev.RunStopped.because(Status.FAILED, StepDecided("no disk\nno paper")),
     )
 
-    assert asked.endswith("2 iterations; still open: - a typo 12:00:00 approved")
+    assert asked.endswith("2 rounds; still open: - a typo 12:00:00 approved")
     assert failed == "failed: no disk no paper"
 
 

@@ -11,7 +11,7 @@ def started(at: float = 0.0, **more: Any) -> ev.RunStarted:
 
 
 def moved(at: float, to: str | None, *, iteration: int = 1) -> ev.StepFinished:
-    return ev.StepFinished(Outcome.OK, "x/ok", to, iteration=iteration, at=at)
+    return ev.StepFinished(Outcome.OK, "x/ok", to, round=iteration, at=at)
 
 
 def asked(at: float, effect: str, attempt: int = 1, **more: Any) -> ev.EffectStarted:

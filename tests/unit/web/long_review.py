@@ -37,10 +37,10 @@ class LongReview:
         for number in range(1, self._rounds + 1):
             self._review(number)
             rows = [
-                {"iteration": n, "open": self._open(n), "new": 5, "fixed": 4}
+                {"round": n, "open": self._open(n), "new": 5, "fixed": 4}
                 for n in range(1, number + 1)
             ]
-            found = {"iteration": number, "entries": [dict(each) for each in self._entries]}
+            found = {"round": number, "entries": [dict(each) for each in self._entries]}
             self._step("critique", "adjudicate", number, findings=found, rounds=rows)
             verdict = {"status": "REWRITE", "decisions": []}
             self._step("adjudicate", "refine", number, last_adjudication=verdict)
@@ -91,7 +91,7 @@ class LongReview:
         record = {"kind": kind, "step": kind, "agent": "claude", "hunks": list(hunks)}
         delta = {"set": {"step": record, **changed}}
         at = float(self._head + 2)
-        done = ev.StepFinished(Outcome.OK, f"{kind}/ok", to, delta, iteration=number, at=at)
+        done = ev.StepFinished(Outcome.OK, f"{kind}/ok", to, delta, round=number, at=at)
         self._commit([done])
 
     def _new(self, name: str) -> NewRun:

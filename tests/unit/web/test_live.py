@@ -58,7 +58,7 @@ async def test_a_commit_of_another_process_reaches_an_open_page(
         event, data = await reader.next()
 
     assert event == "change"
-    expected = {"run": "first", "seq": 2, "status": "running", "step": "review", "iteration": 2}
+    expected = {"run": "first", "seq": 2, "status": "running", "step": "review", "round": 2}
     assert data["runs"] == [expected]
     assert reader.id == f"{run.run}.2"
 

@@ -35,7 +35,7 @@ def command(run: str | None, with_state: bool, out: Output) -> None:
       signoff show first-try --json | jq .spend
       signoff show first-try --json --state | jq .state.notes
 
-    With --json: run, workflow, status, step, iteration, exit_code, inbox, spend, steps and
+    With --json: run, workflow, status, step, round, exit_code, inbox, spend, steps and
     more. A cost that a call did not report is null, never 0.
     """
     with open_here() as project:
@@ -95,7 +95,6 @@ def _describe(report: RunDetails, out: Output) -> None:
     rows = [
         (
             v.step,
-            v.visit,
             v.iteration,
             v.outcome.value if v.outcome else row.status.value,
             duration(v.seconds),
@@ -104,8 +103,8 @@ def _describe(report: RunDetails, out: Output) -> None:
         )
         for v in line.visits
     ]
-    columns = ("STEP", "VISIT", "ROUND", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS")
-    out.table(columns, rows, spare=("ATTEMPTS", "VISIT"))
+    columns = ("STEP", "ROUND", "OUTCOME", "TIME", "ATTEMPTS", "EFFECTS")
+    out.table(columns, rows, spare=("ATTEMPTS",))
     _print_errors(line, out)
     _print_decisions(line, out)
     if report.ledger:
@@ -138,7 +137,7 @@ def _print_errors(line: Timeline, out: Output) -> None:
     if failed:
         out.line()
     for visit in failed:
-        again = f" (visit {visit.visit})" if visit.visit > 1 else ""
+        again = f" (time {visit.visit})" if visit.visit > 1 else ""
         out.prose(f"  {visit.step}{again} failed: {visit.error}", style="red", hang="    ")
 
 

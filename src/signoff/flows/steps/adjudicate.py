@@ -62,6 +62,7 @@ from signoff.review.parsing import parse_adjudication
 from signoff.review.policy import check_verdict, conflicting_criticals, for_judge, policy_judge
 from signoff.review.prompts import adjudicator_prompt
 from signoff.review.shown_file import ShownFile, show_files
+from signoff.runtime.amounts import count
 
 RULES = "rules"
 NOTHING_TO_DECIDE = "passed by the rules: no critic reported an issue that has to be decided"
@@ -112,7 +113,7 @@ class AdjudicateHandler(FlowHandler):
             {
                 "last_adjudication": judged.to_json(),
                 "unadjudicated_critiques": left_unadjudicated(ctx.step_state, self.step.scope),
-                "to_fix": Append([{"iteration": ctx.iteration, "findings": pursued}]),
+                "to_fix": Append([{"round": ctx.iteration, "findings": pursued}]),
                 "findings": ledger.to_json(),
                 "rounds": with_round(state, ledger, ctx.iteration),
                 **self.record(agent=self.agent),
@@ -158,7 +159,7 @@ class AdjudicateHandler(FlowHandler):
             return await save_result(ctx, self.flow, state, warnings)
         if not (self.flow.starts_round_on_approval(self.step) and at_limit(ctx, self.flow)):
             return {}
-        why = f"{ctx.iteration} iterations; a pass by {self.step.id!r} does not end the run"
+        why = f"{count(ctx.iteration, 'round')}; a pass by {self.step.id!r} does not end the run"
         return {REASON: why}
 
     async def _judge(
@@ -179,7 +180,7 @@ class AdjudicateHandler(FlowHandler):
         answers: list[dict[str, Any]] = []
         if known := state.answered.get(request):
             ctx.progress(f"unchanged since {self.agent} judged it")
-            verdict = replace(Adjudication.from_json(known), iteration=ctx.iteration)
+            verdict = replace(Adjudication.from_json(known), round=ctx.iteration)
         else:
             asked = await self._ask(ctx, prompt)
             if asked is None:
@@ -353,7 +354,7 @@ def _format_findings(findings: Sequence[Finding]) -> str:
 def _decided(state: FlowState, judged: Adjudication) -> Ledger:
     """Returns the findings after a verdict; what a human requested and was changed is not open."""
     ledger = state.ledger.apply(judged)
-    return ledger.address(SIGN_OFF, state.content, judged.iteration)
+    return ledger.address(SIGN_OFF, state.content, judged.round)
 
 
 def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:

@@ -99,7 +99,7 @@ class CriticHandler(FlowHandler):
                 unanswered[name] = question
                 continue
             ctx.progress(f"{name}: unchanged since {agent} reviewed it")
-            reused = {"iteration": ctx.iteration, "request": question.request, "reused": True}
+            reused = {"round": ctx.iteration, "request": question.request, "reused": True}
             results[name] = {**answered, **reused}
         if unanswered:
             critiques, certain = await self._ask(ctx, agent, list(unanswered.values()), exact=exact)
@@ -207,7 +207,7 @@ class CriticHandler(FlowHandler):
             reply,
             constraint_id=unread.constraint_id,
             reviewer=unread.reviewer,
-            iteration=unread.iteration,
+            iteration=unread.round,
             rules=scope.severities,
             owner=scope.owner,
             material=self._material(prompt) if quotes_artifact else Material(),

@@ -54,7 +54,7 @@ def keep_answer(
         "question": question,
         "answer": text,
         "by": answer.by,
-        "iteration": ctx.iteration,
+        "round": ctx.iteration,
         "step": ctx.step_id,
     }
     return {"human": Append([entry])}
@@ -72,7 +72,7 @@ def decided_by_human(
 def keep_warnings(ctx: StepContext, texts: Iterable[str]) -> dict[str, Any]:
     """Returns the update that stores warnings of this step; without any, no update."""
     entries = [
-        {"iteration": ctx.iteration, "step": ctx.step_id, "text": shortened(text)} for text in texts
+        {"round": ctx.iteration, "step": ctx.step_id, "text": shortened(text)} for text in texts
     ]
     return {"remarks": Append(entries)} if entries else {}
 
@@ -127,7 +127,7 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     skipped = [name for names in view.not_repeated.values() for name in names]
     new = {
         **({"files": dict(view.files)} if view.has_files else {"artifact": view.artifact}),
-        "iteration": iteration,
+        "round": iteration,
         "score": [severities.count(severity) for severity in Severity],
         "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
         "findings": [finding.to_json() for finding in findings],
@@ -144,7 +144,7 @@ def findings_of(best: Mapping[str, Any] | None, ledger: Ledger) -> list[Finding]
 
 def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:
     """Returns the rounds with the current one replaced by its latest numbers."""
-    earlier = [each for each in state.rounds if each["iteration"] != iteration]
+    earlier = [each for each in state.rounds if each["round"] != iteration]
     return [*earlier, summarize_round(ledger, iteration)]
 
 

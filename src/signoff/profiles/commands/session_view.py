@@ -23,7 +23,7 @@ from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.report import describe_override
 from signoff.profiles.transitions import SessionCommand, TransitionTable
 from signoff.profiles.view import position, session_fields
-from signoff.remedies import RaiseIterations, Remedy, Resume
+from signoff.remedies import RaiseRounds, Remedy, Resume
 from signoff.store.rundir.files import file_path
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SessionView:
         found = remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
         return tuple(
             each.replaced(setting="profiles.max_iterations", file="the settings")
-            if isinstance(each, RaiseIterations)
+            if isinstance(each, RaiseRounds)
             else each
             for each in found
         )
@@ -167,7 +167,7 @@ def print_session(view: SessionView, out: Output) -> None:
 
 
 def _facts(view: SessionView) -> Iterator[tuple[str, str]]:
-    yield "iteration", str(view.state["current_iteration"])
+    yield "round", str(view.state["current_iteration"])
     yield from _troubles(view)
     yield from _results(view)
     if view.answered:

@@ -77,8 +77,8 @@ def sessions(wanted: str, profile_name: str | None, limit: int, out: Output) -> 
     elif listed:
         columns = ("run", "profile", "phase", "stage", "status", "current_iteration", "reason")
         rows = [[line[name] or "" for name in columns] for line in listed]
-        headings = ("SESSION", "PROFILE", "PHASE", "STAGE", "STATUS", "ITER", "REASON")
-        out.table(headings, rows, spare=("PROFILE", "ITER"))
+        headings = ("SESSION", "PROFILE", "PHASE", "STAGE", "STATUS", "ROUND", "REASON")
+        out.table(headings, rows, spare=("PROFILE", "ROUND"))
     else:
         out.line("no sessions")
 

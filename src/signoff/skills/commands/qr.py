@@ -69,5 +69,5 @@ def qr(
         line = f"{each['status']:<4}  {each['severity']:<6}  {each['id']}  {text}".rstrip()
         click.echo(escape_controls(line).encode(errors="backslashreplace").decode())
     if item_id is None:
-        click.echo(f"iteration {found.iteration}: {verdict.status}, {verdict.action}")
+        click.echo(f"round {found.iteration}: {verdict.status}, {verdict.action}")
     return 0

@@ -84,12 +84,12 @@ findings in your report, and say that the user has to decide how to continue.
 """
 
 ASK = """\
-- This is iteration {iteration}. If an item fails again, list all findings in your report, and say
+- This is round {round}. If an item fails again, list all findings in your report, and say
   that the user has to decide how to continue.
 """
 
 GROUPS = """\
-# Verify iteration {iteration}, {count} groups
+# Verify round {round}, {count} groups
 
 Launch one reviewer for each group, all at once, and give each its command. If you cannot launch
 any, run the commands one after the other and do what they print.
@@ -138,9 +138,9 @@ def instructions(folder: Path, phase: str, *, group: str | None, only_items: boo
     if not due:
         return DONE.format(command=command)
     if len(due) == 1:
-        return _verify(command, f"iteration {found.iteration}", found, next(iter(due.values())))
+        return _verify(command, f"round {found.iteration}", found, next(iter(due.values())))
     commands = "\n".join(f"  {this} --group {shlex.quote(each)}" for each in due)
-    return GROUPS.format(iteration=found.iteration, count=len(due), commands=commands)
+    return GROUPS.format(round=found.iteration, count=len(due), commands=commands)
 
 
 def _items(path: Path, folder: Path, phase: str, again: str, error: UnreadableFile) -> str:
@@ -177,7 +177,7 @@ def _verify(command: str, title: str, found: QRRecord, items: Sequence[QRItem]) 
     # With the group, a mistyped id cannot change what another reviewer records.
     command = f"{command} --group {shlex.quote(items[0].group)}"
     late = found.iteration >= ITERATION_LIMIT
-    ask = ASK.format(iteration=found.iteration) if late else ""
+    ask = ASK.format(round=found.iteration) if late else ""
     return VERIFY.format(title=title, command=command, ask=ask, items="\n".join(lines))
 
 

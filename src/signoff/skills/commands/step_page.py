@@ -153,7 +153,7 @@ def _quoted(text: str) -> str:
 def _end(evaluated: EvaluatedStep, target: str) -> Iterator[str]:
     if evaluated.limit is not None:
         yield (
-            f"This was iteration {evaluated.limit}, the last one that this step may have, and it "
+            f"This was round {evaluated.limit}, the last one that this step may have, and it "
             "is not finished. Stop, and report to the user what is still open."
         )
     elif evaluated.is_last:

@@ -192,8 +192,7 @@ def _verdict(path: Path, reported: str | None, begun: Mapping[str, Any] | None) 
     return {
         "status": verdict.status.value,
         "action": verdict.action.value,
-        "notes": f"iteration {begun['iteration']}, "
-        f"{len(listed)} of {len(items)} items did not pass",
+        "notes": f"round {begun['iteration']}, {len(listed)} of {len(items)} items did not pass",
         "findings": findings,
         "iteration": begun["iteration"],
         "passed": {

@@ -76,7 +76,7 @@ def _remaining_fields(
         "outcome": state.outcome.value if state.outcome else None,
         "inbox": list(inbox),
         "attempt": state.attempt,
-        "visits": state.visits,
+        "times": state.visits,
         "spend": _spend(state.spend),
         "limits": state.limits.to_json(),
         "started_at": timestamp(state.started_at),
@@ -110,7 +110,7 @@ def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | Non
     """Returns `resolution.json`, how the run ended; None while it has not."""
     if state.status in NOT_ENDED:
         return None
-    rounds = f"{state.iteration} iteration{'s' if state.iteration != 1 else ''}"
+    rounds = f"{state.iteration} round{'s' if state.iteration != 1 else ''}"
     calls = f"{state.spend.calls} call{'s' if state.spend.calls != 1 else ''}"
     reason = layout.reason(state.status)
     explanation = {"explanation": state.reason} if reason and state.reason else {}

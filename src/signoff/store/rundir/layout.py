@@ -246,7 +246,7 @@ def _suffixes(call: AgentCall, owner: AgentCall) -> Iterator[str]:
     candidates = (
         (file_name_part(call.step), call.step != owner.step),
         (file_name_part(call.key), call.key != owner.key),
-        (f"visit-{call.visit}", call.visit != owner.visit),
+        (f"time-{call.visit}", call.visit != owner.visit),
         (f"attempt-{call.attempt}", call.attempt != owner.attempt),
     )
     differences = [text for text, differs in candidates if differs]

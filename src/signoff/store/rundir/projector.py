@@ -192,7 +192,7 @@ class Projector:
         self._show_step(event, event.outcome, event.delta)
         entry = {
             "kind": "step",
-            "visit": self.state.visit,
+            "times": self.state.visit,
             "attempt": self.state.attempt,
             "seconds": _working_seconds(self.state, event.at),
             "outcome": event.outcome.value,

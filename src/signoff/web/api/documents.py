@@ -37,7 +37,7 @@ class RunInfo(BaseModel):
     workflow: str
     status: Status
     step: str | None = Field(description="The step it is at.")
-    iteration: int = Field(description="The round it is in.")
+    round: int = Field(description="The round it is in, from 1.")
     reason: str = Field(description="Why it is not running, in words.")
     target: str = Field(description="How its workflow was named when it was started.")
     due_at: float | None = Field(description="When it continues by itself; seconds since 1970.")
@@ -65,7 +65,7 @@ class RunDocument(RunInfo):
     decisions: list[Json] = Field(description="What humans decided, and who they are.")
     spend: Json = Field(description="Calls, tokens and dollars; null where a call did not say.")
     limits: Json
-    steps: list[Json] = Field(description="Every visit of a step.")
+    steps: list[Json] = Field(description="Every step that was entered, in order; `times` counts.")
     ledger: list[Json] = Field(description="The spend by step, agent and model.")
     result: Json | None = Field(
         description="The file that it leaves to its user, named from the run's folder."

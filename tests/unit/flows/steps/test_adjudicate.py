@@ -207,7 +207,7 @@ async def test_critical_findings_that_contradict_each_other_go_to_a_human(
     assert "complete" in result.inbox[0].prompt
 
 
-async def test_the_iteration_limit_may_ask_a_human_for_more_rounds(tmp_path: Path) -> None:
+async def test_the_round_limit_may_ask_a_human_for_more_rounds(tmp_path: Path) -> None:
     """The best version has to be in place while they decide."""
     the_flow = flow(
         by_policy(), max_iterations=2, adjudication=AdjudicationConfig(triggers=("max_iterations",))
@@ -219,8 +219,8 @@ async def test_the_iteration_limit_may_ask_a_human_for_more_rounds(tmp_path: Pat
     result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "continue")
 
     assert (waiting.status, waiting.iteration) == (Status.WAITING, 2)
-    assert "2 iterations" in saved
-    assert "2 iterations without passing; still open:\n- [HIGH] " in waiting.inbox[0].prompt
+    assert "2 rounds" in saved
+    assert "2 rounds without passing; still open:\n- [HIGH] " in waiting.inbox[0].prompt
     assert (result.status, result.iteration) == (Status.WAITING, 4)
 
 

@@ -31,7 +31,7 @@ async def test_an_approval_that_does_not_end_the_run_still_saves_the_artifact(
     result = await play(flow(steps, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert result.status is Status.LIMIT
-    assert result.reason == "1 iterations; a pass by 'judge' does not end the run"
+    assert result.reason == "1 round; a pass by 'judge' does not end the run"
     assert (tmp_path / "run/final/artifact.md").read_text() == "The sea.\n"
 
 

@@ -99,10 +99,10 @@ async def test_a_request_grants_one_round_and_then_the_human_is_asked(tmp_path: 
     options = decode(item.form, store.blob)["options"]
     described = {each["label"]: each["description"] for each in options}
     assert described == {
-        "continue": "allow 1 more iteration",
+        "continue": "allow 1 more round",
         "stop": "end the run now; what it has made so far is kept",
     }
-    assert "2 iterations without passing" in item.prompt
+    assert "2 rounds without passing" in item.prompt
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -117,4 +117,4 @@ async def test_a_limit_after_a_fix_that_changed_nothing_says_so(asks: bool, tmp_
 
     assert result.status is (Status.WAITING if asks else Status.LIMIT)
     shown = store.items("run")[0].prompt if asks else result.reason
-    assert "1 iteration without passing; the last fix changed nothing" in shown
+    assert "1 round without passing; the last fix changed nothing" in shown

@@ -50,7 +50,7 @@ async def test_a_critique_that_was_sent_back_has_the_reason(tmp_path: Path) -> N
     assert result.status is Status.COMPLETED
     why = "sent back: overall is FAIL, but there is no issue"
     assert result.state["remarks"] == [
-        {"iteration": 1, "step": "review", "text": f"clear by claude: {why}"}
+        {"round": 1, "step": "review", "text": f"clear by claude: {why}"}
     ]
     (critique,) = result.state["critiques_by_step"]["review"]
     assert list(critique["notes"]) == [why]
@@ -139,7 +139,7 @@ async def test_a_refinement_that_changed_nothing_is_a_warning(tmp_path: Path) ->
     result = await play(flow(LOOP, max_iterations=1), {"claude": claude}, tmp_path)
 
     assert result.state["remarks"][-1] == {
-        "iteration": 1,
+        "round": 1,
         "step": "fix",
         "text": "the refinement changed nothing",
     }

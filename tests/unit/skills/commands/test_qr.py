@@ -50,7 +50,7 @@ def test_a_review_is_listed_with_its_verdict(qr: Command) -> None:
     assert qr().splitlines() == [
         "TODO  MUST    a  errors are handled",
         "PASS  COULD   b  names are clear",
-        "iteration 2: fail, verify",
+        "round 2: fail, verify",
     ]
     assert qr.json() == {
         "iteration": 2,

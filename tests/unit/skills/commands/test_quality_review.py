@@ -148,11 +148,11 @@ def test_what_failed_is_verified_again_in_the_next_iteration(script: Script, pat
     write(path, {"id": "a"}, {"id": "b"})
     record(path, "a", "FAIL", "no retry")
 
-    assert "iteration 1" in script()
+    assert "round 1" in script()
     record(path, "b", "PASS")
     text = script()
 
-    assert "# Verify iteration 2" in text
+    assert "# Verify round 2" in text
     assert '"finding": "no retry"' in text
     assert '"id": "b"' not in text
 

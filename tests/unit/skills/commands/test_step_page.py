@@ -194,6 +194,6 @@ def test_a_loop_that_is_used_up_stops_the_agent() -> None:
     """In a run, the engine ends it there."""
     page = text(3, iteration=2)
 
-    assert "iteration 2, the last one" in page
+    assert "round 2, the last one" in page
     assert "signoff skill" not in page
     assert page.startswith("# flow, step 3 of 3: loop\n")

@@ -56,7 +56,7 @@ def test_state_begins_with_the_fields_that_all_notations_share(
     assert [state[key] for key in head] == ["demo", "essay", "running", "review", 1, False, 4]
     assert state["state"] == {"artifact": "text"}
     assert state["params"] == {"topic": "tea"}
-    assert state["visits"] == {"draft": 1, "review": 1}
+    assert state["times"] == {"draft": 1, "review": 1}
     assert state["outcome"] == "ok"
     assert state["spend"] == {"calls": 1, "tokens": None, "usd": None, "seconds": 3.0}
 
@@ -150,7 +150,7 @@ def test_every_finished_step_and_effect_is_one_line_of_the_thread(
     assert (command_line["command"], command_line["code"]) == (["pytest", "-q"], 1)
     assert (failed["error_type"], failed["error"]) == ("AgentAuth", "not logged in")
     assert "reply_file" not in failed
-    assert (step["to"], step["visit"]) == ("review", 1)
+    assert (step["to"], step["times"]) == ("review", 1)
     assert len({x["id"] for x in lines}) == 4
 
 
@@ -206,7 +206,7 @@ def test_an_ended_run_has_a_resolution_until_it_is_resumed(
         "timestamp": "2023-11-14T22:13:23.000Z",
         "reason": "$5 spent",
         "final_turn": 1,
-        "summary": "budget at step 'draft' after 1 iteration and 1 call",
+        "summary": "budget at step 'draft' after 1 round and 1 call",
         "status": "budget",
     }
 

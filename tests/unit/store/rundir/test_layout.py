@@ -53,9 +53,9 @@ def test_the_difference_is_added_when_two_calls_would_share_a_file() -> None:
     assert told_apart == [
         "1/prompt_draft_claude.txt",
         "1/prompt_draft_claude_polish.txt",
-        "1/prompt_draft_claude_visit-2.txt",
+        "1/prompt_draft_claude_time-2.txt",
         "1/prompt_draft_claude_attempt-2.txt",
-        "1/prompt_draft_claude_polish_visit-2.txt",
+        "1/prompt_draft_claude_polish_time-2.txt",
     ]
 
 
@@ -102,7 +102,7 @@ def test_many_visits_are_named_without_a_search() -> None:
     names = prompts(*(replace(ASKED, visit=n) for n in range(1, 1001)))
 
     assert len(set(names)) == 1000
-    assert names[-1] == "1/prompt_draft_claude_visit-1000.txt"
+    assert names[-1] == "1/prompt_draft_claude_time-1000.txt"
 
 
 def test_a_file_name_keeps_letters_of_every_script_but_no_separators() -> None:
