@@ -17,7 +17,7 @@ from benchmarks.loop.outcome import LoopEnd
 from benchmarks.loop.simulation import Simulation
 from signoff import Status
 from signoff.agents.base import KnownAgent
-from signoff.core.stop_reason import RoundLimit, NotConverging
+from signoff.core.stop_reason import NotConverging, RoundLimit
 from signoff.errors import SignoffError
 from signoff.flows import GenflowConfig
 from signoff.flows.compile import compile_flow
