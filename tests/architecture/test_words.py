@@ -18,6 +18,8 @@ HUMAN = "is about what a human approves"
 PAIR = "writer and reviewer are the words of the specification of pairs"
 PROFILE = "approver and reviewer are the words of the specification of profiles"
 SKILL = "the quality reviewer is a role in the specification of skills"
+FILES = "names a folder or a key of specified files"
+COLUMN = "names a column of a table that only the engine reads"
 
 ALLOWED: dict[str, dict[str, str]] = {
     "pursu": {
@@ -57,6 +59,30 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/skills/library/planner.py": HUMAN,
         "signoff/store/": HUMAN,
         "signoff/web/": HUMAN,
+    },
+    "iteration": {
+        "signoff/contracts/checkpoint.py": "names a value that conditions of contracts read",
+        "signoff/contracts/results.py": "names a value that conditions of contracts read",
+        "signoff/core/step.py": "is the parameter of a step that repeats",
+        "signoff/flows/end_view.py": FILES,
+        "signoff/flows/layout.py": FILES,
+        "signoff/flows/model.py": FILES,
+        "signoff/flows/steps/handler.py": FILES,
+        "signoff/profiles/": FILES,
+        "signoff/skills/commands/qr.py": FILES,
+        "signoff/skills/commands/quality_review.py": FILES,
+        "signoff/skills/qr/": FILES,
+        "signoff/store/rundir/": FILES,
+        "signoff/store/postgres/": COLUMN,
+        "signoff/store/queries.py": COLUMN,
+        "signoff/testing/store_suite/": COLUMN,
+    },
+    "visit": {
+        "signoff/guarded_db/staging.py": COLUMN,
+    },
+    "cycle": {
+        "signoff/app/agents.py": "is about agents that refer to each other",
+        "signoff/skills/library/refactor.py": "is about modules that depend on each other",
     },
 }
 """Where a replaced word may stand, by the start of the word and of the path, and why."""
@@ -98,6 +124,7 @@ def test_replaced_words_are_found_in_messages_help_and_templates() -> None:
         a__help='@click.command()\ndef command():\n    """List what regressed."""',
         a__fine='"""Persisting."""\npursued = state.to_fix\nkey = "pursued_by_round"',
         a__key='approved = turn["approved"]\nverdict = "APPROVED or REWRITE"',
+        a__data='run = {"iteration": 2, "max_iterations": 3}',
         pages__shown='yield "approved"',
     )
     pages = [("signoff/a/page.html:2", "<p>introduced</p>")]
@@ -105,6 +132,7 @@ def test_replaced_words_are_found_in_messages_help_and_templates() -> None:
     assert list(replaced_words([*_literals(modules), *pages])) == [
         ("signoff/a/message.py:1", "persisting"),
         ("signoff/a/help.py:3", "regressed"),
+        ("signoff/a/data.py:1", "iteration"),
         ("signoff/pages/shown.py:1", "approved"),
         ("signoff/a/page.html:2", "introduced"),
     ]

@@ -123,5 +123,11 @@ REPLACED: Mapping[str, str] = {
     "approving": "passing, unless a human does it",
     "approval": "pass or verdict, unless a human gives it",
     "approvals": "verdicts, unless humans give them",
+    "iteration": "round",
+    "iterations": "rounds",
+    "visit": "round, or how many times a step was entered",
+    "visits": "rounds, or how many times a step was entered",
+    "cycle": "round",
+    "cycles": "rounds",
 }
 """Words that do not occur in texts that people read, and what to write instead."""

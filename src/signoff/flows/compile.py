@@ -1,7 +1,7 @@
 """Turns a flow into the one graph type.
 
 Each step is a node and leads to the next. The last one, and a refine with `loop_to`,
-start the next iteration. A judge's approval ends the run, or skips the refine step that
+start the next round. A judge's approval ends the run, or skips the refine step that
 follows it.
 """
 
@@ -208,7 +208,7 @@ def _sign_off_edges(
         Outcome.FAIL: End.REJECTED,
     }
     if fixer is not None:
-        # A refine step that loops starts the next iteration itself.
+        # A refine step that loops starts the next round itself.
         again = _round(flow, fixer.id) if fixer.loop_to is None else Edge(fixer.id)
         # The round that a human asks for must not be the one that the limit cuts off. The human
         # decides each time, so this bound is only there to have one.

@@ -145,9 +145,9 @@ class Flow:
         return following[0] if following and following[0].step is StepKind.REFINE else step
 
     def starts_round_on_approval(self, step: WorkflowStep) -> bool:
-        """Tells whether leaving a judge with its approval starts the next iteration."""
+        """Tells whether leaving a judge with its approval starts the next round."""
         return self.passed_on_approval(step).id == self.config.workflow[-1].id
 
     def starts_round(self, step: WorkflowStep) -> bool:
-        """Tells whether leaving a step without approval starts the next iteration."""
+        """Tells whether leaving a step without approval starts the next round."""
         return step.loop_to is not None or step.id == self.config.workflow[-1].id

@@ -1,7 +1,7 @@
 """The run directory of a flow, under the names its users know.
 
 All files are computed from the stored definition and from the state after each step: artifacts,
-critiques and verdicts as files of their iteration, and one line of `thread.jsonl` for each of
+critiques and verdicts as files of their round, and one line of `thread.jsonl` for each of
 them and for each answer of a human.
 """
 

@@ -94,7 +94,7 @@ def _finding_line(finding: Finding) -> str:
 
 
 def _warning_lines(warnings: list[Mapping[str, Any]]) -> list[str]:
-    """Returns the latest warnings, oldest first, with the iteration and the step of each."""
+    """Returns the latest warnings, oldest first, with the round and the step of each."""
     if not warnings:
         return []
     left = len(warnings) - MOST_WARNINGS

@@ -128,7 +128,7 @@ class FlowState:
 
     @property
     def to_fix(self) -> list[list[str]]:
-        """The findings that had to be fixed in each iteration, by any judge, in order."""
+        """The findings that had to be fixed in each round, by any judge, in order."""
         by_round: dict[int, dict[str, None]] = {}
         for each in self.raw.get("to_fix", ()):
             by_round.setdefault(each["round"], {}).update(dict.fromkeys(each["findings"]))

@@ -1,7 +1,7 @@
-"""Which severities block in which iteration of a loop of work and review.
+"""Which severities block in which round of a loop of work and review.
 
-The first iterations are strict. Later ones give up what matters least, so that a loop ends
-although a reviewer always finds something; what matters most blocks in every iteration.
+The first rounds are strict. Later ones give up what matters least, so that a loop ends
+although a reviewer always finds something; what matters most blocks in every round.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import TypeVar
 S = TypeVar("S")
 
 BlockingTable = Mapping[int, Collection[S]]
-"""The severities that block, by the first iteration in which they do. A row counts until the next
+"""The severities that block, by the first round in which they do. A row counts until the next
 one, and the first row counts from the beginning."""
 
 DEFAULT_STARTS = (1, 3, 5)
-"""The first iterations of the rows of a table, unless it has others."""
+"""The first rounds of the rows of a table, unless it has others."""
 
 
 def blocking_at(iteration: int, table: BlockingTable[S]) -> frozenset[S]:
-    """Returns the severities that block in an iteration."""
+    """Returns the severities that block in a round."""
     started = [start for start in table if start <= iteration]
-    # An iteration before the first row is a mistake, and must not turn the review off.
+    # A round before the first row is a mistake, and must not turn the review off.
     return frozenset(table[max(started) if started else min(table)])
 
 

@@ -49,11 +49,11 @@ class Finding(Record):
     not_reported_again: bool = False
     """Whether no critic reported it in its last review, although its passage has not changed."""
     first: int = 0
-    """The first iteration that reported it."""
+    """The first round that reported it."""
     last: int = 0
-    """The latest iteration that reported it."""
+    """The latest round that reported it."""
     history: tuple[tuple[int, Label], ...] = ()
-    """(iteration, label) in order."""
+    """(round, label) in order."""
     returns: int = 0
     """How often it came back after it was fixed."""
     flagged_by: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class Finding(Record):
         return replace(self, history=(*self.history, (iteration, label)))
 
     def label_at(self, iteration: int) -> Label | None:
-        """Returns its label at the end of an iteration; None if it was not reported yet."""
+        """Returns its label at the end of a round; None if it was not reported yet."""
         return next((label for when, label in reversed(self.history) if when <= iteration), None)
 
 

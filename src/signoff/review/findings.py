@@ -31,7 +31,7 @@ class Ledger:
 
     findings: Mapping[str, Finding] = field(default_factory=dict)
     iteration: int = 0
-    """The latest recorded iteration."""
+    """The latest recorded round."""
 
     def record(
         self,
@@ -47,7 +47,7 @@ class Ledger:
         A finding is fixed if its constraint was reviewed, no critic reports it any more and its
         passage has changed. Critics overlook things, so silence alone is not enough, except that
         of the `certain` ones: constraints and reviewers that are programs or humans.
-        A second review of the same text in the same iteration only adds findings. An artifact is
+        A second review of the same text in the same round only adds findings. An artifact is
         one text, or texts by path; a critique that names files looks for findings in these only.
         """
         artifact = ArtifactVersion.of(artifact)
@@ -152,7 +152,7 @@ class Ledger:
 
 
 def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:
-    """Returns the open findings at the end of an iteration by severity, and counts by label.
+    """Returns the open findings at the end of a round by severity, and counts by label.
 
     Severities are those of the latest report. Ignored findings are not counted.
     """
@@ -233,13 +233,13 @@ def _with_label(issue: CritiqueIssue, finding: Finding) -> CritiqueIssue:
 
 
 def _fixed_in(finding: Finding, iteration: int) -> bool:
-    """Whether it was open before this iteration and fixed at its end."""
+    """Whether it was open before this round and fixed at its end."""
     entries = [entry for entry in finding.history if entry[0] <= iteration]
     fixed = entries[-1:] == [(iteration, Label.FIXED)]
     return fixed and entries[-2][1] is not Label.IGNORED
 
 
 def _first_label(finding: Finding, iteration: int) -> Label | None:
-    """Returns the first open label of an iteration: a new finding stays new when reported again."""
+    """Returns the first open label of a round: a new finding stays new when reported again."""
     labels = (label for when, label in finding.history if when == iteration)
     return next((label for label in labels if label.is_open), None)

@@ -126,7 +126,7 @@ class LedgerUpdate:
         return previous.status is FindingStatus.OPEN and self.is_unchanged(previous)
 
     def undo_silence(self, previous: Finding | None) -> Finding | None:
-        """Returns a finding as it was before another review of this iteration missed it.
+        """Returns a finding as it was before another review of this round missed it.
 
         It was overlooked and not fixed. Without this it would count as back if the text
         has not changed since.
@@ -145,7 +145,7 @@ class LedgerUpdate:
         return is_unchanged(finding, self.artifact)
 
     def already_reported(self, previous: Finding) -> bool:
-        """Whether a review of this same text in this iteration reported it."""
+        """Whether a review of this same text in this round reported it."""
         same = previous.last == self.iteration and self._is_same_version(previous)
         return same and previous.status is not FindingStatus.FIXED
 

@@ -54,7 +54,7 @@ def parse_critique(
 ) -> Critique:
     """Returns the critique in a reply; raises `Unreadable` with a message to its author.
 
-    Constraint, reviewer and iteration come from the caller; what the reply claims about them is
+    Constraint, reviewer and round come from the caller; what the reply claims about them is
     not read. `rules` gives the severity of an issue that names a rule but no severity, `owner` the
     constraint of an issue if there are several. In a text reply, nothing that is quoted from the
     `material` counts. At most `most_issues` issues are kept, but always those of a severity in

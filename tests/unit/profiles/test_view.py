@@ -57,7 +57,7 @@ def test_every_status_of_a_run_has_a_position(status: Status) -> None:
 def test_the_ends_of_a_session(
     status: Status, expected: tuple[WorkflowPhase, WorkflowStage | None, WorkflowStatus]
 ) -> None:
-    """At the iteration limit a session stays where it was."""
+    """At the round limit a session stays where it was."""
     assert position(status, "review.response") == expected
 
 

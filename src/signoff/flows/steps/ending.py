@@ -20,7 +20,7 @@ WRITE_AGAIN, NO_WRITE = "write again", "finish without writing"
 
 
 def at_limit(ctx: StepContext, flow: Flow) -> bool:
-    """Tells whether no further iteration may start unless a human grants more."""
+    """Tells whether no further round may start unless a human grants more."""
     # Each grant is as many rounds as the limit, so every multiple is a limit again.
     return ctx.iteration % flow.config.max_iterations == 0
 
