@@ -257,7 +257,7 @@ def test_a_command_with_hostile_parameters_is_safe_to_paste(critic: CliProject) 
     topic = ["--topic", HOSTILE]
     command = shown(critic, "--step", "1", "--mode", "quick", *topic)["next_command"]
     text = critic.signoff("skill", "step", "critic", "--step", "1", *topic).stdout
-    program = PROGRAM.replace("'", "")
+    program = shlex.quote(PROGRAM)
     pasted = subprocess.run(
         ["bash", "-c", command.replace("signoff", program, 1).replace("<verdict>", "fine")],
         cwd=critic.folder,

@@ -34,7 +34,10 @@ _LINE = re.compile(
 )
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d')
 _EXCEPTION = re.compile(r"(?P<name>[\w.]+)(?::|$)")
-_NOT_STARTED = re.compile(r"\S*(?:python[\d.]*: (?:can't open file|No module named)|Node\.js v\d)")
+_NOT_STARTED = re.compile(
+    # The path of an interpreter may have spaces.
+    r"(?:.*/)?python[\d.]*: (?:can't open file|No module named)|Node\.js v\d"
+)
 """The last line of an interpreter that did not find the program, or of Node.js after a crash."""
 _MOST_FRAME_LINES = 400
 _PARSED = frozenset({"<unknown>", "<string>"})

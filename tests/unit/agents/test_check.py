@@ -224,9 +224,16 @@ async def test_a_check_that_crashes_is_broken(code: str, why: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("missing", [["no_such_check.py"], ["-m", "no_such_check"]])
-async def test_a_script_that_is_missing_is_a_broken_check(missing: list[str]) -> None:
-    with pytest.raises(AgentBadOutput, match="the check itself crashed"):
-        await check(argv=[sys.executable, *missing])
+async def test_a_script_that_is_missing_is_a_broken_check(
+    missing: list[str], tmp_path: Path
+) -> None:
+    spaced = tmp_path / "my programs" / "python3"
+    spaced.parent.mkdir()
+    spaced.symlink_to(sys.executable)
+
+    for python in (sys.executable, str(spaced)):
+        with pytest.raises(AgentBadOutput, match="the check itself crashed"):
+            await check(argv=[python, *missing])
 
 
 @pytest.mark.parametrize(
