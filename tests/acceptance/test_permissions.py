@@ -1,5 +1,6 @@
 """Tests that only the owner can read the files of a run."""
 
+import shlex
 import stat
 import subprocess
 
@@ -26,7 +27,8 @@ SHARED = {".gitignore", "config.yaml", "constraints", "flows"}
 def test_only_the_owner_can_read_run_files_with_any_umask(project: CliProject, umask: str) -> None:
     """The files contain prompts and replies, and a server may have any umask."""
     project.write("flow.py", FLOW)
-    command = f"umask {umask}; exec {PROGRAM} run flow.py --name one --events events.jsonl"
+    program = shlex.quote(PROGRAM)
+    command = f"umask {umask}; exec {program} run flow.py --name one --events events.jsonl"
 
     done = subprocess.run(
         ["sh", "-c", command],
