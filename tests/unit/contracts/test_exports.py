@@ -60,7 +60,7 @@ def test_defining_a_workflow_loads_no_parser_of_sql_and_no_expressions() -> None
     assert done.stdout.strip() == "[]"
 
 
-def test_a_workflow_without_a_database_runs_without_the_guarded_database() -> None:
+def test_a_workflow_without_a_database_runs_without_the_guarded_database(tmp_path: Path) -> None:
     """Most workflows have no database; they should not wait for its code on every run."""
     program = (
         "import sys, signoff; from signoff.contracts import define_workflow; "
@@ -70,7 +70,7 @@ def test_a_workflow_without_a_database_runs_without_the_guarded_database() -> No
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
     )
 
     assert done.stdout.strip() == "completed []"
