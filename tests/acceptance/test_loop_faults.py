@@ -384,6 +384,7 @@ def test_a_finding_of_the_last_reading_is_fixed_before_the_approval(
 LINE = "The see of the many words is wide, deep, old and cold, and nobody knows its end.\n"
 
 
+@pytest.mark.slow
 def test_an_artifact_of_five_megabytes(flow_project: FlowProject) -> None:
     """Each round takes seconds; nothing is cut off."""
     begin(

@@ -52,7 +52,11 @@ class MetricsServer:
         self._server.text = CachedText(lambda: setup.metrics_text(store))
         self.port: int = self._server.server_port
         self._thread = threading.Thread(
-            target=self._server.serve_forever, name="signoff-metrics", daemon=True
+            target=self._server.serve_forever,
+            # How long a worker that ends waits for this server; the default is half a second.
+            kwargs={"poll_interval": 0.05},
+            name="signoff-metrics",
+            daemon=True,
         )
         self._thread.start()
 
