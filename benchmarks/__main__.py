@@ -22,9 +22,10 @@ The run directory is not written in the measured time, except in W1-dir, W9 and 
 "by round" is the lowest and highest ratio within one round; where these lie far apart, the
 machine was busy and "met" means little: run again with --rounds 9."""
 
-FULL_TIME = "about 6 minutes; --quick (make bench QUICK=1) gives rough figures in one"
-QUICK_TIME = "at most one minute; its figures are rough"
-"""How long all works take on two quiet cores."""
+FULL_TIME = """\
+about 6 minutes on two quiet cores, longer on busy ones; --quick (make bench QUICK=1) gives
+rough figures within one minute"""
+QUICK_TIME = "at most one minute on two quiet cores; its figures are rough"
 
 ROUGH = """\
 ROUGH FIGURES: one sample each, of smaller sizes than the table says, so "met" means little. Run
