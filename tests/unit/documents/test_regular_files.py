@@ -90,7 +90,8 @@ def test_a_file_that_is_too_large_is_not_read_whole(tmp_path: Path) -> None:
     assert len(read_regular(tmp_path / "file", 10)) == 11
 
 
-@pytest.mark.usefixtures("umask")
+# The folder of the test is made first: with such a umask its owner could not write into it.
+@pytest.mark.usefixtures("tmp_path", "umask")
 def test_files_and_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
     """They contain prompts and replies, and a server may run with any umask."""
     folder = tmp_path / "a" / "b"
