@@ -17,7 +17,7 @@ from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Finding, is_set_aside
+from signoff.review.finding import Finding, is_set_aside, normalize
 from signoff.review.identity import identify
 from signoff.review.ledger_update import LedgerUpdate, Report, is_unchanged
 from signoff.review.severity import Severity
@@ -229,7 +229,10 @@ def _with_label(issue: CritiqueIssue, finding: Finding) -> CritiqueIssue:
     labeled = replace(issue, finding_id=finding.id, label=label)
     if finding.status is not FindingStatus.DISMISSED:
         return labeled
-    return replace(labeled, set_aside=f"dismissed before: {finding.reason or 'no reason given'}")
+    # Without a rule, only the wording tells that it is the finding that was dismissed.
+    reworded = not issue.rule_id and normalize(issue.finding) != normalize(finding.finding)
+    how = f"dismissed as the same as {finding.id}" if reworded else "dismissed before"
+    return replace(labeled, set_aside=f"{how}: {finding.reason or 'no reason given'}")
 
 
 def _fixed_in(finding: Finding, iteration: int) -> bool:

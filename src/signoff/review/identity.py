@@ -23,8 +23,6 @@ SIMILAR = 85.0
 """How similar two quotes must be, in percent, for one to be the other reworded."""
 MISQUOTED = 60.0
 """How similar a quote that is not in the artifact must be: it cannot mean another passage."""
-SAME_CLAIM = 50.0
-"""How similar the words of two claims about one passage must be; critics vary them each time."""
 MOST_COMPARED = 1_000
 """Characters of a quote that are compared; longer ones differ early or not at all."""
 
@@ -40,18 +38,6 @@ def identify(
     for finding in existing:
         register.add(_Candidate.from_finding(finding))
     return [register.identify(critique) for critique in critiques]
-
-
-def same_claim(one: Finding, other: Finding) -> bool:
-    """Whether two reports of a finding make the same claim, so that a decision holds for both.
-
-    With a rule they do. Without one, a finding is everything that is wrong with its passage, and
-    only the wording tells whether it is the same thing.
-    """
-    from rapidfuzz import fuzz
-
-    texts = normalize(one.finding)[:MOST_COMPARED], normalize(other.finding)[:MOST_COMPARED]
-    return bool(other.rule) or fuzz.token_set_ratio(*texts) >= SAME_CLAIM
 
 
 _Group = tuple[str, str, bool, str]

@@ -10,7 +10,7 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import CritiqueIssue
 from signoff.review.finding import Finding, is_set_aside
-from signoff.review.identity import same_claim
+from signoff.review.similarity import same_claim
 
 DECIDED = "a human decided about it"
 """The reason of a dismissal by a human's decision."""
@@ -27,6 +27,15 @@ def is_unchanged(finding: Finding, artifact: ArtifactVersion) -> bool:
     if finding.edited or finding.omission:
         return False
     return artifact.text(finding.path).contains(finding.quote)
+
+
+def is_same(one: Finding, other: Finding) -> bool:
+    """Whether two reports of a finding make the same claim, so that a decision holds for both.
+
+    With a rule they do. Without one, a finding is everything that is wrong with its passage, and
+    only the wording tells whether it is the same thing.
+    """
+    return bool(other.rule) or same_claim(one.finding, other.finding)
 
 
 Report = tuple[str, str, CritiqueIssue]
@@ -69,7 +78,7 @@ class LedgerUpdate:
         )
         if ignored:
             now = replace(now, reason=worst.dismissed or worst.set_aside)
-        if previous is not None and self.is_unchanged(previous) and same_claim(previous, now):
+        if previous is not None and self.is_unchanged(previous) and is_same(previous, now):
             now = replace(now, decision=previous.decision)
             if _stays_dismissed(previous, now):
                 return replace(previous, last=self.iteration, artifact=now.artifact)

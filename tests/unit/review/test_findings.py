@@ -538,6 +538,26 @@ def test_a_dismissal_without_a_rule_holds_for_the_same_claim_only(
     assert only(ledger).status is status
 
 
+@pytest.mark.parametrize(
+    ("severity", "status"),
+    [(Severity.HIGH, FindingStatus.DISMISSED), (Severity.CRITICAL, FindingStatus.OPEN)],
+)
+def test_a_dismissal_by_wording_names_the_finding_and_covers_no_higher_severity(
+    severity: Severity, status: FindingStatus
+) -> None:
+    """Without a shared rule the reader has to see which finding it was taken for."""
+    ledger, _ = take(Ledger(), 1, read(issue(rule_id="")))
+    dismissal = AdjudicationDecision("c-001", status=Pursuit.DISMISSED, finding_id=only(ledger).id)
+    ledger = ledger.apply(Adjudication(1, Verdict.REWRITE, (dismissal,)))
+
+    again = issue(rule_id="", finding="not an exact number", severity=severity)
+    ledger, (reported,) = take(ledger, 2, read(again))
+
+    assert only(ledger).status is status
+    shown = f"dismissed as the same as {only(ledger).id}: no reason given"
+    assert reported.set_aside == (shown if status is FindingStatus.DISMISSED else "")
+
+
 def test_open_findings_are_sorted_by_severity() -> None:
     """Humans and models read the top of a list first."""
     low = issue(PRICE, severity=Severity.LOW)

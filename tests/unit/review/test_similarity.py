@@ -1,6 +1,8 @@
 import pytest
 
+from signoff.review import same_claim
 from signoff.review.similarity import calculate_similarity, has_converged
+from tests.tables import table
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,31 @@ def test_versions_converge_from_the_third_on() -> None:
     assert not has_converged(["a slogan", "a slogan", "something else"])
     assert not has_converged(["x", "abcd", "abcx"], threshold=0.75)
     assert has_converged(["x", "abcd", "abcx"], threshold=0.7)
+
+
+@table(
+    ("one", "other", "same"),
+    [
+        ("not exact", "It does not give an exact number.", True),
+        ("`unused` is assigned but never used", "the assigned name unused has no reader", True),
+        ("The total is cut off, not rounded.", "cutting off the total loses a cent", True),
+        ("readTotal() slices with a negative index", "negative slicing in read_total", True),
+        ("Die Zahl fehlt im Absatz", "im Absatz fehlt jede Zahl", True),
+        ("", "", True),
+        ("The total is cut off, not rounded.", "The password is logged.", False),
+        ("This is a bug in the code", "This is a problem of the method", False),
+        ("the", "the value", False),
+        ("\u4ef7\u683c\u4e0d\u660e\u786e", "\u4ef7\u683c\u4e0d\u660e\u786e", True),
+    ],
+)
+def test_claims_are_compared_by_the_words_that_carry_meaning(
+    one: str, other: str, same: bool
+) -> None:
+    """A dismissed finding must not return because another model words it differently."""
+    assert same_claim(one, other) is same
+    assert same_claim(other, one) is same
+
+
+def test_a_claim_of_a_megabyte_is_compared_quickly() -> None:
+    """A model decides how long it is, and this runs for every report of a dismissed finding."""
+    assert same_claim("totalSum " * 100_000, "the sum is in total")
