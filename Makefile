@@ -78,7 +78,7 @@ test-postgres: setup ## the acceptance, crash and replay tests, with their runs 
 
 check: lint types imports fast ## quick checks: lint, types, import contracts, fast tests
 
-bench: setup ## measure this engine against the raw SQLite floor, 6 to 11 minutes (QUICK=1: roughly, one minute)
+bench: setup ## measure this engine against the raw SQLite floor, about 10 minutes (QUICK=1: roughly, one minute)
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick)
 
 bench-stores: setup ## both stores side by side, and the raw PostgreSQL floor

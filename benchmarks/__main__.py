@@ -23,7 +23,7 @@ The run directory is not written in the measured time, except in W1-dir, W9 and 
 machine was busy and "met" means little: run again with --rounds 9."""
 
 FULL_TIME = """\
-6 to 11 minutes on two quiet cores, longer on busy ones; --quick (make bench QUICK=1) gives
+about 10 minutes on two quiet cores, longer on busy ones; --quick (make bench QUICK=1) gives
 rough figures within one minute"""
 QUICK_TIME = "at most one minute on two quiet cores; its figures are rough"
 

@@ -69,7 +69,7 @@ def test_an_approval_is_held_back_until_the_passage_changes(forgetful: FlowProje
     assert verdicts(forgetful) == ["REWRITE", "REWRITE", "APPROVED"]
     held = forgetful.read("iterations/2/adjudication_judge.yaml")
     assert "stated: APPROVED" in held
-    assert "APPROVED is not valid while these issues have to be fixed" in held
+    assert "it cannot pass while these findings have to be fixed" in held
     assert NOT_AGAIN in forgetful.read("iterations/2/prompt_adjudicate_claude.txt")
     assert "No source says so." in forgetful.read("iterations/2/prompt_refine_claude.txt")
     finding = the_finding(forgetful)

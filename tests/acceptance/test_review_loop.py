@@ -134,7 +134,7 @@ def test_an_approval_that_violates_the_policy_is_not_valid(
 
     assert done.code == code, done.err
     judged = flow_project.read("iterations/1/adjudication_adjudicate.yaml")
-    assert ("is not valid" in judged) is (code == 11)
+    assert ("cannot pass" in judged) is (code == 11)
 
 
 LOOP = "constraints: {routing: {default_agents: [claude]}}\n"

@@ -1,4 +1,4 @@
-"""What users see of a review: `show`, `findings`, `diff` and `cat` on a finished run."""
+"""What users see of a review: `show`, `findings`, `diff`, `cat` and `metrics` of a finished run."""
 
 from __future__ import annotations
 
@@ -189,3 +189,12 @@ def test_a_run_without_a_review_says_so(project: FlowProject) -> None:
         assert "run 'plain' has no review" in refused.err
 
     assert codes == {"findings": 2, "diff": 2, "cat": 2}
+
+
+def test_metrics_count_findings_by_what_became_of_them(project: FlowProject) -> None:
+    """A dashboard shows how many findings are fixed, and how many are not."""
+    done = project.call("metrics")
+
+    assert done.code == 0, done.err
+    assert 'signoff_findings{severity="HIGH",status="fixed"} 1' in done.out
+    assert 'signoff_findings{severity="LOW",status="dismissed"} 1' in done.out

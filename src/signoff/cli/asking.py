@@ -221,7 +221,7 @@ def _answer_to(question: UserQuestion) -> dict[str, str | list[str]]:
 
 def _print_options(options: Sequence[Mapping[str, Any]]) -> None:
     for number, option in enumerate(options, 1):
-        needs = "  (needs a reason)" if option.get("requires_input") else ""
+        needs = "  (needs a text)" if option.get("requires_input") else ""
         _print(wrapped(f"{option_line(option, f'{number} ')}{needs}", hang="     "))
 
 

@@ -274,7 +274,7 @@ class LiveView(View):
         waits = sum(r.kind is EffectKind.WAIT for r in line.running.values())
         if waits:
             # Other calls finish first; then the questions are asked, or the run waits.
-            yield Text(f"    {count(waits, 'question')} for you, asked in a moment", style="yellow")
+            yield Text(f"    {count(waits, 'request')} for you, asked in a moment", style="yellow")
         heard = next(reversed(self._progress.values()), None)
         if heard is not None and heard.size:
             shown = heard.shown(max(NARROWEST, self._console.width - 6))

@@ -115,7 +115,7 @@ def marks(visit: StepVisit) -> str:
     """
     parts = []
     if visit.visit not in (1, visit.iteration):
-        parts.append(f"time {visit.visit}")
+        parts.append(f"entered {visit.visit} times")
     if visit.attempts > 1:
         parts.append(f"attempt {visit.attempts}")
     return f"  {', '.join(parts)}" if parts else ""

@@ -31,7 +31,7 @@ class AnyFlowFile(FlowSettings):
         default_factory=TerminationSection.model_construct,
         description="approve_when or escalate_on",
     )
-    """Other names for what blocks approval and when a human is asked."""
+    """Other names for what keeps a text from passing and when a human is asked."""
 
     def judging(self) -> Judging:
         """Returns what the two places for keys about judging mean together."""

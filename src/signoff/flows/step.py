@@ -104,7 +104,7 @@ class WorkflowStep(FlowSection):
     on_approved: Literal["finish", "continue"] | None = Field(
         None, description="one of: finish, continue"
     )
-    """What APPROVED does; by default the last judge finishes the run, others continue it."""
+    """What a pass does; by default the last judge ends the run, others continue it."""
     mode: Mode = "edit"
     """Edits a file, writes the whole text again, or applies literal edits first."""
     loop_to: str | None = Field(None, pattern=NAME, description="the name of an earlier step")

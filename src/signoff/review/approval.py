@@ -36,7 +36,7 @@ def check_approval(
     if not unchanged:
         return CheckedApproval(approval, tuple(still_open))
     names = ", ".join(f"{each.id} ({each.severity.value})" for each in unchanged)
-    note = f"APPROVED is not valid while these findings are open and nothing was changed: {names}"
+    note = f"it cannot pass while these findings are open and nothing was changed: {names}"
     decided = {decision.finding_id for decision in approval.decisions}
     pursued = tuple(_pursue(each) for each in unchanged if each.id not in decided)
     overruled = replace(

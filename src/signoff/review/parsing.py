@@ -65,7 +65,7 @@ def parse_critique(
         value = find_answer(_text(reply), material or Material(), CRITIQUE)
     fields = Fields(value, "the answer")
     if "overall" not in fields.raw and "issues" not in fields.raw:
-        raise Unreadable("the JSON object has neither `overall` nor `issues`")
+        raise Unreadable("the JSON object has no `overall` or `issues`")
     overall = _overall(fields)
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
     _check_severities(entries)
@@ -117,7 +117,7 @@ def parse_adjudication(
         value, work_order = find_adjudication(_text(reply), material or Material())
     fields = Fields(value, "the adjudication")
     if "status" not in fields.raw and "decisions" not in fields.raw:
-        raise Unreadable("the JSON object has neither `status` nor `decisions`")
+        raise Unreadable("the JSON object has no `status` or `decisions`")
     entries = fields.items("decisions")
     if len(entries) > MOST_DECISIONS:
         raise Unreadable(f"it has {len(entries)} decisions; at most {MOST_DECISIONS} are allowed")

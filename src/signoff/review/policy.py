@@ -35,10 +35,10 @@ def check_verdict(
     blocking = checked.pursued(block_on)
     if checked.status is Verdict.APPROVED and blocking:
         issues = ", ".join(f"{d.issue_id} ({d.severity.value})" for d in blocking)
-        notes.append(f"APPROVED is not valid while these issues have to be fixed: {issues}")
+        notes.append(f"it cannot pass while these findings have to be fixed: {issues}")
         checked = replace(checked, status=Verdict.REWRITE, stated=Verdict.APPROVED)
     if checked.status is Verdict.REWRITE and not checked.pursued():
-        notes.append("the judge asks for a rewrite but names nothing to fix")
+        notes.append("the judge asks for changes but names nothing to fix")
     return replace(checked, notes=(*checked.notes, *notes))
 
 

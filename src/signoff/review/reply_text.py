@@ -93,7 +93,8 @@ def find_answer(text: str, material: Material, form: ReplyFormat) -> Mapping[Any
     if found:
         raise Unreadable(QUOTED)
     if spans:
-        raise Unreadable(f"the JSON object has neither `{form.verdict}` nor `{form.entries}`")
+        keys = " or ".join(f"`{key}`" for key in dict.fromkeys((form.verdict, form.entries)))
+        raise Unreadable(f"the JSON object has no {keys}")
     raise Unreadable("it contains no JSON object" if text.strip() else "it is empty")
 
 

@@ -258,6 +258,14 @@ def describe_stop(status: str, reason: StopReason | None) -> tuple[str, str]:
             return status, str(reason)
 
 
+_DECISIONS = {
+    "approve": "approved",
+    "reject": "rejected",
+    "request changes": "changes requested",
+}
+"""What a human did at a sign-off, by the option that was chosen."""
+
+
 def describe_answer(answer: Mapping[str, Any]) -> str:
     """Returns an answer with who gave it and why: `rejected by ann: too long`."""
     value, by = answer.get("value"), answer.get("by")
@@ -267,6 +275,8 @@ def describe_answer(answer: Mapping[str, Any]) -> str:
             decision = "approved" if value else "rejected"
         case "" | None:
             decision = "answered"
+        case str() if value in _DECISIONS:
+            decision = _DECISIONS[value]
         case _:
             first_line = format_answer(value).strip().partition("\n")[0]
             decision = f"answered {_cut(first_line, SHOWN_VALUE)!r}"
@@ -291,10 +301,9 @@ def _wrote(reply: Mapping[str, Any], label: str) -> str:
 
 def _entered(visit: StepVisit) -> str:
     # In most loops a step is entered once a round, and the round says enough.
-    time = visit.visit if visit.visit != visit.iteration else 1
-    counts = {"time": time, "round": visit.iteration}
-    marks = ", ".join(f"{name} {number}" for name, number in counts.items() if number > 1)
-    return f"{visit.step}: begins{marks and f' ({marks})'}"
+    again = " again" if visit.visit not in (1, visit.iteration) else ""
+    round_ = f" (round {visit.iteration})" if visit.iteration > 1 else ""
+    return f"{visit.step}: begins{again}{round_}"
 
 
 def _cut(text: str, width: int) -> str:

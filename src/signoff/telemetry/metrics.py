@@ -140,8 +140,8 @@ class Metrics:
             for agent, model, count in summary.in_doubt:
                 self._add_unknown(agent, model, count, count)
         self._add_claims(summary)
-        for severity, status, count in summary.findings:
-            self.add(count, "signoff_findings", severity, status)
+        for severity, became, count in summary.findings:
+            self.add(count, "signoff_findings", severity, became)
         if status not in NOT_ENDED:
             self._add_end(status, summary)
 

@@ -324,7 +324,7 @@ def test_lines_that_stay_are_never_mixed_with_the_picture() -> None:
 
     shown = [line.split()[:4] for line in screen.lines() if line]
     assert shown[:2] == [["one", "review"], ["✓", "draft", "ok", "0.0s"]]
-    assert shown[2:] == [["✓", "draft", "time", str(n)] for n in visits[:-1]]
+    assert shown[2:] == [["✓", "draft", "entered", str(n)] for n in visits[:-1]]
 
 
 class Review:

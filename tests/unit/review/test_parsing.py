@@ -62,12 +62,12 @@ def test_a_pass_is_read_however_it_is_wrapped(text: str) -> None:
         ("", "empty"),
         ("PASS", "no JSON object"),
         ("[]", "no JSON object"),
-        ("{}", "neither"),
+        ("{}", "has no"),
         (f"```json\n{PASSED}\n```\nNo: " + PASSED.replace("PASS", "FAIL"), "2 answers"),
         (PASSED + '{"overall": "PASS", "issues": [', "cut off"),
         ('{"overall": "BESTANDEN", "issues": []}', "PASS or FAIL"),
         ("I cannot review this text.", "no JSON object"),
-        ('{"text": {"overall": "PASS"}}', "neither"),
+        ('{"text": {"overall": "PASS"}}', "has no"),
         ('{"overall": "FAIL", "overall": "PASS"}', "twice"),
         ('{"overall": "ERROR"}', "PASS or FAIL"),
         ('{"overall": "PASS with remarks"}', "PASS or FAIL"),
@@ -201,7 +201,7 @@ def test_a_structured_reply_is_the_reviewers_own_whatever_it_contains() -> None:
     assert (rewrite.status, rewrite.bill_of_work) == (Verdict.REWRITE, "Cut it.")
     with pytest.raises(Unreadable, match="not a JSON object"):
         parse_critique(Reply(PASSED, [value]), **options)
-    with pytest.raises(Unreadable, match="neither `status` nor `decisions`"):
+    with pytest.raises(Unreadable, match="no `status` or `decisions`"):
         parse_adjudication(Reply("", value), iteration=1)
     assert parse_critique(Reply(PASSED), **options).overall is Overall.PASS
 

@@ -46,7 +46,7 @@ def test_an_approval_is_valid_only_while_no_blocking_issue_is_pursued(
 
     blocked = severity in BLOCK and pursuit is Pursuit.PURSUING
     assert checked.status is (Verdict.REWRITE if blocked else Verdict.APPROVED)
-    assert any("APPROVED is not valid" in note for note in checked.notes) is blocked
+    assert any("it cannot pass" in note for note in checked.notes) is blocked
 
 
 def test_a_finding_the_judge_does_not_mention_is_pursued() -> None:
@@ -196,7 +196,7 @@ def test_a_rewrite_without_any_work_is_noted() -> None:
     checked = check_verdict(verdict(Verdict.REWRITE), [critique()], BLOCK)
 
     assert checked.status is Verdict.REWRITE
-    assert checked.notes == ("the judge asks for a rewrite but names nothing to fix",)
+    assert checked.notes == ("the judge asks for changes but names nothing to fix",)
 
 
 def test_an_issue_that_is_set_aside_needs_no_decision() -> None:

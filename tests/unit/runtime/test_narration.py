@@ -83,7 +83,7 @@ def test_the_warnings_of_a_step_are_described_once() -> None:
         "draft: begins",
         "draft: warning: too long",
         "draft: ok in 2.0s",
-        "draft: begins (time 2)",
+        "draft: begins again",
         "draft: warning: late",
         "draft: ok in 1.0s",
     ]

@@ -137,7 +137,7 @@ def _print_errors(line: Timeline, out: Output) -> None:
     if failed:
         out.line()
     for visit in failed:
-        again = f" (time {visit.visit})" if visit.visit > 1 else ""
+        again = f" (entered {visit.visit} times)" if visit.visit > 1 else ""
         out.prose(f"  {visit.step}{again} failed: {visit.error}", style="red", hang="    ")
 
 

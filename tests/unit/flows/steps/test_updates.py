@@ -103,7 +103,7 @@ async def test_a_judge_that_was_overruled_is_a_warning(tmp_path: Path) -> None:
 
     assert texts(result) == [
         "unknown-1: decided by the judge but never reported; dropped",
-        "APPROVED is not valid while these issues have to be fixed: clear-001 (HIGH)",
+        "it cannot pass while these findings have to be fixed: clear-001 (HIGH)",
     ]
 
 
