@@ -107,6 +107,14 @@ class CritiqueIssue(Record):
 
 
 @frozen_dataclass()
+class Withdrawal(Record):
+    """One issue of an earlier answer that the critic takes back."""
+
+    id: str
+    reason: str
+
+
+@frozen_dataclass()
 class Critique(Record):
     """A reviewer's verdict and the issues behind it."""
 
@@ -121,8 +129,10 @@ class Critique(Record):
     """Remarks of the engine, such as quotes that were not found or a human's decision."""
     paths: tuple[str, ...] = ()
     """The files that were read; empty if the artifact is one text."""
+    withdrawn: tuple[Withdrawal, ...] = ()
+    """What a corrected answer takes back of the one before; empty once that is done."""
 
-    omit_empty: ClassVar = frozenset({"notes", "paths"})
+    omit_empty: ClassVar = frozenset({"notes", "paths", "withdrawn"})
 
     @property
     def files_read(self) -> tuple[str, ...]:

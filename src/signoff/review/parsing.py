@@ -20,6 +20,7 @@ from signoff.review.critique import (
     Critique,
     CritiqueIssue,
     Overall,
+    Withdrawal,
 )
 from signoff.review.edit import Edit, EditKind
 from signoff.review.fields import Fields, Unreadable, clean
@@ -33,6 +34,7 @@ __all__ = ["Unreadable", "parse_adjudication", "parse_critique"]
 MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
 MOST_PROBLEMS = 20
+MOST_WITHDRAWALS = 500
 LONGEST_EDIT = 200_000
 
 # Ids that are safe in decisions and file names; any other id from an agent is replaced.
@@ -68,8 +70,8 @@ def parse_critique(
         raise Unreadable("the JSON object has no `overall` or `issues`")
     overall = _overall(fields)
     entries = [Fields(raw, f"issue {n}") for n, raw in enumerate(fields.items("issues"), start=1)]
-    _check_severities(entries)
-    issues = _with_unique_ids(
+    unknown_severities = _unknown_severities(entries)
+    issues = with_unique_ids(
         [_issue(entry, rules or {}, by_file=bool(paths)) for entry in entries],
         owner or (lambda _issue: constraint_id),
     )
@@ -82,7 +84,10 @@ def parse_critique(
         approved_sections=_sections(fields.raw.get("approved_sections")),
         summary=fields.text("summary", most=5_000),
         paths=tuple(paths),
+        withdrawn=_withdrawals(fields.raw.get("withdrawn")),
     )
+    if unknown_severities:
+        raise Unreadable("", *unknown_severities, value=critique)
     return limit_issues(critique, most_issues, lambda issue: issue.severity in block_on)
 
 
@@ -102,6 +107,28 @@ def limit_issues(
         issues=tuple(sorted(kept, key=lambda issue: issue.severity.rank)),
         notes=(*critique.notes, *_omitted_note(len(issues), len(kept))),
     )
+
+
+def with_unique_ids(
+    issues: Sequence[CritiqueIssue], owner: Callable[[CritiqueIssue], str]
+) -> list[CritiqueIssue]:
+    """Returns issues whose valid ids are kept at their first use.
+
+    All other ids are made from the id of a constraint.
+    """
+    valid = {issue.id for issue in issues if _ID.fullmatch(issue.id)}
+    unused: dict[str, Iterator[str]] = {}
+    used: set[str] = set()
+    result = []
+    for issue in issues:
+        constraint = owner(issue)
+        numbered = unused.setdefault(constraint, _numbered_ids(constraint, valid))
+        keep = issue.id in valid and issue.id not in used
+        name = issue.id if keep else next(numbered)
+        used.add(name)
+        edit = replace(issue.edit, issue=name) if issue.edit else None
+        result.append(replace(issue, id=name, edit=edit))
+    return result
 
 
 def parse_adjudication(
@@ -178,40 +205,20 @@ def _issue(fields: Fields, rules: Mapping[str, Severity], *, by_file: bool) -> C
     )
 
 
-def _with_unique_ids(
-    issues: list[CritiqueIssue], owner: Callable[[CritiqueIssue], str]
-) -> list[CritiqueIssue]:
-    """Keeps valid ids at their first use; all others are made from the id of a constraint."""
-    valid = {issue.id for issue in issues if _ID.fullmatch(issue.id)}
-    unused: dict[str, Iterator[str]] = {}
-    used: set[str] = set()
-    result = []
-    for issue in issues:
-        constraint = owner(issue)
-        numbered = unused.setdefault(constraint, _numbered_ids(constraint, valid))
-        keep = issue.id in valid and issue.id not in used
-        name = issue.id if keep else next(numbered)
-        used.add(name)
-        edit = replace(issue.edit, issue=name) if issue.edit else None
-        result.append(replace(issue, id=name, edit=edit))
-    return result
-
-
 def _numbered_ids(constraint: str, taken: set[str]) -> Iterator[str]:
     names = (f"{constraint}-{number:03}" for number in count(1))
     return (name for name in names if name not in taken)
 
 
-def _check_severities(entries: Sequence[Fields]) -> None:
-    """Raises every unknown severity at once, so that one retry can fix them all."""
+def _unknown_severities(entries: Sequence[Fields]) -> list[str]:
+    """Returns a message for every unknown severity, so that one retry can fix them all."""
     words = [(entry.location, entry.text("severity")) for entry in entries]
     problems = [
         f"the severity of {location} is {word[:40]!r}; it must be one of {SEVERITIES}"
         for location, word in words
         if word and Severity.named(word) is None
     ]
-    if problems:
-        raise Unreadable("", *problems[:MOST_PROBLEMS])
+    return problems[:MOST_PROBLEMS]
 
 
 def _omitted_note(reported: int, kept: int) -> tuple[str, ...]:
@@ -250,6 +257,17 @@ def _sections(raw: object) -> tuple[Mapping[str, str], ...]:
     return tuple(
         {name: clean(str(s[name]))[:1_000] for name in names if isinstance(s.get(name), str)}
         for s in sections[:MOST_SECTIONS]
+    )
+
+
+def _withdrawals(raw: object) -> tuple[Withdrawal, ...]:
+    """Reads what a corrected answer withdraws; an invalid entry withdraws nothing."""
+    entries = raw if isinstance(raw, list) else []
+    pairs = [(e.get("id"), e.get("reason")) for e in entries if isinstance(e, Mapping)]
+    return tuple(
+        Withdrawal(clean(id_).strip()[:200], clean(reason).strip()[:1_000])
+        for id_, reason in pairs[:MOST_WITHDRAWALS]
+        if isinstance(id_, str) and isinstance(reason, str)
     )
 
 

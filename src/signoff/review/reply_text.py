@@ -51,6 +51,7 @@ CRITIQUE = ReplyFormat(
         "": ("summary",),
         "issues": ("finding", "impact", "suggested_fix"),
         "approved_sections": ("note",),
+        "withdrawn": ("reason",),
     },
 )
 ADJUDICATION = ReplyFormat(

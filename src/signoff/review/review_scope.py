@@ -52,11 +52,15 @@ class ReviewScope:
 
     def unknown_rules(self, critique: Critique) -> list[str]:
         """Returns messages to the critic about issues that name no rule of these constraints."""
-        wrong = [issue for issue in critique.issues if not self._is_known(issue)]
+        wrong = [issue for issue in critique.issues if not self.is_known(issue)]
         if not wrong:
             return []
         named = [f"{issue.id} names the rule {issue.rule_id[:80]!r}" for issue in wrong]
         return [*named, f"`rule_id` must be one of: {', '.join(self.rules)}"]
+
+    def is_known(self, issue: CritiqueIssue) -> bool:
+        """Whether an issue names a rule of these constraints; a single one owns every issue."""
+        return not self.several or issue.rule_id in self._assignments
 
     @cached_property
     def severities(self) -> Mapping[str, Severity]:
@@ -76,7 +80,7 @@ class ReviewScope:
         """
         if not self.several:
             return [replace(critique, issues=self._issues(critique, self.first))]
-        lost = [issue.id for issue in critique.issues if not self._is_known(issue)]
+        lost = [issue.id for issue in critique.issues if not self.is_known(issue)]
         note = f"counted for {self.first.id!r}, as no known rule is named: {', '.join(lost)}"
         notes = (*critique.notes, note) if lost else critique.notes
         blocking = [issue for issue in critique.issues if issue.severity in block_on]
@@ -112,9 +116,6 @@ class ReviewScope:
             overall=Overall.PASS if passed else critique.overall,
             issues=issues,
         )
-
-    def _is_known(self, issue: CritiqueIssue) -> bool:
-        return not self.several or issue.rule_id in self._assignments
 
     def _assignment(self, issue: CritiqueIssue) -> tuple[str, str]:
         """Returns the constraint of an issue and its rule, without the constraint's name."""

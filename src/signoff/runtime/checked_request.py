@@ -7,9 +7,9 @@ answer is accepted, a human is asked if the caller provided an `otherwise`, and 
 error is raised.
 
 There is no state of its own to store. Every call and every question to the human is an ordinary
-effect, recorded under its key and ordinal, and `read` is a pure function of the reply. So when
-the handler is replayed, this loop gets the same replies, decides the same, and arrives where it
-was without a call. That is also why the correction must be deterministic: it is part of the
+effect, recorded under its key and ordinal, and `read` depends on nothing but the replies so far. So
+when the handler is replayed, this loop gets the same replies, decides the same, and arrives where
+it was without a call. That is also why the correction must be deterministic: it is part of the
 next request, and a replay compares it.
 """
 

@@ -2,7 +2,8 @@
 
 A reply that cannot be parsed, a verdict that contradicts its findings and quotes that do not
 occur in the artifact are sent back to the critic once, all together. If the reply is still
-unusable, a human decides; quotes that still do not occur are only marked.
+unusable, a human decides; quotes that still do not occur are only marked. What was valid in an
+answer that was sent back counts until the critic withdraws it with a reason.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from signoff.core.checked import Checked, Otherwise
@@ -30,16 +32,22 @@ from signoff.flows.steps.verify import Verifier
 from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
-from signoff.review.evidence import EVIDENCE_RULE, find_problems, mark_unverified
+from signoff.review.evidence import (
+    EVIDENCE_RULE,
+    CritiqueProblems,
+    find_problems,
+    mark_unverified,
+)
 from signoff.review.identity import identify
 from signoff.review.lasting_decision import dismiss_commented
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
-from signoff.review.parsing import limit_issues, parse_critique
+from signoff.review.parsing import limit_issues, parse_critique, with_unique_ids
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
 from signoff.review.review_scope import ReviewScope
 from signoff.review.shown_file import assign_files, set_aside_unchanged, show_files
+from signoff.review.withdrawal import WITHDRAWAL_RULE, OpenIssues
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
 """The keys of an item with several constraints, and of its result."""
@@ -146,19 +154,20 @@ class CriticHandler(FlowHandler):
         scope = ReviewScope(tuple(each.constraint for each in questions))
         prompt = self._prompt(agent, questions)
         unread = Critique(scope.first.id, agent, ctx.iteration, Overall.ERROR, paths=self.paths)
+        valid = OpenIssues()
         checked = await ctx.ask(
             agent,
             prompt,
             key="+".join(each.id for each in scope.constraints),
-            read=partial(self._read, unread, scope, prompt, quotes_artifact=not exact),
-            otherwise=Otherwise(partial(self._unusable, agent, scope), key="unusable"),
+            read=partial(self._read, unread, scope, prompt, valid, quotes_artifact=not exact),
+            otherwise=Otherwise(partial(self._unusable, scope, unread, valid), key="unusable"),
             about=self._about(scope),
             **self.call_options,
             **(self._check_options(scope, agent) if exact else {}),
         )
         certain = exact or checked.answer is not None
         block_on = self.flow.config.adjudication.block_on
-        return scope.split(_decided(checked, scope, unread), block_on), certain
+        return scope.split(_decided(checked, scope, unread, valid), block_on), certain
 
     @property
     def _text(self) -> str:
@@ -194,6 +203,7 @@ class CriticHandler(FlowHandler):
         unread: Critique,
         scope: ReviewScope,
         prompt: ProductPrompt,
+        valid: OpenIssues,
         reply: Reply,
         *,
         quotes_artifact: bool,
@@ -203,7 +213,7 @@ class CriticHandler(FlowHandler):
         block_on = config.adjudication.block_on
         most = config.max_findings * len(scope.constraints)
         # A check is a program: it quotes nothing, and all of its findings count.
-        critique = parse_critique(
+        critique, unreadable = _parsed(
             reply,
             constraint_id=unread.constraint_id,
             reviewer=unread.reviewer,
@@ -215,20 +225,32 @@ class CriticHandler(FlowHandler):
             paths=self.paths,
         )
         critique, unknown_files = self._with_files(critique, strict=quotes_artifact)
+        critique = valid.merged(critique, scope.owner, block_on)
         known = self._known(scope, critique)
         critique = limit_issues(
             critique,
             most if quotes_artifact else MOST_ISSUES,
             lambda issue: issue.severity in block_on or issue.id in known,
         )
-        if not quotes_artifact:
-            return critique
-        found = find_problems(critique, self.state.content.text, block_on)
-        problems = [*scope.unknown_rules(critique), *unknown_files, *found.messages()]
+        found = CritiqueProblems()
+        problems = list(unreadable)
+        if quotes_artifact:
+            found = find_problems(critique, self.state.content.text, block_on)
+            problems += [*scope.unknown_rules(critique), *unknown_files, *found.messages()]
         if not problems:
             return critique
         marked = mark_unverified(critique, found)
-        raise AgentBadOutput("", *problems, value=marked, usable=not found.contradiction)
+        problems += valid.keep(
+            [
+                issue
+                for issue in marked.issues
+                if not issue.unverified
+                and scope.is_known(issue)
+                and bool(issue.path) is bool(self.paths)
+            ]
+        )
+        usable = not (unreadable or found.contradiction)
+        raise AgentBadOutput("", *problems, value=marked, usable=usable)
 
     def _with_files(self, critique: Critique, *, strict: bool) -> tuple[Critique, list[str]]:
         """Returns a critique whose issues are about files of this review, and what was wrong."""
@@ -261,7 +283,10 @@ class CriticHandler(FlowHandler):
             if id_ in findings and findings[id_].status is FindingStatus.OPEN
         }
 
-    def _unusable(self, agent: str, scope: ReviewScope, last: Checked[Critique]) -> Request:
+    def _unusable(
+        self, scope: ReviewScope, unread: Critique, valid: OpenIssues, last: Checked[Critique]
+    ) -> Request:
+        agent, base = unread.reviewer, _answered(last, unread, valid)
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
         prompt = (
             f"{agent}'s review against {scope.names} cannot be used, and sending it back did "
@@ -269,10 +294,10 @@ class CriticHandler(FlowHandler):
             f"{RETRY}: ask it again. {PASS}: the artifact complies. {FAIL}: record what you write "
             "as a finding."
         )
-        if last.value is not None and last.value.issues:
+        if base.issues:
             options.insert(1, Option(FINDINGS))
             prompt += f" {FINDINGS}: count its findings, whatever its verdict."
-        shown = {"critique": _noted(last.value, last).to_json()} if last.value else {}
+        shown = {"critique": base.to_json()} if last.value or base.issues else {}
         several = scope.several or len(self.flow.reviewers(self.step, scope.first)) > 1
         name = f"critique_{scope.first.id}_{agent}" if several else f"critique_{scope.first.id}"
         name += f"_{files_label(self.paths)}" if self.paths else ""
@@ -315,17 +340,37 @@ def review_prompt(
     )
 
 
+def _parsed(reply: Reply, **about: Any) -> tuple[Critique, list[str]]:
+    """Returns the critique in a reply, and what is wrong with parts of it that can be read."""
+    try:
+        return parse_critique(reply, **about), []
+    except AgentBadOutput as error:
+        if not isinstance(error.value, Critique):
+            raise
+        return error.value, list(error.problems)
+
+
+def _answered(checked: Checked[Critique], unread: Critique, valid: OpenIssues) -> Critique:
+    """Returns the last critique, or the valid issues before it if it could not be read."""
+    critique = checked.value or replace(unread, issues=valid.issues)
+    return _noted(critique, checked)
+
+
 def _noted(critique: Critique, checked: Checked[Critique]) -> Critique:
     """Returns a critique with a note on why the previous one was sent back."""
     if not checked.sent_back:
         return critique
-    problems = "; ".join(each for each in checked.sent_back if each != EVIDENCE_RULE)
+    # What follows the rule about withdrawals is not wrong with the answer.
+    wrong = takewhile(lambda each: each != WITHDRAWAL_RULE, checked.sent_back)
+    problems = "; ".join(each for each in wrong if each != EVIDENCE_RULE)
     return replace(critique, notes=(f"sent back: {shortened(problems)}", *critique.notes))
 
 
-def _decided(checked: Checked[Critique], scope: ReviewScope, unread: Critique) -> Critique:
+def _decided(
+    checked: Checked[Critique], scope: ReviewScope, unread: Critique, valid: OpenIssues
+) -> Critique:
     """Returns the critique that counts: the critic's, or what a human made of it."""
-    base, answer = _noted(checked.value or unread, checked), checked.answer
+    base, answer = _answered(checked, unread, valid), checked.answer
     if answer is None:
         return base
     about = f" for {scope.names}" if scope.several else ""
@@ -341,4 +386,5 @@ def _decided(checked: Checked[Critique], scope: ReviewScope, unread: Critique) -
         evidence=OMISSION,
         confidence=1.0,
     )
-    return replace(base, overall=Overall.FAIL, issues=(finding,), notes=notes)
+    issues = with_unique_ids([*valid.issues, finding], scope.owner)
+    return replace(base, overall=Overall.FAIL, issues=tuple(issues), notes=notes)

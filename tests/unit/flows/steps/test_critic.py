@@ -58,7 +58,9 @@ async def test_an_unusable_review_is_sent_back_once_then_goes_to_a_human(
 @pytest.mark.parametrize("reply", UNUSABLE, ids=range(len(UNUSABLE)))
 async def test_a_critic_that_corrects_its_answer_needs_no_human(reply: Any, tmp_path: Path) -> None:
     """Most mistakes are corrected once the critic knows about them."""
-    claude = ScriptedAgent(["Text.", reply, passes()])
+    withdrawn = [{"id": "clear-001", "reason": "Nothing is missing."}]
+    corrected = json.dumps({**json.loads(passes()), "withdrawn": withdrawn})
+    claude = ScriptedAgent(["Text.", reply, corrected])
 
     result = await play(flow(ROUND), {"claude": claude}, tmp_path)
 

@@ -1,0 +1,163 @@
+"""Nothing valid is lost when a critic's answer is sent back."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.acceptance.flow_project import (
+    FlowProject,
+    Rule,
+    author_writes,
+    critic_finds,
+    editor_replaces,
+    issue,
+    passing_critique,
+)
+from tests.acceptance.review_project import ReviewProject, finds
+from tests.acceptance.review_project import issue as file_issue
+
+FLOW = """
+max_iterations: 1
+workflow:
+  - {step: generate, agent: claude}
+  - {step: critique, name: review, agent: gemini}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, agent: claude, loop_to: review}
+"""
+APPROVED, WAITING, LIMIT, FINDINGS_OPEN = 0, 10, 11, 17
+VALID = issue(id="valid", finding="The sea is misspelled.")
+INVENTED = issue(evidence="words that nobody wrote", id="invented")
+REASON = "It is the See, a lake."
+
+
+def withdraws(*withdrawn: Any, overall: str = "PASS") -> str:
+    """Returns a second answer without issues that withdraws some of the first."""
+    critique = {"overall": overall, "issues": [], "summary": "fine", "withdrawn": list(withdrawn)}
+    return json.dumps(critique)
+
+
+def begin(flow_project: FlowProject, second: str, *first: Rule) -> None:
+    """Sets up one round in which a critic's first answer is sent back."""
+    flow_project.write_flow(FLOW)
+    flow_project.constraints("clear")
+    flow_project.script(
+        author_writes(),
+        *(first or [critic_finds("clear", VALID, INVENTED, times=1)]),
+        {"step": "critique", "again": True, "text": second},
+        editor_replaces(),
+    )
+
+
+SECOND_ANSWERS: dict[str, tuple[str, int]] = {
+    "passes": (passing_critique(), LIMIT),
+    "fails without naming it again": (withdraws(overall="FAIL"), LIMIT),
+    "withdraws it": (withdraws({"id": "valid", "reason": REASON}), APPROVED),
+    "withdraws it without a reason": (withdraws({"id": "valid", "reason": " "}), LIMIT),
+    "withdraws another": (withdraws({"id": "clear-007", "reason": REASON}), LIMIT),
+    "withdraws by a list of ids": (withdraws("valid"), LIMIT),
+    "withdraws everything": (
+        withdraws({"id": "valid", "reason": REASON}, {"id": "invented", "reason": "Invented."}),
+        APPROVED,
+    ),
+    "rates it lower": (
+        json.dumps({"overall": "PASS", "issues": [{**VALID, "severity": "LOW"}]}),
+        LIMIT,
+    ),
+    "withdraws it and rates it lower": (
+        json.dumps(
+            {
+                "overall": "PASS",
+                "issues": [{**VALID, "severity": "LOW"}],
+                "withdrawn": [{"id": "valid", "reason": "A typo changes nothing."}],
+            }
+        ),
+        APPROVED,
+    ),
+}
+
+
+@pytest.mark.parametrize("second", SECOND_ANSWERS)
+def test_a_valid_finding_of_the_first_answer_stays_unless_withdrawn(
+    flow_project: FlowProject, second: str
+) -> None:
+    """One finding has a true quote, the other an invented one, so the answer is sent back."""
+    answer, code = SECOND_ANSWERS[second]
+    begin(flow_project, answer)
+
+    done = flow_project.run()
+
+    assert done.code == code, done.err
+    assert ("answers 1 finding" in done.err) == (code == LIMIT)
+    assert flow_project.call_fields("step").count("critique") == 2
+
+
+def test_withdrawals_are_logged_with_their_reasons(flow_project: FlowProject) -> None:
+    """Who reads the log sees why a finding is gone, and what was ignored."""
+    unknown = {"id": "clear-007", "reason": REASON}
+    begin(flow_project, withdraws({"id": "valid", "reason": REASON}, unknown))
+
+    done = flow_project.run()
+
+    assert done.code == APPROVED, done.err
+    log = flow_project.read("live.log")
+    assert f"withdrawn: valid (HIGH): {REASON}" in log
+    assert "clear-007" in log
+
+
+def test_the_retry_lists_what_stays_open_and_says_how_to_withdraw_it(
+    flow_project: FlowProject,
+) -> None:
+    """Only the prompt of the retry has it; the stub's rule would not match otherwise."""
+    begin(flow_project, "", critic_finds("clear", VALID, INVENTED, times=1))
+    flow_project.script(
+        author_writes(),
+        critic_finds("clear", VALID, INVENTED, times=1),
+        {
+            "step": "critique",
+            "contains": "- valid (HIGH) stays open: The sea is misspelled.",
+            "text": withdraws({"id": "valid", "reason": REASON}),
+        },
+    )
+
+    assert flow_project.run().code == APPROVED
+
+
+def test_a_pass_that_contradicts_its_finding_is_not_corrected_by_dropping_it(
+    flow_project: FlowProject,
+) -> None:
+    """The first answer passes with a blocking finding whose quote is true."""
+    first = json.dumps({"overall": "PASS", "issues": [VALID]})
+    begin(flow_project, passing_critique(), {"step": "critique", "text": first, "times": 1})
+
+    done = flow_project.run()
+
+    assert done.code == LIMIT, done.err
+
+
+def test_a_second_answer_that_cannot_be_read_keeps_the_first_for_the_human(
+    flow_project: FlowProject,
+) -> None:
+    """The human can count what was valid."""
+    begin(flow_project, "I think it is fine.")
+    waiting = flow_project.run()
+
+    answered = flow_project.call("answer", "one", "findings")
+    done = flow_project.call("resume", "one")
+
+    assert waiting.code == WAITING
+    assert answered.code == 0, answered.err
+    assert done.code == LIMIT, done.err
+
+
+def test_a_review_of_changes_keeps_the_valid_finding(review_project: ReviewProject) -> None:
+    """The same holds for `review --diff`, where findings name their file."""
+    review_project.write("docs/b.md", "It always works. It is fast.\n")
+    review_project.script(
+        {**finds(file_issue("docs/b.md"), file_issue("docs/b.md", "not there")), "times": 1}
+    )
+
+    done = review_project.review("--diff", "HEAD")
+
+    assert done.code == FINDINGS_OPEN, done.out + done.err
+    assert "Too sure." in done.out
