@@ -219,6 +219,8 @@ class FlowSettings(FileSection, FlowSection):
     """Where the result goes."""
     allow_scripts: bool = Field(False, description="true or false")
     """Whether scripts of sources may run."""
+    allow_unreviewed: bool = Field(False, description="true or false")
+    """Whether a text may pass although no critic reads it; such a flow is refused otherwise."""
     limits: LimitsField = Field(default_factory=Limits, description="usd, tokens, calls or seconds")
     """What a run may cost at most."""
     convergence: ConvergenceConfig = Field(

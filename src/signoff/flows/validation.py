@@ -23,6 +23,9 @@ from signoff.flows.step import (
 )
 from signoff.review.constraint import Constraint
 
+MOST_LISTED = 12
+"""Constraints that a remedy lists."""
+
 
 def validate_workflow(
     config: GenflowConfig, constraints: Sequence[Constraint] | None = None
@@ -40,6 +43,7 @@ def flow_mistakes(
         return [Mistake(("workflow",), "workflow is empty", "at least one generate step")]
     found = [mistake for rule in _RULES for mistake in rule(config)]
     found.extend(_model_of_several_agents(config, constraints))
+    found.extend(_passes_unreviewed(config, constraints))
     return found
 
 
@@ -181,6 +185,39 @@ def _model_of_several_agents(
             names = ", ".join(agents)
             what = f"{format_path(path)} is {step.model!r}, but the routing names {names}"
             yield Mistake(path, what, "name the step's agent too, or leave the model out")
+
+
+def _passes_unreviewed(
+    config: GenflowConfig, constraints: Sequence[Constraint] | None
+) -> Iterator[Mistake]:
+    """A judge that ends the run must not be able to pass what no critic has read."""
+    kinds = [step.step for step in config.workflow]
+    ends = [
+        position
+        for position, kind in enumerate(kinds)
+        if kind is StepKind.ADJUDICATE and config.ends_on_approval(position)
+    ]
+    if config.allow_unreviewed or not ends:
+        return
+    for position in ends:
+        if StepKind.CRITIQUE not in kinds[:position]:
+            what = f"{_name(config, position)} passes the text before any critique step"
+            remedy = "put a critique step before it, or set allow_unreviewed: true"
+            yield Mistake(("workflow", position), what, remedy)
+    if constraints is None or StepKind.CRITIQUE not in kinds:
+        return
+    if not constraints:
+        remedy = "add constraints, or set allow_unreviewed: true"
+        yield Mistake(("constraints",), "there are no constraints, so nothing is reviewed", remedy)
+    elif not any(step.selects(each) for step in _critics(config) for each in constraints):
+        what = "no critique step selects a constraint, so nothing is reviewed"
+        names = ", ".join(each.id for each in constraints[:MOST_LISTED])
+        remedy = f"select one of: {names}; or set allow_unreviewed: true"
+        yield Mistake(("workflow",), what, remedy)
+
+
+def _critics(config: GenflowConfig) -> list[WorkflowStep]:
+    return [step for step in config.workflow if step.step is StepKind.CRITIQUE]
 
 
 def _several_agents(

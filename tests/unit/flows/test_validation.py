@@ -36,7 +36,21 @@ def test_a_flow_starts_with_a_generate_step() -> None:
     assert "workflow is empty" in complaint()
     assert "there is no generate step" in complaint(CRITIQUE, ADJUDICATE)
     assert "the first step is critique" in complaint(CRITIQUE, GENERATE)
-    assert "the first step is adjudicate" in complaint(ADJUDICATE, GENERATE)
+    assert "the first step is adjudicate" in complaint(ADJUDICATE, GENERATE, allow_unreviewed=True)
+
+
+def test_a_flow_that_could_pass_without_a_review_is_refused() -> None:
+    """A judge alone, a judge before its critics, no constraints, or none that is selected."""
+    usual = GenflowConfig(workflow=(GENERATE, CRITIQUE, ADJUDICATE))
+    narrow = GenflowConfig(workflow=(GENERATE, changed(CRITIQUE, constraints=["x*"]), ADJUDICATE))
+    clear = Constraint("clear")
+
+    assert "before any critique step" in complaint(GENERATE, ADJUDICATE)
+    assert "before any critique step" in complaint(GENERATE, ADJUDICATE, CRITIQUE)
+    assert complaints(GENERATE, ADJUDICATE, allow_unreviewed=True) == []
+    assert complaints(GENERATE, CRITIQUE) == []
+    assert [len(validate_workflow(usual, each)) for each in ([], [clear], None)] == [1, 0, 0]
+    assert "select one of: clear" in str(validate_workflow(narrow, [clear])[0])
 
 
 def test_a_refine_step_needs_a_judge_before_it() -> None:

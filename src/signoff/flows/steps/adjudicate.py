@@ -104,7 +104,7 @@ class AdjudicateHandler(FlowHandler):
             judged = checked.verdict
             # A human sees again what was changed at their request.
             unread = [each for each in checked.unread if each.constraint != SIGN_OFF]
-            warnings = approval_warnings(self.flow, state, unread)
+            warnings = approval_warnings(self.flow, judged, unread)
         judged = _with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = _decided(state, judged)

@@ -1,4 +1,4 @@
-"""The reading before an approval that ends a run, and what no critic has read all the same."""
+"""The reading before an approval that ends a run, and what to know about a text that passed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
-from signoff.flows.state import FlowState, after, joined, reading_key
+from signoff.flows.state import UNREVIEWED, FlowState, after, joined
 from signoff.flows.step import StepKind
 from signoff.flows.steps.reading import Reading, format_issues, undecided
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human
+from signoff.review.adjudication import Adjudication
 from signoff.review.critique import Critique
 from signoff.review.finding import Finding
 from signoff.review.policy import for_judge
@@ -21,12 +22,12 @@ async def read_rest(
 ) -> tuple[list[Critique], dict[str, Any]]:
     """Has everything read that was not read in its current form; returns what was found.
 
-    Only flows that skip readings need this; others read everything in every round.
+    There are several ways to skip a reading: `rereview: changed`, a finding that halts a serial
+    critique and is then dismissed, a fix that no critique step follows. An approval ends the run,
+    so nothing after it would make up for them.
     """
     update: dict[str, Any] = {}
     found: list[Critique] = []
-    if flow.config.rereview == "all":
-        return found, update
     for step in flow.of_kind(StepKind.CRITIQUE):
         reading = Reading(flow, step, FlowState(after(raw, update)))
         if unread := reading.unread():
@@ -38,14 +39,16 @@ async def read_rest(
     return for_judge(found), joined(update, answer)
 
 
-def approval_warnings(flow: Flow, state: FlowState, findings: Sequence[Finding]) -> list[str]:
+def approval_warnings(flow: Flow, judged: Adjudication, findings: Sequence[Finding]) -> list[str]:
     """Returns what to know about a text that passed; `findings` are on changed passages."""
     warnings = []
+    if UNREVIEWED in judged.notes:
+        # Files that no constraint is about can pass without that setting.
+        allowed = ": the flow sets allow_unreviewed" if flow.config.allow_unreviewed else ""
+        warnings.append(f"passed without a review{allowed}")
     if findings:
         names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
         warnings.append(f"passed although no critic has read these changed passages again: {names}")
-    if skipped := _never_read(flow, state):
-        warnings.append(f"passed although no critic has read it against: {', '.join(skipped)}")
     return warnings
 
 
@@ -59,22 +62,3 @@ async def _ask_human(
     question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
     answer = await ask_for_guidance(ctx, flow, "escalate", question)
     return answer | decided_by_human(state, [issue.finding_id for issue in issues], answer)
-
-
-def _never_read(flow: Flow, state: FlowState) -> list[str]:
-    """Returns the constraints that no critic has read in this run, in any version.
-
-    A finding that halts a serial critique skips the constraints after it. If the judge dismisses
-    that finding, nothing else brings them back.
-    """
-    reviews = [(s, c) for s in flow.of_kind(StepKind.CRITIQUE) for c in flow.selected(s)]
-    read = {
-        constraint.id
-        for step, constraint in reviews
-        for agent in flow.reviewers(step, constraint)
-        for path in state.files
-        if reading_key(constraint.id, agent, path) in state.readings
-    }
-    # A constraint about other files than those of the artifact has nothing to be read against.
-    due = [c for _, c in reviews if any(map(c.applies_to, state.files))]
-    return list(dict.fromkeys(c.id for c in due if c.id not in read))

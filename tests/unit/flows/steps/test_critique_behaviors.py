@@ -80,7 +80,9 @@ async def test_every_behavior_at_every_level(
 
     read_second = any("against second now" in prompt for prompt in claude.prompts)
     stops = behavior in (IssueBehavior.HALT, IssueBehavior.ESCALATE)
-    assert read_second is not (execution == "serial" and stops)
+    # What was skipped is read before the approval that ends the run.
+    skips = execution == "serial" and stops and result.status is not Status.COMPLETED
+    assert read_second is not skips
     if behavior is IssueBehavior.ESCALATE:
         assert result.status is Status.WAITING
         result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, "leave it")

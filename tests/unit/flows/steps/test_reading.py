@@ -209,9 +209,9 @@ async def test_a_fix_that_changed_nothing_is_not_approved_by_the_second_pass(
     assert result.status is Status.LIMIT
 
 
-async def test_a_changed_passage_that_nobody_read_again_is_a_warning(tmp_path: Path) -> None:
-    """The run may finish, but whoever uses the result should know."""
-    agent = critics(clear=[fails(issue("wrong", "CRITICAL", "see"))], short=[passes()])
+async def test_a_changed_passage_is_read_again_before_the_approval(tmp_path: Path) -> None:
+    """No critique step comes after the fix, so the last judge has it read."""
+    agent = critics(clear=[fails(issue("wrong", "CRITICAL", "see")), passes()], short=[passes()])
     agent.on("Write the artifact", "The see.", "The sea.")
 
     result = await play(
@@ -219,9 +219,8 @@ async def test_a_changed_passage_that_nobody_read_again_is_a_warning(tmp_path: P
     )
 
     assert result.status is Status.COMPLETED
-    (warning,) = result.state["remarks"]
-    assert "no critic has read these changed passages again" in warning["text"]
-    assert "CRITICAL" in warning["text"]
+    assert "remarks" not in result.state
+    assert sum("against clear now" in prompt for prompt in agent.prompts) == 2
 
 
 async def test_a_human_is_asked_once_about_a_finding_on_the_same_passage(tmp_path: Path) -> None:

@@ -112,10 +112,12 @@ async def test_an_approval_without_any_review_is_reported_everywhere(tmp_path: P
     steps = [ROUND[0], step("critique", "review", constraints=("other*",)), ROUND[2]]
     claude = ScriptedAgent(["Text."])
 
-    result = await play(flow(steps), {"claude": claude}, tmp_path)
+    result = await play(flow(steps, allow_unreviewed=True), {"claude": claude}, tmp_path)
 
     assert result.status is Status.COMPLETED
-    assert texts(result) == [UNREVIEWED]
+    allowed = "passed without a review: the flow sets allow_unreviewed"
+    assert texts(result) == [UNREVIEWED, allowed]
+    assert result.state["result_warnings"] == [allowed]
     assert report(result.state).summary == UNREVIEWED
     assert UNREVIEWED in (tmp_path / "run/final/status.md").read_text()
 
