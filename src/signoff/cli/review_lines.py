@@ -103,7 +103,7 @@ def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
         case IssuesReported(usable=False):
             yield f"    {news.constraint}: no usable review by {news.reviewer}", "yellow"
         case IssuesReported(issues=()):
-            yield f"    {news.constraint}: passed by {news.reviewer}", "dim"
+            yield f"    {news.constraint}: passed by {_decider(news)}", "dim"
         case IssuesReported():
             for issue, place in zip(news.issues, news.places, strict=True):
                 severity = Severity.read(issue.get("severity"))
@@ -113,6 +113,12 @@ def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
             yield f"    {_change(news)}", "cyan"
         case Judged(judgment=judgment):
             yield f"    {judgment.by}: {judgment.words}", "dim"
+
+
+def _decider(news: IssuesReported) -> str:
+    if not news.decided_by:
+        return news.reviewer
+    return f"{news.decided_by}; {news.reviewer} gave no usable review"
 
 
 def _change(news: ArtifactChanged) -> str:

@@ -215,6 +215,7 @@ def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -
             issues_count=len(critique["issues"]),
             overall=critique["overall"],
         )
+        line |= {key: critique[key] for key in ("decided_by",) if critique.get(key)}
         lines.append(line)
     return StepView(files, tuple(lines))
 

@@ -84,8 +84,10 @@ class Adjudication(Record):
     """What the engine changed in it, and what looks inconsistent."""
     stated: Verdict | None = None
     """The judge's own verdict, if the engine overruled it."""
+    by: str = ""
+    """Who decided: an agent, `policy` if only the rules were applied, or a human's name."""
 
-    omit_empty: ClassVar = frozenset({"notes", "stated"})
+    omit_empty: ClassVar = frozenset({"notes", "stated", "by"})
 
     def pursued(self, severities: Iterable[Severity] | None = None) -> list[AdjudicationDecision]:
         """Returns the decisions to fix an issue, of some severities or of all."""

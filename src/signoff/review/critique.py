@@ -131,8 +131,10 @@ class Critique(Record):
     """The files that were read; empty if the artifact is one text."""
     withdrawn: tuple[Withdrawal, ...] = ()
     """What a corrected answer takes back of the one before; empty once that is done."""
+    decided_by: str = ""
+    """The human who decided, because the reviewer gave no usable critique."""
 
-    omit_empty: ClassVar = frozenset({"notes", "paths", "withdrawn"})
+    omit_empty: ClassVar = frozenset({"notes", "paths", "withdrawn", "decided_by"})
 
     @property
     def files_read(self) -> tuple[str, ...]:

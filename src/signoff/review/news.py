@@ -21,6 +21,8 @@ class IssuesReported:
     """The file and the line of each issue."""
     usable: bool = True
     """Whether the answer was a review; if not, nothing that it says counts."""
+    decided_by: str = ""
+    """The human who decided, because the critic gave no usable review."""
 
 
 @light_dataclass(frozen=True)

@@ -115,6 +115,7 @@ class ReviewScope:
             round=critique.round,
             overall=Overall.PASS if passed else critique.overall,
             issues=issues,
+            decided_by=critique.decided_by,
         )
 
     def _assignment(self, issue: CritiqueIssue) -> tuple[str, str]:

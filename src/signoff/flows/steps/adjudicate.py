@@ -116,7 +116,7 @@ class AdjudicateHandler(FlowHandler):
                 "to_fix": Append([{"round": ctx.iteration, "findings": pursued}]),
                 "findings": ledger.to_json(),
                 "rounds": with_round(state, ledger, ctx.iteration),
-                **self.record(agent=self.agent),
+                **self.record(agent=judged.by),
                 **report_warnings(ctx, [*_worth_knowing(judged), *warnings]),
             },
         )
@@ -146,6 +146,7 @@ class AdjudicateHandler(FlowHandler):
             judged,
             decisions=(*approval.decisions, *judged.decisions),
             notes=(*approval.notes, *judged.notes),
+            by=judged.by if judged.by != POLICY_JUDGE else approval.by,
         )
         return both, joined(update, more)
 
@@ -169,12 +170,13 @@ class AdjudicateHandler(FlowHandler):
         block_on = self.flow.config.adjudication.block_on
         by_rules = partial(policy_judge, critiques, iteration=ctx.iteration, block_on=block_on)
         if self.agent == POLICY_JUDGE:
-            return by_rules(), {}
+            return replace(by_rules(), by=POLICY_JUDGE), {}
         if self.flow.capabilities(self.agent).answered_by_human:
-            return await ask_human(ctx, state, critiques, block_on), {}
+            verdict = await ask_human(ctx, state, critiques, block_on)
+            return replace(verdict, by=verdict.by or self.agent), {}
         if self._has_nothing_to_decide(critiques):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
-            return _noted(by_rules(), NOTHING_TO_DECIDE), {}
+            return _noted(replace(by_rules(), by=POLICY_JUDGE), NOTHING_TO_DECIDE), {}
         prompt = judge_prompt(self.flow, self.step, state, critiques, ctx.iteration)
         request = digest([self.agent, self.step.model, prompt.material])
         answers: list[dict[str, Any]] = []
@@ -185,10 +187,10 @@ class AdjudicateHandler(FlowHandler):
             asked = await self._ask(ctx, prompt)
             if asked is None:
                 note = f"{self.agent}'s answers could not be read; the rules decided"
-                return _noted(by_rules(), note), {}
+                return _noted(replace(by_rules(), by=POLICY_JUDGE), note), {}
             verdict = asked
             answers.append({"request": request, "answer": verdict.to_json()})
-        verdict = check_verdict(verdict, critiques, block_on)
+        verdict = check_verdict(replace(verdict, by=self.agent), critiques, block_on)
         verifier = Verifier(self.flow, state, self._verification)
         looked, more = await second_look(verifier, ctx, verdict, critiques)
         answers += more

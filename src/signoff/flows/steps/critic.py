@@ -373,8 +373,10 @@ def _decided(
     base, answer = _answered(checked, unread, valid), checked.answer
     if answer is None:
         return base
+    human = answer.by or "a human"
     about = f" for {scope.names}" if scope.several else ""
-    notes = (*base.notes, f"{answer.by or 'a human'} decided{about}: {answer.value}")
+    notes = (*base.notes, f"{human} decided{about}: {answer.value}")
+    base = replace(base, decided_by=human)
     if answer.value == FINDINGS:
         return replace(base, overall=Overall.FAIL, notes=notes)
     if answer.value == PASS:

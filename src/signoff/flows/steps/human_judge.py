@@ -45,7 +45,7 @@ async def ask_human(
     by_rules = policy_judge(critiques, iteration=ctx.iteration, block_on=block_on)
     decided = _with_decisions(by_rules, answer)
     status = Verdict.REWRITE if decided.pursued(block_on) else Verdict.APPROVED
-    return _with_status(decided, status)
+    return replace(_with_status(decided, status), by=answer.by)
 
 
 def _issues(critiques: Sequence[Critique]) -> list[tuple[str, CritiqueIssue]]:
@@ -80,7 +80,7 @@ async def _ask_without_findings(ctx: StepContext, state: FlowState) -> Adjudicat
     answer = await ctx.wait(request, key=KEY)
     status = Verdict.APPROVED if answer.value == APPROVE else Verdict.REWRITE
     bill = "" if answer.value == APPROVE else answer.text
-    return Adjudication(ctx.iteration, status, bill_of_work=bill)
+    return Adjudication(ctx.iteration, status, bill_of_work=bill, by=answer.by)
 
 
 def _with_decisions(verdict: Adjudication, answer: Answer) -> Adjudication:
