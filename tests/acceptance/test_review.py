@@ -176,9 +176,13 @@ def test_a_change_without_files_to_review_succeeds(review_project: ReviewProject
     programs = review_project.review("--diff", "main", "--json")
 
     assert nothing.out == "nothing to review: no file has changed\n"
-    assert lock.out == "nothing to review: 1 lock file left out\n"
+    assert lock.out == (
+        "nothing to review: 1 lock file left out\nleft out (lock file): package-lock.json\n"
+    )
     assert deleted.out == "nothing to review: 1 file deleted\n"
-    assert programs.json["review"] == {"open": [], "files": [], "skipped": {"lock file": 1}}
+    left_out = [{"path": "package-lock.json", "reason": "lock file"}]
+    coverage = {"complete": True, "not_read": [], "left_out": left_out}
+    assert programs.json["review"] == {"open": [], "files": [], "coverage": coverage}
     assert {each.code for each in (nothing, lock, deleted, programs)} == {0}
     assert review_project.call("runs").out.strip() == "no runs"
 
@@ -345,7 +349,7 @@ def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> No
     plan = review_project.review("--diff", "HEAD", "--dry-run", "--json").json
 
     assert plan["files"] == ["docs/c.md"]
-    assert plan["skipped"]["generated"] == 2
+    assert [each["path"] for each in plan["coverage"]["left_out"]] == ["found.sarif", "report.html"]
 
 
 def test_json_log_records_are_alone_on_standard_error(review_project: ReviewProject) -> None:

@@ -12,6 +12,7 @@ from signoff.core.words import CHANGES, FindingStatus
 from signoff.documents.control_characters import escape_controls
 from signoff.exports.review_record import need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.review.coverage import SHOWN_NAMES, ReviewCoverage, by_reason
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Round, describe_result, describe_status
 from signoff.runtime.amounts import count, duration, format_spend
@@ -39,6 +40,8 @@ def markdown(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     yield from _findings("Open findings", opened, history)
     dismissed = [each for each in history.findings if each.status is FindingStatus.DISMISSED]
     yield from _findings("Dismissed", dismissed, history)
+    if state.status is not Status.RUNNING:
+        yield from _coverage(history.coverage)
     yield from _rounds([each for each in history.rounds if each.counts])
     spend = f"{format_spend(timeline.spend)} · {duration(timeline.spend.seconds)} at work"
     yield f"Run {_text(record.name)} of {_text(state.workflow)}: {spend}\n"
@@ -75,6 +78,23 @@ def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -
     if len(findings) > MOST_FINDINGS:
         yield f"- and {len(findings) - MOST_FINDINGS} more\n"
     yield "\n"
+
+
+def _coverage(coverage: ReviewCoverage) -> Iterator[str]:
+    """Yields what was not read, each file that makes the review incomplete by its name."""
+    if coverage.missed:
+        yield f"### Incomplete, not read: {len(coverage.missed)}\n\n"
+        for each in coverage.missed[:MOST_FINDINGS]:
+            yield f"- {_code(each.name)}: {_text(each.why)}\n"
+        if len(coverage.missed) > MOST_FINDINGS:
+            yield f"- and {len(coverage.missed) - MOST_FINDINGS} more\n"
+        yield "\n"
+    if coverage.left_out:
+        yield f"### Left out by rule: {len(coverage.left_out)}\n\n"
+        for why, names in by_reason(coverage.left_out).items():
+            more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+            yield f"- {_text(why)}: {', '.join(map(_code, names[:SHOWN_NAMES]))}{more}\n"
+        yield "\n"
 
 
 def _rounds(rounds: Sequence[Round]) -> Iterator[str]:

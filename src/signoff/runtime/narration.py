@@ -126,8 +126,8 @@ class Narrator:
     def _step_finished(self, event: ev.StepFinished) -> Lines:
         took = f" in {duration(self._visit.seconds)}" if self._visit else ""
         error = error_of(event)
-        # A run that ends with findings open does not iterate.
-        ends = event.outcome is Outcome.ITERATE and event.to is None
+        # A run that ends with findings open, or incomplete, neither iterates nor skips anything.
+        ends = event.outcome in (Outcome.ITERATE, Outcome.SKIP) and event.to is None
         line = f"{self._step}: {'done' if ends else event.outcome.value}{took}"
         yield (f"{line}: {error}", TROUBLE) if error else (line, NEWS)
         if event.to is not None:

@@ -14,6 +14,7 @@ from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.errors import WriteFailed
+from signoff.flows.coverage import run_coverage
 from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.patch import unified_diff
 from signoff.flows.files.prepared import no_changes_note
@@ -30,10 +31,14 @@ if TYPE_CHECKING:
     from signoff.app.show import RunDetails
     from signoff.cli.output import Output
     from signoff.flows.files.selection import Selection
+    from signoff.review.coverage import ReviewCoverage
     from signoff.review.findings import Finding
 
-_FINISHED = frozenset({Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING})
-"""Statuses of a review that has read everything."""
+_FINISHED = frozenset(
+    {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}
+)
+"""Statuses of a review that was not cut off."""
+REMEDY = "the review is incomplete: split these files, or leave them out in .signoffignore"
 
 
 @light_dataclass(frozen=True)
@@ -85,6 +90,12 @@ class ReviewReport:
             return dict(self.details.state["written"])
         return replace_files(self.project.home.root, *changed_files(self.before, self.view.files))
 
+    @cached_property
+    def coverage(self) -> ReviewCoverage:
+        """What was not read, and why."""
+        description = json.loads(self.project.store.description(self.details.row.id))
+        return run_coverage(self.details.state, description, self.view.files)
+
     @property
     def fixed_in_copies(self) -> list[Finding]:
         """The findings that were fixed, but not in the files of the project."""
@@ -101,7 +112,9 @@ class ReviewReport:
         # A fix that is only in a copy leaves the file as it was found.
         in_files = [*self.findings, *self.fixed_in_copies]
         blocks = any(each.severity in self.blocking for each in in_files)
-        return exits.FINDINGS if blocks and not self.baseline else exits.OK
+        if blocks and not self.baseline:
+            return exits.FINDINGS
+        return exits.OK if self.coverage.complete else exits.INCOMPLETE
 
     def act(self) -> None:
         """Writes what the user asked for."""
@@ -117,7 +130,7 @@ class ReviewReport:
         facts = {
             "open": [finding_to_json(self.view, each) for each in self.findings],
             "files": sorted(self.view.files),
-            "skipped": dict(self.details.state.get("skipped", {})),
+            "coverage": self.coverage.to_json(),
             **({"diff": self.diff, **self.written} if self.diff else {}),
         }
         return {**report_to_json(self.details), "review": facts, "exit_code": self.code}
@@ -132,6 +145,7 @@ class ReviewReport:
             if not finding.omission:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
         out.line(_summary(self.view, self.findings, self.blocking))
+        print_coverage(self.coverage, out)
         self._print_fixes(out)
         if self.baseline and self.findings:
             out.line(f"accepted in {self.project.home.path.name}/decisions.yaml; commit it")
@@ -176,13 +190,27 @@ def print_review(project: Project, name: str, *, out: Output, **options: Any) ->
 
 
 def print_no_changes(selection: Selection, out: Output) -> int:
-    """Prints that a change has nothing to review, which is a success; returns the exit code."""
+    """Prints why a change has nothing to review; returns the exit code.
+
+    That is a success, unless a file could not be read.
+    """
+    coverage = selection.coverage
+    code = exits.OK if coverage.complete else exits.INCOMPLETE
     if out.as_json:
-        facts = {"open": [], "files": [], "skipped": dict(selection.skipped)}
-        out.json({"review": facts, "exit_code": exits.OK})
+        facts = {"open": [], "files": [], "coverage": coverage.to_json()}
+        out.json({"review": facts, "exit_code": code})
     else:
         out.line(no_changes_note(selection))
-    return exits.OK
+        print_coverage(coverage, out)
+    return code
+
+
+def print_coverage(coverage: ReviewCoverage, out: Output) -> None:
+    """Prints what a review has not read, and what to do if that makes it incomplete."""
+    for line in coverage.lines():
+        out.line(line, style="red" if line.startswith("not read") else "")
+    if not coverage.complete:
+        out.line(REMEDY, style="red")
 
 
 def accept(project: Project, findings: Sequence[Finding]) -> None:
