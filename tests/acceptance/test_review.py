@@ -484,3 +484,36 @@ def test_comments_about_rules_of_other_sets_and_of_programs_are_fine(
     assert "unknown rule" not in by_model.err
     assert by_program.err.count("unknown rule") == 1
     assert "docs/b.md:2: ignores the unknown rule 'nothing/MD013'" in by_program.err
+
+
+def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
+    review_project: ReviewProject,
+) -> None:
+    """Who reads the log of a run in CI has seen no terminal."""
+    review_project.script(finds(issue("docs/a.md")))
+
+    terminal = review_project.review("docs").err
+    log = review_project.call("logs", "one").out
+    file = review_project.read(".signoff/runs/one/live.log")
+
+    for line in (
+        "HIGH tone docs/a.md:3: Too sure.",
+        "policy: 1 finding open, 1 blocking",
+    ):
+        assert [text.count(f"  {line}\n") for text in (terminal, log, file)] == [1, 1, 1], line
+
+
+def test_a_critic_that_passes_files_is_logged_with_them(review_project: ReviewProject) -> None:
+    """`passed by ruff` fourteen times tells nothing."""
+    settings = review_project.read(".signoff/config.yaml")
+    lint = "  lint: {kind: check, argv: ['true'], findings: lines}\n"
+    review_project.write(".signoff/config.yaml", settings + lint)
+    review_project.write(".signoff/constraints/tone.yaml", "summary: Calm.\nagents: [lint]\n")
+
+    terminal = review_project.review("docs").err
+    file = review_project.read(".signoff/runs/one/live.log")
+
+    for text in (terminal, file):
+        assert "  tone docs/a.md: passed by lint\n" in text
+        assert "  tone docs/b.md: passed by lint\n" in text
+        assert "tone: passed by lint" not in text

@@ -121,7 +121,8 @@ class FlowHistory:
         places = tuple(map(self._place, issues))
         about = str(critique["constraint_id"]), str(critique["reviewer"])
         usable = critique.get("overall") != Overall.ERROR
-        return IssuesReported(*about, issues, places, usable=usable)
+        paths = tuple(critique.get("paths") or ())
+        return IssuesReported(*about, issues, places, usable=usable, paths=paths)
 
     def _place(self, issue: Mapping[str, Any]) -> str:
         path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
