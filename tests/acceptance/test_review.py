@@ -343,13 +343,18 @@ def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> No
     """A report in the project would be the subject of the next review of changes."""
     review_project.review("docs")
     review_project.call("report", "one", "-o", "report.html")
+    review_project.call("report", "one")
+    review_project.call("report", "one", "-o", "report.md")
     review_project.call("export", "sarif", "one", "-o", "found.sarif")
+    review_project.call("export", "json", "one", "-o", "found.json")
     review_project.write("docs/c.md", "New.\n")
 
     plan = review_project.review("--diff", "HEAD", "--dry-run", "--json").json
 
     assert plan["files"] == ["docs/c.md"]
-    assert [each["path"] for each in plan["coverage"]["left_out"]] == ["found.sarif", "report.html"]
+    left_out = [each["path"] for each in plan["coverage"]["left_out"]]
+    assert left_out == ["found.json", "found.sarif", "report.html", "report.md"]
+    assert (review_project.folder / ".signoff/runs/one/signoff-report.html").is_file()
 
 
 def test_json_log_records_are_alone_on_standard_error(review_project: ReviewProject) -> None:
