@@ -176,9 +176,13 @@ def test_a_change_without_files_to_review_succeeds(review_project: ReviewProject
     programs = review_project.review("--diff", "main", "--json")
 
     assert nothing.out == "nothing to review: no file has changed\n"
-    assert lock.out == "nothing to review: 1 lock file left out\n"
+    assert lock.out == (
+        "nothing to review: 1 lock file left out\nleft out (lock file): package-lock.json\n"
+    )
     assert deleted.out == "nothing to review: 1 file deleted\n"
-    assert programs.json["review"] == {"open": [], "files": [], "skipped": {"lock file": 1}}
+    left_out = [{"path": "package-lock.json", "reason": "lock file"}]
+    coverage = {"complete": True, "not_read": [], "left_out": left_out}
+    assert programs.json["review"] == {"open": [], "files": [], "coverage": coverage}
     assert {each.code for each in (nothing, lock, deleted, programs)} == {0}
     assert review_project.call("runs").out.strip() == "no runs"
 
@@ -339,13 +343,18 @@ def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> No
     """A report in the project would be the subject of the next review of changes."""
     review_project.review("docs")
     review_project.call("report", "one", "-o", "report.html")
+    review_project.call("report", "one")
+    review_project.call("report", "one", "-o", "report.md")
     review_project.call("export", "sarif", "one", "-o", "found.sarif")
+    review_project.call("export", "json", "one", "-o", "found.json")
     review_project.write("docs/c.md", "New.\n")
 
     plan = review_project.review("--diff", "HEAD", "--dry-run", "--json").json
 
     assert plan["files"] == ["docs/c.md"]
-    assert plan["skipped"]["generated"] == 2
+    left_out = [each["path"] for each in plan["coverage"]["left_out"]]
+    assert left_out == ["found.json", "found.sarif", "report.html", "report.md"]
+    assert (review_project.folder / ".signoff/runs/one/signoff-report.html").is_file()
 
 
 def test_json_log_records_are_alone_on_standard_error(review_project: ReviewProject) -> None:
@@ -480,3 +489,36 @@ def test_comments_about_rules_of_other_sets_and_of_programs_are_fine(
     assert "unknown rule" not in by_model.err
     assert by_program.err.count("unknown rule") == 1
     assert "docs/b.md:2: ignores the unknown rule 'nothing/MD013'" in by_program.err
+
+
+def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
+    review_project: ReviewProject,
+) -> None:
+    """Who reads the log of a run in CI has seen no terminal."""
+    review_project.script(finds(issue("docs/a.md")))
+
+    terminal = review_project.review("docs").err
+    log = review_project.call("logs", "one").out
+    file = review_project.read(".signoff/runs/one/live.log")
+
+    for line in (
+        "HIGH tone docs/a.md:3: Too sure.",
+        "policy: 1 finding open, 1 blocking",
+    ):
+        assert [text.count(f"  {line}\n") for text in (terminal, log, file)] == [1, 1, 1], line
+
+
+def test_a_critic_that_passes_files_is_logged_with_them(review_project: ReviewProject) -> None:
+    """`passed by ruff` fourteen times tells nothing."""
+    settings = review_project.read(".signoff/config.yaml")
+    lint = "  lint: {kind: check, argv: ['true'], findings: lines}\n"
+    review_project.write(".signoff/config.yaml", settings + lint)
+    review_project.write(".signoff/constraints/tone.yaml", "summary: Calm.\nagents: [lint]\n")
+
+    terminal = review_project.review("docs").err
+    file = review_project.read(".signoff/runs/one/live.log")
+
+    for text in (terminal, file):
+        assert "  tone docs/a.md: passed by lint\n" in text
+        assert "  tone docs/b.md: passed by lint\n" in text
+        assert "tone: passed by lint" not in text

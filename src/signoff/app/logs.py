@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -33,21 +34,19 @@ def logs(
     project: Project,
     name: str | None = None,
     *,
-    whole: bool = False,
     sleep: Callable[[float], None] | None = None,
 ) -> Iterator[Entry]:
-    """Yields all events so far; with `sleep`, also new ones until the run stops.
-
-    `whole` includes long texts.
-    """
+    """Yields all events so far; with `sleep`, also new ones until the run stops."""
     first = project.run(name)
-    run, narrator = first.name, Narrator(warnings_of=project.layout(first).warnings)
+    run, layout = first.name, project.layout(first)
+    description = json.loads(project.store.description(first.id))
+    narrator = Narrator(warnings_of=layout.warnings, news_of=layout.news(description))
     after = 0
     while True:
         # The status is read before the journal, so no event can be committed unseen before
         # the loop ends.
         row = current_row(project, project.store.row(run))
-        for seq, event in events_of(project, row, after=after, whole=whole):
+        for seq, event in events_of(project, row, after=after):
             after = seq
             yield Entry(seq, event, tuple(narrator.narrate(event)))
         if sleep is None or row.status not in (Status.QUEUED, Status.RUNNING):

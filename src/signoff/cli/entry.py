@@ -160,6 +160,7 @@ def signoff(ctx: click.Context) -> None:
       0 completed   1 error   2 usage   10 waiting for a human
       11 round limit   12 budget   13 not converging   14 rejected
       15 cancelled   16 work not accepted   17 findings that block are open
+      18 review incomplete
       75 parked   130 interrupted
 
     \b

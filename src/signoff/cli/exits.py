@@ -15,6 +15,8 @@ NOT_ACCEPTED = 16
 """Submitted work was not accepted."""
 FINDINGS = 17
 """A review is finished, and findings that block are open."""
+INCOMPLETE = 18
+"""A review has not read everything it should have."""
 INTERRUPTED = 130
 
 OF_STATUS = {
@@ -27,6 +29,7 @@ OF_STATUS = {
     Status.REJECTED: 14,
     Status.CANCELLED: 15,
     Status.FINDINGS: FINDINGS,
+    Status.INCOMPLETE: INCOMPLETE,
     Status.PARKED: 75,
     Status.INTERRUPTED: INTERRUPTED,
 }

@@ -39,6 +39,7 @@ STYLES: Mapping[str, str] = {
     "budget": "red",
     "not_converging": "red",
     "findings_open": "red",
+    "incomplete": "red",
     "rejected": "red",
     "cancelled": "dim",
 }

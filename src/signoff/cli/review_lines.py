@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from signoff.cli.text import clean, one_line
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus, Label
-from signoff.review.diff import DiffHunk, diff_files
+from signoff.review.diff import DiffHunk
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, describe_status, labels_by_round
-from signoff.review.news import ArtifactChanged, IssuesReported, Judged, ReviewNews
+from signoff.review.news import ArtifactChanged, IssuesReported, ReviewNews, describe_news
 from signoff.runtime.amounts import count
 
 MOST_PER_ROUND = 12
 """Findings that `show` lists for each round; the others are counted."""
-LONGEST_NEWS = 200
-"""Characters of a finding while a run is in progress."""
 LONGEST_QUOTE = 300
 """Characters of a quote below its finding."""
 
@@ -101,31 +99,10 @@ def news_lines(news: ReviewNews) -> Iterator[tuple[str, str]]:
     """Yields what has just happened in a review, each line with its color."""
     match news:
         case IssuesReported(usable=False):
-            yield f"    {news.constraint}: no usable review by {news.reviewer}", "yellow"
-        case IssuesReported(issues=()):
-            yield f"    {news.constraint}: passed by {_decider(news)}", "dim"
-        case IssuesReported():
-            for issue, place in zip(news.issues, news.places, strict=True):
-                severity = Severity.read(issue.get("severity"))
-                text = one_line(issue.get("finding", ""), LONGEST_NEWS)
-                yield f"    {severity} {news.constraint} {place}: {text}", severity_style(severity)
+            style = "yellow"
         case ArtifactChanged():
-            yield f"    {_change(news)}", "cyan"
-        case Judged(judgment=judgment):
-            yield f"    {judgment.by}: {judgment.words}", "dim"
-
-
-def _decider(news: IssuesReported) -> str:
-    if not news.decided_by:
-        return news.reviewer
-    return f"{news.decided_by}; {news.reviewer} gave no usable review"
-
-
-def _change(news: ArtifactChanged) -> str:
-    changes = diff_files(news.before.files, news.after.files, labels=news.after.labels)
-    hunks = [hunk for found in changes.values() for hunk in found]
-    added, removed = sum(h.added for h in hunks), sum(h.removed for h in hunks)
-    answered = {finding for hunk in hunks for finding in hunk.findings}
-    how = news.after.agent or "exact edits"
-    answers = f", answers {count(len(answered), 'finding')}" if answered else ""
-    return f"changed by {how}: +{added} -{removed}{answers}"
+            style = "cyan"
+        case _:
+            style = "dim"
+    for text, severity in describe_news(news):
+        yield f"    {clean(text)}", severity_style(severity) if severity is not None else style

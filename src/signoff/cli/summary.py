@@ -26,6 +26,7 @@ WORDS = {
     Status.BUDGET: "budget reached",
     Status.NOT_CONVERGING: "not converging",
     Status.FINDINGS: "findings open",
+    Status.INCOMPLETE: "review incomplete",
 }
 MARKS = {
     Status.COMPLETED: "✓",

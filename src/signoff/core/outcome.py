@@ -33,12 +33,14 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
     FINDINGS = "findings_open"
     """A review is finished, and findings that block are open."""
+    INCOMPLETE = "incomplete"
+    """A review found nothing that blocks, but has not read everything it should have."""
 
 
 FINAL = frozenset(
     {
         *(Status.COMPLETED, Status.NOT_CONVERGING, Status.REJECTED, Status.CANCELLED),
-        Status.FINDINGS,
+        *(Status.FINDINGS, Status.INCOMPLETE),
     }
 )
 """Final statuses: resuming such a run only reports how it ended."""
@@ -60,6 +62,7 @@ class End(StrEnum):
     REJECTED = "rejected"
     CANCELLED = "cancelled"
     FINDINGS = "findings_open"
+    INCOMPLETE = "incomplete"
 
     @property
     def status(self) -> Status:

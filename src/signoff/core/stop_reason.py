@@ -243,7 +243,7 @@ def remedies(  # noqa: C901  # one case for each status
             return (Resume(run),)
         case Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:
             return (StartRun(again=True),)
-        case Status.COMPLETED | Status.FINDINGS:
+        case Status.COMPLETED | Status.FINDINGS | Status.INCOMPLETE:
             return ()
         case _:
             assert_never(status)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from signoff.core.outcome import Status
 from signoff.documents.control_characters import escape_controls
 from signoff.exports.review_record import level_of, need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.review.coverage import describe_missed
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory
 
@@ -18,6 +20,9 @@ def github(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     history = need_history(record, "github")
     for finding in history.open_findings():
         yield _annotation(history, finding)
+    if record.timeline(whole=False).state.status is not Status.RUNNING:
+        for line in describe_missed(history.coverage.missed):
+            yield f"::error title=Review incomplete::{_message(line)}\n"
 
 
 EXPORT = Export("github", "Open findings as annotations of GitHub Actions.", github)

@@ -18,6 +18,7 @@ from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import CONTROL, escape_controls, json_text
 from signoff.exports.review_record import level_of, need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
+from signoff.review.coverage import ReviewCoverage
 from signoff.review.edit import EditKind, find_passage
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory
@@ -30,6 +31,7 @@ ROOT = "SRCROOT"
 FINGERPRINT = "signoffFinding/v1"
 """The fingerprint is a finding's identity, which lasts across rounds and runs."""
 _FIXED = (FindingStatus.FIXED, FindingStatus.ADDRESSED)
+_CUT_OFF = (Status.FAILED, Status.INTERRUPTED)
 INFORMATION = "urn:signoff:review"
 """Readers want an address for the tool. It has none of its own, and a name is no false link."""
 
@@ -42,8 +44,10 @@ def sarif(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     rules = _rules(history, shown)
     indexes = {rule["id"]: number for number, rule in enumerate(rules)}
     workflow = state.workflow or record.workflow
+    coverage = history.coverage if state.status is not Status.RUNNING else ReviewCoverage()
     invocation = {
-        "executionSuccessful": state.status not in (Status.FAILED, Status.INTERRUPTED),
+        "executionSuccessful": state.status not in _CUT_OFF and coverage.complete,
+        **_notifications(coverage),
         "startTimeUtc": _moment(state.started_at),
         "endTimeUtc": _moment(state.updated_at),
     }
@@ -70,6 +74,17 @@ def sarif(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
 
 
 EXPORT = Export("sarif", "Findings for GitHub code scanning, reviewdog and editors.", sarif)
+
+
+def _notifications(coverage: ReviewCoverage) -> dict[str, Any]:
+    """Returns what was not read: an error if that makes the review incomplete, else a note."""
+    parts = (("error", "Not read", coverage.missed), ("note", "Left out", coverage.left_out))
+    found = [
+        {"level": level, "message": {"text": _sentence(f"{title}: {each.name} ({each.why})")}}
+        for level, title, entries in parts
+        for each in entries
+    ]
+    return {"toolExecutionNotifications": found} if found else {}
 
 
 def _rules(history: ReviewHistory, findings: list[Finding]) -> list[dict[str, Any]]:

@@ -59,6 +59,13 @@ class StepHandler:
         module = import_module(f"signoff.flows.steps.{kind.value}")
         handler = getattr(module, _HANDLERS[kind])(self.flow, self.step)
         outcome, update = await handler(ctx)
+        if outcome is Outcome.OK and self.flow.ends_with(self.step):
+            from signoff.flows.files.skipping import file_coverage
+            from signoff.review.coverage import describe_missed
+
+            if missed := file_coverage(ctx.step_state.get("skipped") or {}).missed:
+                # What passed is the result all the same; only the run must not look complete.
+                return Outcome.SKIP, {**update, "_reason": "; ".join(describe_missed(missed))}
         return outcome, {**update, **self._question_at_limit(ctx, outcome, update)}
 
     def _question_at_limit(
@@ -172,13 +179,21 @@ def _title(flow: Flow, step: WorkflowStep) -> str:
 
 
 def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | End | Edge | None]:
+    edges = _passing_edges(flow, index, step)
+    if flow.config.artifact is not None and flow.ends_with(step):
+        edges[Outcome.SKIP] = End.INCOMPLETE
+    return edges
+
+
+def _passing_edges(
+    flow: Flow, index: int, step: WorkflowStep
+) -> dict[Outcome, str | End | Edge | None]:
     if step.step is StepKind.SIGN_OFF:
         return _sign_off_edges(flow, index, step)
     onward = _round(flow, step.loop_to) if step.loop_to is not None else _next(flow, index)
     if step.step is StepKind.ADJUDICATE:
         passed = flow.index(flow.passed_on_approval(step))
-        ends = flow.finishes(step) and not flow.is_signed_off(step)
-        approved = None if ends else _next(flow, passed)
+        approved = None if flow.ends_with(step) else _next(flow, passed)
         # If nothing fixes what was found, another round would find the same.
         not_passed = onward if flow.changes_artifact else End.FINDINGS
         return {
@@ -201,10 +216,9 @@ def _edges(flow: Flow, index: int, step: WorkflowStep) -> dict[Outcome, str | En
 def _sign_off_edges(
     flow: Flow, index: int, step: WorkflowStep
 ) -> dict[Outcome, str | End | Edge | None]:
-    last = index + 1 == len(flow.config.workflow)
     fixer = flow.fixes_requests_of(step)
     edges: dict[Outcome, str | End | Edge | None] = {
-        Outcome.OK: None if last else _next(flow, index),
+        Outcome.OK: None if flow.ends_with(step) else _next(flow, index),
         Outcome.FAIL: End.REJECTED,
     }
     if fixer is not None:

@@ -134,6 +134,13 @@ class Flow:
         later = self.config.workflow[self.index(step) + 1 :]
         return any(each.step is StepKind.SIGN_OFF for each in later)
 
+    def ends_with(self, step: WorkflowStep) -> bool:
+        """Tells whether a run ends with its result when this step passes it."""
+        if step.step is StepKind.SIGN_OFF:
+            return self.index(step) + 1 == len(self.config.workflow)
+        is_judge = step.step is StepKind.ADJUDICATE
+        return is_judge and self.finishes(step) and not self.is_signed_off(step)
+
     def fixes_requests_of(self, step: WorkflowStep) -> WorkflowStep | None:
         """Returns the step that makes the changes a human asks for; None if no step can."""
         earlier = self.config.workflow[: self.index(step)]

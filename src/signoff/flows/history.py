@@ -11,6 +11,7 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
+from signoff.flows.coverage import run_coverage
 from signoff.flows.state import critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
@@ -30,6 +31,7 @@ class FlowHistory:
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         """`description` is the definition that the run was started with."""
+        self._description = description
         source = description.get("source") or {}
         self._goal = str((source.get("goal") or {}).get("goal", ""))
         self._constraints = {each["id"]: each for each in source.get("constraints") or ()}
@@ -95,7 +97,12 @@ class FlowHistory:
             approved_by=str(values.get("approved_by") or ""),
             written=values.get("written") or {},
             best=self._best(),
+            coverage=run_coverage(values, self._description, self._paths),
         )
+
+    @property
+    def _paths(self) -> Sequence[str]:
+        return list(self._versions[-1].files) if self._versions else []
 
     def _step_done(self, delta: Delta, at: float) -> list[ReviewNews]:
         changed = delta.get("set", {})
@@ -115,7 +122,8 @@ class FlowHistory:
         about = str(critique["constraint_id"]), str(critique["reviewer"])
         usable = critique.get("overall") != Overall.ERROR
         human = str(critique.get("decided_by") or "")
-        return IssuesReported(*about, issues, places, usable=usable, decided_by=human)
+        paths = tuple(critique.get("paths") or ())
+        return IssuesReported(*about, issues, places, usable=usable, decided_by=human, paths=paths)
 
     def _place(self, issue: Mapping[str, Any]) -> str:
         path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
@@ -213,7 +221,10 @@ class _RoundFacts:
     judgments: list[Judgment]
 
 
-_KEPT = ("findings", "rounds", "remarks", "last_adjudication", "written", "best", "approved_by")
+_KEPT = (
+    *("findings", "rounds", "remarks", "last_adjudication", "written", "best", "approved_by"),
+    *("readings", "skipped", "unchecked"),
+)
 """The keys of a flow's state that the history shows."""
 
 _FOLLOW: Mapping[str, Callable[..., Iterator[ReviewNews]]] = {

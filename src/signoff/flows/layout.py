@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from signoff.core.events import Event
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.documents.control_characters import json_text
@@ -125,6 +126,17 @@ class FlowLayout(Layout):
     def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:
         """Returns the result, the best reviewed version or the latest draft."""
         return end_view(state, description)
+
+    def news(self, description: Mapping[str, Any]) -> Callable[[Event], Sequence[str]]:
+        """Returns what tells the findings and verdicts of each event, for a run's log."""
+        # Only those who read or write a log need the review's history.
+        from signoff.flows.history import FlowHistory
+        from signoff.review.news import describe_news
+
+        review = FlowHistory(description)
+        return lambda event: [
+            text for each in review.apply(event) for text, _ in describe_news(each)
+        ]
 
     def warnings(self, state: Mapping[str, Any]) -> Sequence[str]:
         """Returns what the steps have warned of so far."""

@@ -35,7 +35,10 @@ NOT_CONVERGING = "not_converging"
 NOT_WRITTEN = "not_written"
 """The id of the question what to do if fixed files could not go back into the project."""
 
-PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
+PREPARED = (
+    *("files", "base", "renamed", "deleted", "skipped", "unchecked"),
+    *("intent", "trusted", "decisions"),
+)
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
 FILE_WARNINGS = "file_warnings"

@@ -13,7 +13,15 @@ from signoff.pages.diff import hunk_html
 from signoff.pages.findings import GROUPS, finding_html, marked_text
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, section, status_mark, tile
-from signoff.pages.run_parts import cost, decisions, figures, status_words, steps, written_files
+from signoff.pages.run_parts import (
+    cost,
+    decisions,
+    figures,
+    not_read,
+    status_words,
+    steps,
+    written_files,
+)
 from signoff.review.history import ReviewHistory
 from signoff.runtime.narration import describe_stop
 from signoff.runtime.timeline import Timeline
@@ -71,6 +79,7 @@ def _summary(
     if why:
         yield tag("p", why)
     yield from written_files(history)
+    yield from not_read(timeline, history)
     if history is not None and history.goal:
         yield tag("div", tag("b", "Goal. "), history.goal, class_="card")
     yield tag("div", [tile(*each) for each in figures(timeline, history)], class_="tiles")

@@ -60,6 +60,19 @@ def written_files(history: ReviewHistory | None) -> Iterator[Markup]:
         yield tag("p", sentence(f"Files of the project: {written}"))
 
 
+def not_read(timeline: Timeline, history: ReviewHistory | None) -> Iterator[Markup]:
+    """Yields what a review that is not running has not read, and why."""
+    if history is None or timeline.state.status in (Status.RUNNING, Status.QUEUED):
+        return
+    coverage = history.coverage
+    parts = {"Not read": coverage.missed, "Left out by rule": coverage.left_out}
+    for title, entries in parts.items():
+        if entries:
+            summary = tag("summary", title, tag("span", f" · {len(entries)}", class_="soft"))
+            rows = [tag("li", tag("code", each.name), f": {each.why}") for each in entries]
+            yield tag("details", summary, tag("ul", rows), open=title == "Not read")
+
+
 def decisions(timeline: Timeline, history: ReviewHistory | None) -> Markup:
     """Returns what judges and humans decided, oldest first."""
     by_id = {each.id: each for each in history.findings} if history is not None else {}

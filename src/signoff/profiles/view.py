@@ -25,6 +25,7 @@ _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     Status.REJECTED: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
     Status.NOT_CONVERGING: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
     Status.FINDINGS: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
+    Status.INCOMPLETE: (WorkflowPhase.ERROR, WorkflowStatus.ERROR),
 }
 """The phase of a session that has ended; at the round limit it stays where it was."""
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from signoff.core.severity import Severity
 from signoff.light_dataclass import light_dataclass
+from signoff.review.diff import diff_files
 from signoff.review.history import Judgment, Version
+from signoff.runtime.amounts import count
+
+LONGEST_NEWS = 200
+"""Characters of a finding in a line."""
 
 
 @light_dataclass(frozen=True)
@@ -23,6 +29,8 @@ class IssuesReported:
     """Whether the answer was a review; if not, nothing that it says counts."""
     decided_by: str = ""
     """The human who decided, because the critic gave no usable review."""
+    paths: tuple[str, ...] = ()
+    """The files that were read; empty if the artifact is a single text."""
 
 
 @light_dataclass(frozen=True)
@@ -43,3 +51,48 @@ class Judged:
 
 
 ReviewNews = IssuesReported | ArtifactChanged | Judged
+
+
+def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
+    """Yields what has just happened in a review in lines, each finding with its severity."""
+    match news:
+        case IssuesReported(usable=False):
+            yield f"{_about(news)}: no usable review by {news.reviewer}", None
+        case IssuesReported(issues=()):
+            yield f"{_about(news)}: passed by {_decider(news)}", None
+        case IssuesReported():
+            for issue, place in zip(news.issues, news.places, strict=True):
+                severity = Severity.read(issue.get("severity"))
+                text = _one_line(str(issue.get("finding", "")))
+                yield f"{severity} {news.constraint} {place}: {text}", severity
+        case ArtifactChanged():
+            yield _change(news), None
+        case Judged(judgment=judgment):
+            yield f"{judgment.by}: {judgment.words}", None
+
+
+def _decider(news: IssuesReported) -> str:
+    if not news.decided_by:
+        return news.reviewer
+    return f"{news.decided_by}; {news.reviewer} gave no usable review"
+
+
+def _about(news: IssuesReported) -> str:
+    """Returns the constraint and, in a review of files, which of them were read."""
+    more = f" and {len(news.paths) - 1} more" if len(news.paths) > 1 else ""
+    return f"{news.constraint} {news.paths[0]}{more}" if news.paths else news.constraint
+
+
+def _change(news: ArtifactChanged) -> str:
+    changes = diff_files(news.before.files, news.after.files, labels=news.after.labels)
+    hunks = [hunk for found in changes.values() for hunk in found]
+    added, removed = sum(h.added for h in hunks), sum(h.removed for h in hunks)
+    answered = {finding for hunk in hunks for finding in hunk.findings}
+    how = news.after.agent or "exact edits"
+    answers = f", answers {count(len(answered), 'finding')}" if answered else ""
+    return f"changed by {how}: +{added} -{removed}{answers}"
+
+
+def _one_line(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= LONGEST_NEWS else f"{flat[: LONGEST_NEWS - 1]}…"

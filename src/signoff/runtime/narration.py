@@ -51,10 +51,15 @@ class Narrator:
         self,
         timeline: Timeline | None = None,
         warnings_of: Callable[[Mapping[str, Any]], Sequence[str]] = lambda _state: (),
+        news_of: Callable[[ev.Event], Sequence[str]] = lambda _event: (),
     ) -> None:
-        """`warnings_of` returns the warnings that the steps of a run have stored in its state."""
+        """`warnings_of` returns the warnings that the steps of a run have stored in its state.
+
+        `news_of` returns what an event adds to the run's review: findings and verdicts.
+        """
         self.timeline = timeline if timeline is not None else Timeline()
         self._warnings_of = warnings_of
+        self._news_of = news_of
         self._warned = 0
         """How many warnings were described already."""
         self._reasons: set[str] = set()
@@ -73,7 +78,9 @@ class Narrator:
         self._visit, self._status = self.timeline.current, self.timeline.state.status
         self._ended = self.timeline.running.get(getattr(event, "id", ""))
         self.timeline.apply(event)
-        lines = list(self._warnings()) if isinstance(event, _WITH_STATE) else []
+        # A step ends after what it has found and changed.
+        lines = [(text, NEWS) for text in self._news_of(event)]
+        lines += self._warnings() if isinstance(event, _WITH_STATE) else ()
         if event.tag in _TEMPLATES:
             template, weight = _TEMPLATES[event.tag]
             lines.append((template.format(step=self._step, event=event), weight))
@@ -126,8 +133,8 @@ class Narrator:
     def _step_finished(self, event: ev.StepFinished) -> Lines:
         took = f" in {duration(self._visit.seconds)}" if self._visit else ""
         error = error_of(event)
-        # A run that ends with findings open does not iterate.
-        ends = event.outcome is Outcome.ITERATE and event.to is None
+        # A run that ends with findings open, or incomplete, neither iterates nor skips anything.
+        ends = event.outcome in (Outcome.ITERATE, Outcome.SKIP) and event.to is None
         line = f"{self._step}: {'done' if ends else event.outcome.value}{took}"
         yield (f"{line}: {error}", TROUBLE) if error else (line, NEWS)
         if event.to is not None:

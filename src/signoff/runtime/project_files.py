@@ -1,26 +1,33 @@
 """Puts files back into a user's project: checked by digest, and each replaced atomically.
 
 Doing it twice does no harm. A process that dies in between leaves each file as it was or as it
-should be, and the next one writes the rest.
+should be, and the next one writes the rest. It also removes what the dead one has left: the name
+of a temporary file follows from the file and its new text, so the next process knows it.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from signoff.core.digest import text_digest
-from signoff.documents.regular_files import read_regular
+from signoff.documents.regular_files import create_private, make_private_folder, read_regular
 from signoff.errors import UnsafePath, WriteFailed
+
+SCRATCH = ".write-back"
+"""The folder of temporary files, next to the runs, where git and reviews look for nothing."""
 
 
 def replace_files(
     root: Path, files: Mapping[str, str], expected: Mapping[str, str]
 ) -> dict[str, list[str]]:
     """Writes all files, or none if one of them is neither what is expected nor the new text."""
+    scratch = {path: _scratch_files(root, path, text) for path, text in files.items()}
+    for left in (each for found in scratch.values() for each in found):
+        with suppress(OSError):
+            left.unlink()
     states = {path: _digest(_target(root, path)) for path in files}
     conflicts = [
         path
@@ -31,7 +38,9 @@ def replace_files(
         return {"written": [], "conflicts": conflicts}
     for path, text in files.items():
         if states[path] != text_digest(text):
-            _replace(_target(root, path), text)
+            _replace(_target(root, path), text, scratch[path])
+    with suppress(OSError):
+        _scratch_folder(root).rmdir()
     return {"written": list(files), "conflicts": []}
 
 
@@ -66,20 +75,41 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _replace(path: Path, text: str) -> None:
+def _scratch_folder(root: Path) -> Path:
+    return root.resolve() / ".signoff" / "runs" / SCRATCH
+
+
+def _scratch_files(root: Path, path: str, text: str) -> list[Path]:
+    """Returns where a new text may be written before it replaces a file, the best place first."""
+    name = text_digest(f"{path}\0{text_digest(text)}")[:24]
+    target = _target(root, path)
+    return [_scratch_folder(root) / name, target.with_name(f".signoff-{name}")]
+
+
+def _replace(path: Path, text: str, scratch: Sequence[Path]) -> None:
     try:
         mode = path.stat().st_mode
-        handle, name = tempfile.mkstemp(prefix=".signoff-", dir=path.parent)
+        below, beside = scratch
+        temporary = below if _can_replace(below.parent, path) else beside
         try:
-            with os.fdopen(handle, "wb") as file:
+            with os.fdopen(create_private(temporary), "wb") as file:
                 file.write(text.encode("utf-8"))
                 file.flush()
                 os.fsync(file.fileno())
-            Path(name).chmod(mode)
-            Path(name).replace(path)
+            temporary.chmod(mode)
+            temporary.replace(path)
         except BaseException:
             with suppress(OSError):
-                Path(name).unlink()
+                temporary.unlink()
             raise
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _can_replace(folder: Path, path: Path) -> bool:
+    """Whether files in a folder, which is made if it is missing, can become this file."""
+    runs = folder.parent
+    if not runs.is_dir() or runs.is_symlink() or runs.parent.is_symlink():
+        return False
+    make_private_folder(folder, exist_ok=True)
+    return folder.stat().st_dev == path.stat().st_dev

@@ -26,6 +26,7 @@ PROMISED = {
     Status.REJECTED: 14,
     Status.CANCELLED: 15,
     Status.FINDINGS: 17,
+    Status.INCOMPLETE: 18,
     Status.PARKED: 75,
     Status.INTERRUPTED: 130,
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -50,10 +53,10 @@ def test_killed_between_two_files_each_is_old_or_new_and_the_next_try_finishes(
 ) -> None:
     whole = project_files._replace
 
-    def die_at_the_second(path: Path, text: str) -> None:
+    def die_at_the_second(path: Path, text: str, scratch: Sequence[Path]) -> None:
         if path.name == "b.md":
             raise KeyboardInterrupt
-        whole(path, text)
+        whole(path, text, scratch)
 
     with monkeypatch.context() as patched:
         patched.setattr(project_files, "_replace", die_at_the_second)
@@ -89,3 +92,35 @@ def test_nothing_outside_of_the_project_is_written(root: Path, path: str) -> Non
     with pytest.raises(UnsafePath):
         replace_files(root, {path: "y"}, {path: text_digest("x")})
     assert (outside / "x.md").read_text() == "x"
+
+
+DIES = """
+import os, sys
+from pathlib import Path
+from signoff.core.digest import text_digest
+from signoff.runtime.project_files import replace_files
+
+os.fsync = lambda _file: os._exit(9)
+replace_files(Path(sys.argv[1]), {"a.md": "new a\\n"}, {"a.md": text_digest("old a\\n")})
+"""
+
+
+@pytest.mark.parametrize("below", [True, False])
+@pytest.mark.parametrize("changed", [True, False])
+def test_what_a_killed_process_leaves_is_hidden_and_the_next_one_removes_it(
+    root: Path, below: bool, changed: bool
+) -> None:
+    """A folder with other people's files must not collect temporary ones."""
+    if below:
+        (root / ".signoff/runs").mkdir(parents=True)
+    killed = subprocess.run([sys.executable, "-c", DIES, str(root)], check=False)
+    assert killed.returncode == 9
+    (left,) = [each for each in root.rglob("*") if each.is_file() and each.name not in OLD]
+    assert left.is_relative_to(root / ".signoff/runs") == below
+    if changed:
+        (root / "a.md").write_text("other")
+
+    result = replace_files(root, {"a.md": NEW["a.md"]}, EXPECTED)
+
+    assert result["conflicts"] == (["a.md"] if changed else [])
+    assert {each.name for each in root.rglob("*") if each.is_file()} == set(OLD)

@@ -35,7 +35,7 @@ def command(run: str | None, follow: bool, out: Output) -> None:
         run = project.run(run).name
         catch_up(project, run, out.warn, repair=False)
         sleep = time.sleep if follow else None
-        entries = use_case.logs(project, run, whole=out.as_json, sleep=sleep)
+        entries = use_case.logs(project, run, sleep=sleep)
         if not out.as_json:
             for entry in entries:
                 _print(entry.lines, out)

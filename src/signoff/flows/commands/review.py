@@ -86,8 +86,9 @@ def command(
 
     It is a shortcut: the command builds a review flow with `artifact:` and runs it, so `show`,
     `resume` and all other commands work with it. The exit code is 0 if nothing blocks, also
-    if a change has no files to review, and 17 if blocking findings are open or, without --write,
-    were fixed only in copies.
+    if a change has no files to review; 17 if blocking findings are open or, without --write,
+    were fixed only in copies; and 18 if a file is too large or unreadable, so that the review is
+    incomplete.
 
     Examples:
       signoff review README.md --preset docs
@@ -194,6 +195,7 @@ class _Review:
         """Returns what a run would start with, and the files it is about."""
         from signoff.app.home import Home, expected_home
         from signoff.app.start import plan
+        from signoff.flows.coverage import EXECUTES
         from signoff.flows.files.prepared import prepared
         from signoff.flows.review_flow import (
             OPTION,
@@ -230,7 +232,12 @@ class _Review:
         )
         workflow = planned.target.workflow
         flow = next(iter(workflow.steps.values())).handler.flow  # type: ignore[union-attr]
-        params = prepared(flow, selection, trusted=selection.base if base is not None else None)
+        params = prepared(
+            flow,
+            selection,
+            trusted=selection.base if base is not None else None,
+            unchecked=dict.fromkeys(self.left_out, EXECUTES),
+        )
         target = replace(planned.target, workflow=workflow.with_prepare(lambda _params: params))
         self.folder = base or home.root
         return replace(planned, target=target, home=home, code_root=base), selection
@@ -367,12 +374,14 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
 
     not_ready = planned.not_ready(quick=False)
     if out.as_json:
-        files = {"files": list(selection.files), "skipped": dict(selection.skipped)}
+        files = {"files": list(selection.files), "coverage": selection.coverage.to_json()}
         reasons = {name: describe(each) for name, each in not_ready.items()}
         out.json({**planned.to_json(), **files, "not_ready": reasons})
         return exits.USAGE if not_ready else exits.OK
     for path in selection.files:
         out.line(f"  {path}")
+    for line in selection.coverage.lines():
+        out.line(f"  {line}")
     dry_run = planned.dry_run()
     if dry_run is not None:
         out.table(dry_run.columns, dry_run.rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from signoff.errors import UnsafePath
+from signoff.flows.coverage import run_coverage
 from signoff.flows.state import STATUS, FlowState
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.findings import Finding
@@ -28,10 +29,14 @@ def files_end(
         f"{count(len(view.files), 'file')} reviewed.",
     ]
     note = written_note(view.written)
+    coverage = run_coverage(view.raw, description, view.files)
+    notes = [*([note] if note else []), *coverage.lines()]
     if note:
         lines += ["", "## Files of the project", "", f"{note}."]
     if findings:
         lines += ["", "## Open findings", "", *(_line(version, each) for each in findings)]
+    if unread := list(coverage.lines(len(view.files) + len(coverage.left_out))):
+        lines += ["", "## Not read", "", *(f"- {line}" for line in unread)]
     changed = _changes_files(description)
     files: dict[str, str | None] = {}
     if changed:
@@ -43,12 +48,13 @@ def files_end(
         folder if changed else guide,
         passed=finished,
         label=("result" if finished else "latest files") if changed else "findings",
-        note=note,
+        note="\n".join(notes),
         facts={
             "approved_by": view.approved_by or None,
             "reviewed": bool(view.rounds),
             "open": open_counts,
             "files": len(view.files),
+            "coverage": coverage.to_json(),
             **view.written,
         },
         files={**files, guide: "\n".join(lines) + "\n"},

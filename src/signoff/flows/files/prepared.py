@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -10,9 +11,12 @@ from signoff.errors import UsageError
 from signoff.flows.decision_file import read_decisions
 from signoff.flows.files.ignore_comments import unknown_ignores
 from signoff.flows.files.selection import FileSelector, Selection
+from signoff.flows.files.skipping import Skip
 from signoff.flows.flow import Flow
 from signoff.flows.state import FILE_WARNINGS
+from signoff.flows.step import StepKind
 from signoff.review.artifact import ArtifactVersion
+from signoff.review.coverage import NotRead, by_reason
 from signoff.review.finding import Finding
 from signoff.review.lasting_decision import LastingDecision, dismissed_before
 from signoff.runtime.amounts import count
@@ -48,12 +52,14 @@ def prepared(
     *,
     decisions: Sequence[LastingDecision] | None = None,
     trusted: Mapping[str, str] | None = None,
+    unchecked: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Returns a selection as parameters of a run; raises `NothingToReviewError` if it is empty.
 
     `decisions` are those of the project unless others are given, and `trusted` the texts whose
-    comments may dismiss findings.
+    comments may dismiss findings. `unchecked` are constraints that are left out, and why.
     """
+    selection = _with_rules(flow, selection)
     if not selection.files:
         raise NothingToReviewError(selection)
     source = flow.config.artifact
@@ -66,10 +72,25 @@ def prepared(
         "renamed": dict(selection.renamed),
         "deleted": list(selection.deleted),
         "skipped": dict(selection.skipped),
+        "unchecked": dict(unchecked or {}),
         "intent": selection.intent or (source.intent if source else ""),
         "trusted": dict(trusted) if trusted is not None else None,
         "decisions": [each.to_json() for each in _dismissed(flow, selection, decisions)],
     }
+
+
+def _with_rules(flow: Flow, selection: Selection) -> Selection:
+    """Returns a selection without the files that no critic reads against any constraint."""
+    rules = [each for step in flow.of_kind(StepKind.CRITIQUE) for each in flow.selected(step)]
+    unruled = [path for path in selection.files if not any(r.applies_to(path) for r in rules)]
+    if not rules or not unruled:
+        return selection
+    return replace(
+        selection,
+        files={path: text for path, text in selection.files.items() if path not in unruled},
+        base={path: text for path, text in selection.base.items() if path not in unruled},
+        skipped={**selection.skipped, **dict.fromkeys(unruled, Skip.UNRULED.value)},
+    )
 
 
 def _dismissed(
@@ -81,17 +102,21 @@ def _dismissed(
 
 
 def skipped_note(selection: Selection) -> str:
-    """Returns how many files were left out and why, for a sentence; empty if none were."""
-    return f"; left out: {_reasons(selection)}" if selection.skipped else ""
+    """Returns how many files are not read and why, for a sentence; empty if all are."""
+    found = selection.coverage
+    parts = {"not read": found.missed, "left out": found.left_out}
+    return "".join(f"; {title}: {_counts(each)}" for title, each in parts.items() if each)
 
 
 def no_changes_note(selection: Selection) -> str:
     """Returns why a change has nothing to review, for a line of its own."""
-    facts = [f"{_reasons(selection)} left out"] if selection.skipped else []
+    found = selection.coverage
+    parts = {"not read": found.missed, "left out": found.left_out}
+    facts = [f"{_counts(each)} {title}" for title, each in parts.items() if each]
     if selection.deleted:
         facts.append(f"{count(len(selection.deleted), 'file')} deleted")
     return f"nothing to review: {', '.join(facts) or 'no file has changed'}"
 
 
-def _reasons(selection: Selection) -> str:
-    return ", ".join(f"{number} {why}" for why, number in sorted(selection.skipped.items()))
+def _counts(entries: Sequence[NotRead]) -> str:
+    return ", ".join(f"{len(names)} {why}" for why, names in by_reason(entries).items())

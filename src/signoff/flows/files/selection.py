@@ -1,15 +1,14 @@
 """Chooses the files of a review: those that are named, those in folders, or those of a change.
 
 A file that is named is reviewed whatever it is called. In folders, what git ignores, hidden,
-generated, vendored and lock files and those of `.signoffignore` are left out and counted; so are
-files that are binary, empty or too large.
+generated, vendored and lock files and those of `.signoffignore` are left out and named; so are
+files that are binary or empty. A file that is too large or unreadable is missing from the review.
 """
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +17,7 @@ from signoff.flows.files.git import ChangedFile, Repository
 from signoff.flows.files.skipping import (
     Skip,
     decoded,
+    file_coverage,
     ignore_patterns,
     is_built,
     is_ignored,
@@ -25,9 +25,14 @@ from signoff.flows.files.skipping import (
     read_content,
     says_generated,
     skip_by_name,
+    skip_folder,
 )
 from signoff.light_dataclass import light_dataclass
+from signoff.review.coverage import ReviewCoverage
 from signoff.review.path_patterns import matches
+
+Skipped = MutableMapping[str, str]
+"""Files that are not read, each with the value of its `Skip`."""
 
 MOST_FILES = 2_000
 """Files that one review can be about."""
@@ -39,14 +44,19 @@ class Selection:
 
     files: Mapping[str, str]
     """Texts by path, relative to the project's folder."""
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    """How many files were left out, by reason."""
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """The files that are not read, each with the value of its `Skip`."""
     base: Mapping[str, str] = field(default_factory=dict)
     """Of a change: what the files were before, by the present path; empty for new files."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """Of a change: where a file was before."""
     deleted: tuple[str, ...] = ()
     intent: str = ""
+
+    @property
+    def coverage(self) -> ReviewCoverage:
+        """What is not read, and why."""
+        return file_coverage(self.skipped)
 
 
 @light_dataclass(frozen=True)
@@ -61,17 +71,19 @@ class FileSelector:
 
     def select(self, paths: Sequence[str], globs: Sequence[str] = ()) -> Selection:
         """Returns the files that paths and patterns name; raises `UsageError` for a wrong one."""
-        skipped: Counter[str] = Counter()
+        skipped: dict[str, str] = {}
         named = list(dict.fromkeys(p for path in paths for p in self._named(path)))
         found = dict.fromkeys(named)
         for folder in dict.fromkeys(path for path in paths if self._is_folder(path)):
             found |= dict.fromkeys(self._in_folder(self._inside(folder), skipped))
         if globs:
-            matched = [p for p in self._in_folder(".", Counter()) if matches(globs, p)]
+            others: dict[str, str] = {}
+            matched = [p for p in self._in_folder(".", others) if matches(globs, p)]
             found |= dict.fromkeys(matched)
+            skipped |= {path: why for path, why in others.items() if matches(globs, path)}
         _check_number(len(found))
         files = dict(self._read(list(found), set(named), skipped))
-        return Selection(files, dict(skipped))
+        return Selection(files, {p: why for p, why in skipped.items() if p not in files})
 
     def changed_since(self, revision: str, paths: Sequence[str], intent: str = "") -> Selection:
         """Returns the files that have changed since a revision, and what they were before."""
@@ -81,7 +93,7 @@ class FileSelector:
         changes = repository.changes(commit, inside)
         self._check_named(paths, [each.path for each in changes])
         _check_number(len(changes))
-        skipped: Counter[str] = Counter()
+        skipped: dict[str, str] = {}
         present = [each for each in changes if not each.deleted]
         wanted = self._worth_reading(repository, [each.path for each in present], skipped)
         base = _base_texts(repository, commit, present)
@@ -91,7 +103,7 @@ class FileSelector:
         chosen = [each for each in present if each.path in files]
         return Selection(
             files,
-            dict(skipped),
+            skipped,
             base={path: text for path, text in base.items() if path in files},
             renamed={e.path: e.old_path for e in chosen if _is_renamed(e)},
             deleted=tuple(each.path for each in changes if each.deleted and is_utf8(each.path)),
@@ -139,19 +151,22 @@ class FileSelector:
             )
         return whole.relative_to(root).as_posix()
 
-    def _in_folder(self, folder: str, skipped: Counter[str]) -> list[str]:
+    def _in_folder(self, folder: str, skipped: Skipped) -> list[str]:
         repository = Repository.around(self.root)
-        listed = repository.files(folder) if repository else list(self._walk(folder))
+        listed = repository.files(folder) if repository else list(self._walk(folder, skipped))
         return self._worth_reading(repository, listed, skipped)
 
-    def _walk(self, folder: str) -> Iterator[str]:
+    def _walk(self, folder: str, skipped: Skipped) -> Iterator[str]:
         for here, folders, names in os.walk(self.root / folder):
-            folders[:] = sorted(name for name in folders if not is_built(name))
             below = Path(here).relative_to(self.root)
+            for name in folders:
+                if (why := skip_folder(name)) is not None:
+                    skipped[f"{_shown((below / name).as_posix())}/"] = why.value
+            folders[:] = sorted(name for name in folders if not is_built(name))
             yield from ((below / name).as_posix() for name in sorted(names))
 
     def _worth_reading(
-        self, repository: Repository | None, paths: Sequence[str], skipped: Counter[str]
+        self, repository: Repository | None, paths: Sequence[str], skipped: Skipped
     ) -> list[str]:
         patterns = ignore_patterns(self.trusted or self.root)
         known = repository is not None and paths and self.trusted is None
@@ -163,30 +178,30 @@ class FileSelector:
             if why is None:
                 wanted.append(path)
             else:
-                skipped[why.value] += 1
+                skipped[_shown(path)] = why.value
         return wanted
 
     def _read(
-        self, paths: Sequence[str], named: set[str], skipped: Counter[str], *, refuse: bool = True
+        self, paths: Sequence[str], named: set[str], skipped: Skipped, *, refuse: bool = True
     ) -> Iterator[tuple[str, str]]:
         """Yields texts by path; files in `named` are read even if they say they are generated."""
         for path in paths:
-            content = read_content(self.root / path) if is_utf8(path) else Skip.NAME
-            if isinstance(content, str) and path not in named and says_generated(content):
-                content = Skip.GENERATED
+            content: str | Skip = Skip.NAME
+            if is_utf8(path):
+                content = read_content(self.root / path, generated=path in named)
             if isinstance(content, str):
                 yield path, content
                 continue
             if refuse and path in named and content is not Skip.EMPTY:
                 raise UsageError(f"{path} cannot be reviewed: {_PROBLEMS[content]}")
-            skipped[content.value] += 1
+            skipped[_shown(path)] = content.value
 
 
 def piped_text(content: bytes) -> Selection:
     """Returns standard input as the file of a review; raises `UsageError` if it is no text."""
     text = decoded(content)
     if text is Skip.EMPTY:
-        return Selection({}, {text.value: 1})
+        return Selection({}, {"stdin": text.value})
     if isinstance(text, Skip):
         raise UsageError(f"standard input cannot be reviewed: {_PROBLEMS[text]}")
     return Selection({"stdin": text})
@@ -194,11 +209,18 @@ def piped_text(content: bytes) -> Selection:
 
 _PROBLEMS = {
     Skip.BINARY: "it is not UTF-8 text",
+    Skip.ENCODING: "it is not UTF-8 text",
+    Skip.UNREADABLE: "it cannot be opened; check its permissions",
     Skip.LARGE: "it is larger than 256,000 bytes; split it, or review a part of it",
     Skip.LINK: "it is a link or no regular file; name the file itself",
     Skip.GONE: "it does not exist any more",
     Skip.NAME: "its name is not UTF-8; rename it",
 }
+
+
+def _shown(path: str) -> str:
+    """Returns a path as it can be recorded; other bytes of a name are escaped."""
+    return path if is_utf8(path) else os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _check_number(files: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
-from signoff.documents.regular_files import read_regular
+from signoff.documents.regular_files import NotRegular, read_regular
 from signoff.errors import UsageError
+from signoff.review.coverage import NotRead, ReviewCoverage
 from signoff.review.path_patterns import matches
 
 IGNORE_FILE = ".signoffignore"
@@ -29,6 +31,8 @@ _VENDORED = frozenset(
 )
 _BUILT = frozenset({"__pycache__", "dist", "build", "target", "venv", ".venv", ".git", ".signoff"})
 """Folders that are left out where there is no git to say so."""
+_OWN = frozenset({"__pycache__", ".git", ".signoff"})
+"""Folders that hold nothing a review could be expected to read."""
 _GENERATED = (
     *(".min.js", ".min.css", ".map", "_pb2.py", "_pb2_grpc.py", ".pb.go", ".g.dart"),
     *(".generated.ts", ".designer.cs", ".sarif"),
@@ -46,17 +50,36 @@ class Skip(Enum):
     GENERATED = "generated"
     LOCK = "lock file"
     BINARY = "binary"
-    LARGE = "too large"
     EMPTY = "empty"
     LINK = "link"
     GONE = "missing"
+    BUILT = "build folder"
+    UNRULED = "no constraint applies"
+    LARGE = "too large"
+    ENCODING = "not UTF-8"
     NAME = "named in another encoding"
+    UNREADABLE = "unreadable"
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether a rule leaves the file out; without one, a review of it is missing."""
+        return self not in _MISSED
+
+
+_MISSED = frozenset({Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE})
+
+
+def file_coverage(skipped: Mapping[str, str]) -> ReviewCoverage:
+    """Returns which files rules leave out, and which are missing from a review."""
+    entries = [(Skip(why), NotRead(path, why)) for path, why in sorted(skipped.items())]
+    return ReviewCoverage(
+        tuple(entry for why, entry in entries if why.by_rule),
+        tuple(entry for why, entry in entries if not why.by_rule),
+    )
 
 
 def skip_by_name(path: str) -> Skip | None:
     """Returns why a file is left out, as far as its path tells."""
-    if not is_utf8(path):
-        return Skip.NAME
     parts = PurePosixPath(path).parts
     if any(part.startswith(".") for part in parts):
         return Skip.HIDDEN
@@ -65,7 +88,9 @@ def skip_by_name(path: str) -> Skip | None:
     name = parts[-1].lower()
     if name in _LOCKS:
         return Skip.LOCK
-    return Skip.GENERATED if name.endswith(_GENERATED) else None
+    if name.endswith(_GENERATED):
+        return Skip.GENERATED
+    return None if is_utf8(path) else Skip.NAME
 
 
 def is_utf8(path: str) -> bool:
@@ -77,6 +102,13 @@ def is_utf8(path: str) -> bool:
 def is_built(name: str) -> bool:
     """Whether a folder holds what programs made."""
     return name in _BUILT or name in _VENDORED
+
+
+def skip_folder(name: str) -> Skip | None:
+    """Returns why a folder is named as left out; None for those that nobody misses."""
+    if name in _VENDORED:
+        return Skip.VENDORED
+    return Skip.BUILT if name in _BUILT - _OWN else None
 
 
 def says_generated(text: str) -> bool:
@@ -100,26 +132,36 @@ def is_ignored(patterns: tuple[str, ...], path: str) -> bool:
     return bool(patterns) and matches(patterns, path)
 
 
-def read_content(path: Path) -> str | Skip:
-    """Returns the text of a file, or why it has none."""
+def read_content(path: Path, *, generated: bool = False) -> str | Skip:
+    """Returns the text of a file, or why it has none.
+
+    A file that says it is generated has none unless `generated`.
+    """
     try:
         content = read_regular(path, LARGEST_BYTES)
     except FileNotFoundError:
         return Skip.GONE
-    except OSError:
+    except (NotRegular, IsADirectoryError):
         return Skip.LINK
-    return decoded(content)
+    except OSError:
+        return Skip.UNREADABLE
+    text = decoded(content)
+    # A rule comes before what cannot be read: a large generated file is a generated one.
+    if generated or not (isinstance(text, str) or text is Skip.LARGE):
+        return text
+    head = content[:_LOOKED_AT].decode("utf-8", "replace")
+    return Skip.GENERATED if says_generated(head) else text
 
 
 def decoded(content: bytes) -> str | Skip:
     """Returns the text of a file's content, or why it has none."""
+    if b"\0" in content[:_LOOKED_AT]:
+        return Skip.BINARY
     if len(content) > LARGEST_BYTES:
         return Skip.LARGE
     if not content.strip():
         return Skip.EMPTY
-    if b"\0" in content[:_LOOKED_AT]:
-        return Skip.BINARY
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        return Skip.BINARY
+        return Skip.ENCODING

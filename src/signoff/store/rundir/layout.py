@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from signoff.core.delta import Delta, apply
+from signoff.core.events import Event
 from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.light_dataclass import light_dataclass
@@ -161,6 +162,10 @@ class Layout:
     def end(self, state: RunState, description: Mapping[str, Any]) -> EndView | None:  # noqa: ARG002  # for overriding notations
         """Returns what a run leaves to its user; None if nothing, or while it has not ended."""
         return None
+
+    def news(self, description: Mapping[str, Any]) -> Callable[[Event], Sequence[str]]:  # noqa: ARG002  # for overriding notations
+        """Returns what tells the findings and verdicts of each event, for a run's log."""
+        return lambda _event: ()
 
     def warnings(self, state: Mapping[str, Any]) -> Sequence[str]:  # noqa: ARG002  # for overriding notations
         """Returns the warnings that steps have stored in a run's state, for its log."""

@@ -77,7 +77,7 @@ class Projector:
         self._next_steps = next_steps
         self._phases = {step["id"]: step.get("phase", "") for step in description.get("steps", ())}
         self._names = FileNames(layout)
-        self._narrator = Narrator(warnings_of=layout.warnings)
+        self._narrator = Narrator(warnings_of=layout.warnings, news_of=layout.news(description))
         self._event_key = ""
         self._last_shown: tuple[str, int, int] | None = None
         """The step, visit and attempt whose work was shown last."""

@@ -60,12 +60,36 @@ def test_a_folder_is_read_without_what_nobody_wrote(plain: Path) -> None:
 
     assert found.files == {"docs/a.md": "A.\n", "docs/b.md": "B.\n"}
     assert found.skipped == {
-        "hidden": 1,
-        "empty": 1,
-        "binary": 2,
-        "lock file": 1,
-        "generated": 2,
+        "docs/.hidden.md": "hidden",
+        "docs/empty.md": "empty",
+        "docs/picture.png": "binary",
+        "docs/latin.md": "not UTF-8",
+        "docs/poetry.lock": "lock file",
+        "docs/app.min.js": "generated",
+        "docs/made.py": "generated",
+        "docs/vendor/": "vendored",
     }
+    assert [each.name for each in found.coverage.missed] == ["docs/latin.md"]
+
+
+def test_a_file_that_cannot_be_opened_is_missing_from_the_review(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, largest: int) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("signoff.flows.files.skipping.read_regular", refuse)
+
+    assert selected(plain, "docs").skipped["docs/a.md"] == "unreadable"
+    assert not selected(plain, "docs").coverage.complete
+    with pytest.raises(UsageError, match="check its permissions"):
+        selected(plain, "docs/a.md")
+
+
+def test_a_pattern_names_what_it_matches_and_rules_leave_out(plain: Path) -> None:
+    found = FileSelector(plain, plain).select((), ["docs/*.lock", "docs/a.md"])
+
+    assert found.skipped == {"docs/poetry.lock": "lock file"}
 
 
 def test_what_git_ignores_is_left_out_and_new_files_are_not(repository: Path) -> None:
@@ -81,7 +105,7 @@ def test_signoffignore_leaves_files_out(repository: Path) -> None:
     found = selected(repository, "docs")
 
     assert list(found.files) == ["docs/b.md"]
-    assert found.skipped["ignored"] > 0
+    assert found.skipped["docs/a.md"] == "ignored"
 
 
 def test_gitattributes_mark_generated_files(repository: Path) -> None:
@@ -117,7 +141,7 @@ def test_a_path_outside_of_the_project_is_refused_even_through_a_link(plain: Pat
 def test_links_in_folders_are_not_followed(plain: Path) -> None:
     (plain / "docs" / "link.md").symlink_to("/etc/hostname")
 
-    assert selected(plain, "docs").skipped["link"] == 1
+    assert selected(plain, "docs").skipped["docs/link.md"] == "link"
 
 
 def test_paths_start_where_the_user_is(plain: Path) -> None:
@@ -219,7 +243,7 @@ def test_a_name_in_another_encoding_is_left_out(repository: Path) -> None:
     listed = FileSelector(repository, repository).select(["docs"])
 
     assert list(changed.files) == ["docs/a.md"]
-    assert changed.skipped == {"named in another encoding": 1}
+    assert changed.skipped == {"docs/caf\\xe9.md": "named in another encoding"}
     assert changed.deleted == ()
     assert name not in listed.files
     with pytest.raises(UsageError, match="its name is not UTF-8"):
@@ -235,7 +259,7 @@ def test_standard_input_has_to_be_text(content: bytes, problem: str) -> None:
 
 
 def test_empty_standard_input_has_no_files() -> None:
-    assert piped_text(b"\n") == Selection({}, {"empty": 1})
+    assert piped_text(b"\n") == Selection({}, {"stdin": "empty"})
     assert piped_text(b"x\n").files == {"stdin": "x\n"}
 
 

@@ -1,0 +1,80 @@
+"""What a review has not read, and why: files that rules leave out, and what it failed to read.
+
+A review that leaves files out by rule is complete. One that could not read a file, or ended before
+a constraint was read against it, is incomplete, and must never look like one that found nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from signoff.documents.control_characters import escape_controls
+from signoff.light_dataclass import light_dataclass
+
+SHOWN_NAMES = 10
+"""Names that a line shows; the others are counted, and listed in JSON and in reports."""
+
+
+@light_dataclass(frozen=True)
+class NotRead:
+    """A file that was not read, or one of a project's constraints."""
+
+    name: str
+    """The path of a file, or `constraint NAME`."""
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it for programs."""
+        return {"path": self.name, "reason": self.why}
+
+
+@light_dataclass(frozen=True)
+class ReviewCoverage:
+    """What a review has not read."""
+
+    left_out: Sequence[NotRead] = ()
+    """By rule: what is ignored, generated, binary and so on."""
+    missed: Sequence[NotRead] = field(default=())
+    """What should have been read."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was read that no rule leaves out."""
+        return not self.missed
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it for programs."""
+        return {
+            "complete": self.complete,
+            "not_read": [each.to_json() for each in self.missed],
+            "left_out": [each.to_json() for each in self.left_out],
+        }
+
+    def lines(self, most: int = SHOWN_NAMES) -> Iterator[str]:
+        """Yields a line for each reason, with the names; what is missing comes first."""
+        yield from describe_missed(self.missed, most)
+        for why, names in by_reason(self.left_out).items():
+            yield f"left out ({why}): {_listed(names, most)}"
+
+
+def describe_missed(missed: Sequence[NotRead], most: int = SHOWN_NAMES) -> Iterator[str]:
+    """Yields a line for each reason for which something was not read."""
+    for why, names in by_reason(missed).items():
+        yield f"not read ({why}): {_listed(names, most)}"
+
+
+def by_reason(entries: Sequence[NotRead]) -> Mapping[str, list[str]]:
+    """Returns names by the reason for which they were not read."""
+    groups: dict[str, list[str]] = {}
+    for each in sorted(entries, key=lambda entry: entry.why):
+        groups.setdefault(each.why, []).append(each.name)
+    return groups
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    left = len(names) - most
+    # A line break in a name must not begin a line of its own.
+    shown = [escape_controls(each).replace("\n", "\\n") for each in names[:most]]
+    return ", ".join(shown) + (f" and {left} more" if left > 0 else "")
