@@ -193,6 +193,10 @@ def _with_fallback(
             "agent fails, resume the run with that agent instead",
             remedy=Resume(agent=name, instead=other),
         )
+    if capabilities_of(agents[other]).deterministic and not capabilities_of(agent).deterministic:
+        raise ConfigError(
+            f"agents.{name}.fallback: {other!r} only checks and cannot answer in its place"
+        )
     return WithFallback(agent, agents[other], name=other, attempts=_attempts(configs[name]))
 
 
