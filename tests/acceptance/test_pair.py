@@ -227,7 +227,8 @@ def test_other_agents_and_checks_need_no_server(project: CliProject) -> None:
     rules = [{"text": "the very best tea in the world", "times": 1}, {"text": "just tea"}]
     project.write("pen.yaml", json.dumps({"rules": rules}))
 
-    done = project.signoff("pair", "a tea shop", "--writer", "pen", "--check", "words=2")
+    task = ("pair", "a tea shop", "--writer", "pen", "--no-reviewer")
+    done = project.signoff(*task, "--check", "words=2")
 
     assert (done.returncode, done.stdout) == (0, "just tea\n")
     assert "use at most 2 words" in done.stderr
@@ -284,3 +285,27 @@ def test_hostile_text_reaches_the_terminal_without_control_characters(
 
     assert "\x1b" not in done.stdout + done.stderr
     assert (Path(project.folder) / "slogan.txt").read_text().startswith("Live ")
+
+
+def test_checks_are_added_to_the_reviewer(project: CliProject, server: PairServer) -> None:
+    """`--check` took the reviewer's place, so a text passed that no one had reviewed."""
+    done = project.signoff(*SLOGAN, "--check", "words=8")
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
+    assert "Too vague." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--no-reviewer",), "nothing would review the text"),
+        (("--no-reviewer", "--reviewer", "claude"), "--no-reviewer and --reviewer exclude"),
+    ],
+)
+def test_a_text_that_nothing_reviews_is_refused(
+    project: CliProject, server: PairServer, options: tuple[str, ...], problem: str
+) -> None:
+    done = project.signoff(*SLOGAN, *options)
+
+    assert done.returncode == 2
+    assert problem in done.stderr
