@@ -309,3 +309,44 @@ def test_a_text_that_nothing_reviews_is_refused(
 
     assert done.returncode == 2
     assert problem in done.stderr
+
+
+LEAD_INS = [
+    "Sure! Here's a slogan:\n\nSave Our Seas",
+    "Slogan: Save Our Seas",
+    "**Tagline:** Save Our Seas",
+    "**Final slogan: Save Our Seas**",
+    'Here is an improved version:\n"**Save Our Seas**"\n\nIt is short.',
+    "\u2018Save Our Seas\u2019",
+]
+
+
+@pytest.mark.parametrize("reply", LEAD_INS)
+def test_an_introduction_is_not_the_slogan(
+    project: CliProject, server: PairServer, reply: str
+) -> None:
+    """Small models introduce what they write, and the introduction was what passed."""
+    server.answer = script((reply, "SHIP IT!"))
+
+    done = project.signoff(*SLOGAN)
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
+
+
+def test_an_introduction_alone_is_sent_back(project: CliProject, server: PairServer) -> None:
+    server.answer = script(("Sure! Here's a slogan:", "SHIP IT!"), ("Save Our Seas", "SHIP IT!"))
+
+    done = project.signoff(*SLOGAN)
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n"), done.stderr
+
+
+def test_markdown_and_code_stay_as_they_are(project: CliProject) -> None:
+    text = "Steps:\n\n1. **Boil** the water."
+    project.write(".signoff/config.yaml", "agents: {pen: {kind: scripted, file: pen.yaml}}\n")
+    project.write("pen.yaml", json.dumps({"rules": [{"text": text}]}))
+
+    task = ("pair", "how to make tea", "--writer", "pen", "--no-reviewer")
+    done = project.signoff(*task, "--check", "lines=3")
+
+    assert (done.returncode, done.stdout) == (0, f"{text}\n"), done.stderr
