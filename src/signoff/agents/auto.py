@@ -60,7 +60,9 @@ class Choice:
 class AutoAgent:
     """Passes requests to the first agent that is ready."""
 
-    capabilities = Capabilities(is_model=False, needs_agents=True)
+    # Requests carry a schema: who answers is known only then, and an agent that cannot hold its
+    # model to a schema puts it into the prompt.
+    capabilities = Capabilities(is_model=False, needs_agents=True, json_schema=True)
 
     def __init__(
         self, *, agents: Mapping[str, Candidate], among: Sequence[str] | None = None
