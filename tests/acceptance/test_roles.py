@@ -85,3 +85,38 @@ def test_the_log_says_that_a_critic_also_fixes(review_project: ReviewProject) ->
 
     assert done.code == 17, done.err
     assert "claude fixes what it reviewed itself: tone" in done.err
+
+
+COUNTED = """\
+import os, pathlib, sys, time
+folder = pathlib.Path("{folder}")
+mine = folder / str(os.getpid())
+mine.touch()
+(folder / "most" / str(len(list(folder.glob("[0-9]*"))))).touch()
+time.sleep(0.3)
+mine.unlink()
+"""
+
+
+def test_a_program_runs_at_most_eight_times_at_once(review_project: ReviewProject) -> None:
+    """Forty constraints started forty processes."""
+    folder = review_project.folder / "counted"
+    (folder / "most").mkdir(parents=True)
+    review_project.write("count.py", COUNTED.format(folder=folder))
+    argv = json.dumps([sys.executable, "count.py"])
+    count = f"  count: {{kind: check, argv: {argv}, findings: exit}}\n"
+    review_project.write(".signoff/config.yaml", SETTINGS + count)
+    review_project.script({"step": "draft", "text": "Fine.\n"})
+    rules = {f"c{number}": "It is fine." for number in range(20)}
+    steps = [
+        {"step": "generate", "name": "draft"},
+        {"step": "critique", "name": "review", "agent": "count"},
+        {"step": "adjudicate", "name": "judge", "agent": "policy"},
+    ]
+    flow = {"goal": "A word.", "constraints": {"inline": rules}, "workflow": steps}
+    review_project.write("flow.yaml", json.dumps(flow))
+
+    done = review_project.call("run", "flow.yaml")
+
+    assert done.code == 0, done.err
+    assert max(int(each.name) for each in (folder / "most").iterdir()) <= 8
