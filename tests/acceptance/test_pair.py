@@ -227,7 +227,8 @@ def test_other_agents_and_checks_need_no_server(project: CliProject) -> None:
     rules = [{"text": "the very best tea in the world", "times": 1}, {"text": "just tea"}]
     project.write("pen.yaml", json.dumps({"rules": rules}))
 
-    done = project.signoff("pair", "a tea shop", "--writer", "pen", "--check", "words=2")
+    task = ("pair", "a tea shop", "--writer", "pen", "--no-reviewer")
+    done = project.signoff(*task, "--check", "words=2")
 
     assert (done.returncode, done.stdout) == (0, "just tea\n")
     assert "use at most 2 words" in done.stderr
@@ -284,3 +285,68 @@ def test_hostile_text_reaches_the_terminal_without_control_characters(
 
     assert "\x1b" not in done.stdout + done.stderr
     assert (Path(project.folder) / "slogan.txt").read_text().startswith("Live ")
+
+
+def test_checks_are_added_to_the_reviewer(project: CliProject, server: PairServer) -> None:
+    """`--check` took the reviewer's place, so a text passed that no one had reviewed."""
+    done = project.signoff(*SLOGAN, "--check", "words=8")
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
+    assert "Too vague." in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--no-reviewer",), "nothing would review the text"),
+        (("--no-reviewer", "--reviewer", "claude"), "--no-reviewer and --reviewer exclude"),
+    ],
+)
+def test_a_text_that_nothing_reviews_is_refused(
+    project: CliProject, server: PairServer, options: tuple[str, ...], problem: str
+) -> None:
+    done = project.signoff(*SLOGAN, *options)
+
+    assert done.returncode == 2
+    assert problem in done.stderr
+
+
+LEAD_INS = [
+    "Sure! Here's a slogan:\n\nSave Our Seas",
+    "Slogan: Save Our Seas",
+    "**Tagline:** Save Our Seas",
+    "**Final slogan: Save Our Seas**",
+    'Here is an improved version:\n"**Save Our Seas**"\n\nIt is short.',
+    "\u2018Save Our Seas\u2019",
+]
+
+
+@pytest.mark.parametrize("reply", LEAD_INS)
+def test_an_introduction_is_not_the_slogan(
+    project: CliProject, server: PairServer, reply: str
+) -> None:
+    """Small models introduce what they write, and the introduction was what passed."""
+    server.answer = script((reply, "SHIP IT!"))
+
+    done = project.signoff(*SLOGAN)
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n")
+
+
+def test_an_introduction_alone_is_sent_back(project: CliProject, server: PairServer) -> None:
+    server.answer = script(("Sure! Here's a slogan:", "SHIP IT!"), ("Save Our Seas", "SHIP IT!"))
+
+    done = project.signoff(*SLOGAN)
+
+    assert (done.returncode, done.stdout) == (0, "Save Our Seas\n"), done.stderr
+
+
+def test_markdown_and_code_stay_as_they_are(project: CliProject) -> None:
+    text = "Steps:\n\n1. **Boil** the water."
+    project.write(".signoff/config.yaml", "agents: {pen: {kind: scripted, file: pen.yaml}}\n")
+    project.write("pen.yaml", json.dumps({"rules": [{"text": text}]}))
+
+    task = ("pair", "how to make tea", "--writer", "pen", "--no-reviewer")
+    done = project.signoff(*task, "--check", "lines=3")
+
+    assert (done.returncode, done.stdout) == (0, f"{text}\n"), done.stderr

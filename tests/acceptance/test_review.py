@@ -254,7 +254,7 @@ def test_nothing_starts_if_an_agent_is_not_ready(
     result = review_project.review("docs", *more)
 
     assert result.code == 2
-    assert "claude is not ready" in result.err
+    assert "review: claude (the default agent) is not ready" in result.err
     assert review_project.call("runs").out.strip() == "no runs"
 
 
@@ -273,7 +273,7 @@ def use_the_projects_tests(project: ReviewProject, program: str) -> None:
     """Adds a constraint that the tests of the project check, as the preset `code` does."""
     project.write(".signoff/config.yaml", project.read(".signoff/config.yaml") + TESTS)
     project.write(".signoff/constraints/mine/passing.yaml", "summary: Passes.\nagents: [tests]\n")
-    project.write(".signoff/constraints/mine/short.yaml", "summary: Short.\nagents: [codex]\n")
+    project.write(".signoff/constraints/mine/short.yaml", "summary: Short.\n")
     project.write("check.sh", program)
 
 

@@ -198,7 +198,7 @@ def test_an_agent_that_only_checks_is_refused_as_the_fixer(review_project: Revie
 
     assert result.code == 2
     assert "the agent 'words' only checks and cannot fix" in result.err
-    assert "let another agent review and fix (the option `agent`" in result.err
+    assert "let another agent fix (the option `fixer`" in result.err
     assert review_project.read("docs/b.md") == before
     assert not (review_project.folder / ".signoff/runs").exists()
     assert review_project.review("docs/b.md", "--agent", "words").code == 17

@@ -248,10 +248,18 @@ async def test_the_models_on_offer_are_listed(harness: HttpHarness) -> None:
 
 async def test_a_server_that_answers_is_healthy(harness: HttpHarness) -> None:
     """`doctor` reports its address."""
-    health = await harness.create(model=None).health()
+    health = await harness.create(model="stub-small:1b").health()
 
     assert health.ready
     assert harness.server.url in health.detail
+
+
+async def test_a_server_is_not_ready_before_a_model_is_chosen(harness: HttpHarness) -> None:
+    """The first call would fail, after the run has started."""
+    health = await harness.create(model=None).health()
+
+    assert not health.ready
+    assert "set `model:` for this agent" in f"{health.detail} {health.remedy}"
 
 
 async def test_a_server_that_is_not_there_is_not_healthy(harness: HttpHarness) -> None:

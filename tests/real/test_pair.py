@@ -38,7 +38,12 @@ def model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 async def test_the_small_model_writes_a_slogan_and_checks_take_the_place_of_the_reviewer() -> None:
     """What a new user gets without a server, an account or a key."""
     session = await run_slogan_generation(
-        "a tea shop", store=MemoryStore(), writer=LocalModel(), checks=CHECKS, max_turns=3
+        "a tea shop",
+        store=MemoryStore(),
+        writer=LocalModel(),
+        reviewers=[],
+        checks=CHECKS,
+        max_turns=3,
     )
 
     assert session.completion_reason in {

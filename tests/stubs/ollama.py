@@ -25,6 +25,7 @@ class OllamaServer(ModelServer):
     trained_window: int | None = 1_000_000
     """The model's maximum context window; None for a server that doesn't report it."""
     characters_per_token = 4
+    installed: Iterable[str] = MODELS
 
     def is_question(self, heard: Heard) -> bool:
         return heard.path == "/api/chat"
@@ -35,7 +36,7 @@ class OllamaServer(ModelServer):
 
     def about(self, heard: Heard) -> tuple[int, Mapping[str, Any]]:
         if heard.path == "/api/tags":
-            return 200, {"models": [_listed(name) for name in MODELS]}
+            return 200, {"models": [_listed(name) for name in self.installed]}
         if heard.path == "/api/show" and self.trained_window:
             window = {"general.architecture": "stub", "stub.context_length": self.trained_window}
             return 200, {"model_info": window, "details": {}, "capabilities": ["completion"]}

@@ -60,7 +60,9 @@ class Choice:
 class AutoAgent:
     """Passes requests to the first agent that is ready."""
 
-    capabilities = Capabilities(is_model=False, needs_agents=True)
+    # Requests carry a schema: who answers is known only then, and an agent that cannot hold its
+    # model to a schema puts it into the prompt.
+    capabilities = Capabilities(is_model=False, needs_agents=True, json_schema=True)
 
     def __init__(
         self, *, agents: Mapping[str, Candidate], among: Sequence[str] | None = None
@@ -70,6 +72,9 @@ class AutoAgent:
         if unknown:
             listed = ", ".join(agents)
             raise ConfigError(f"among: unknown agent {unknown[0]!r} (agents: {listed})")
+        checks = [name for name in among or () if capabilities_of(agents[name].agent).deterministic]
+        if checks:
+            raise ConfigError(f"among: {checks[0]!r} only checks and cannot answer other requests")
         self._agents = agents
         self._among = among
         self._choice: Choice | None = None
@@ -118,7 +123,14 @@ class AutoAgent:
 
     def _nothing_ready(self) -> Health:
         names = ", ".join(each.name for each in self.candidates())
-        return Health(False, "no agent is ready", f"make one of these ready: {names}")
+        remedy = f"make one of these ready: {names}"
+        if self._among is None and (others := ", ".join(self._named_only())):
+            remedy += f"; never chosen unless named: {others}"
+        return Health(False, "no agent is ready", remedy)
+
+    def _named_only(self) -> list[str]:
+        """Returns the programs of the settings that may be anything."""
+        return [e.name for e in self._agents.values() if capabilities_of(e.agent).named_only]
 
     async def models(self) -> list[str]:
         """Returns the models of the chosen agent."""
@@ -156,10 +168,11 @@ class AutoAgent:
 def _is_eligible(agent: Agent) -> bool:
     """Whether an agent may be chosen without being listed in `among`.
 
-    A model that cannot judge would spend minutes on reviews that are of no use.
+    A model that cannot judge would spend minutes on reviews that are of no use, and a program that
+    only reviews would answer a request to write with a review.
     """
     can = capabilities_of(agent)
-    return can.is_model and can.judges
+    return can.is_model and can.judges and not can.named_only
 
 
 def _describe_skipped(skipped: Sequence[tuple[str, Health]]) -> str:

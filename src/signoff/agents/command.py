@@ -106,6 +106,9 @@ class CommandAgent(HeadlessAgent):
             edits_files=edits,
             json_schema=self._uses("schema_file"),
             reports_price="usd" in self._usage or None,
+            # A program that gets a model's name or edits files is a model's. Any other may be a
+            # spell checker, which would get files to fix.
+            named_only=not (edits or self._uses("model") or self._options.model),
         )
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:

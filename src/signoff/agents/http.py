@@ -39,7 +39,7 @@ from signoff.errors import (
     ModelMissing,
 )
 from signoff.remedies import Install
-from signoff.runtime.ports import Call, Capabilities
+from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
 HEALTH_SECONDS = 5.0
 """How long a check of a server's health or models may take."""
@@ -106,11 +106,19 @@ class HttpModel(ABC):
         except AgentError as error:
             if getattr(error, "status", None) == HTTPStatus.NOT_FOUND:
                 # Gateways need not list models; they may still answer.
-                return Health(True, f"{self._address}, which does not list its models")
+                detail = f"{self._address}, which does not list its models"
+                return self._no_model_set() or Health(True, detail)
             late = isinstance(error, AgentTimeout)
             hint = self._health_hint(error)
             return Health(False, str(error), hint, error.remedies, timed_out=late)
-        return self._health_with_models(names)
+        return self._no_model_set() or self._health_with_models(names)
+
+    def _no_model_set(self) -> Health | None:
+        """Returns what is missing if each call would have to name a model; None if nothing is."""
+        if self._model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
+            return None
+        found = "key found" if self._key_variable else f"{self._address} answers"
+        return Health(False, f"{found}, no model set", "set `model:` for this agent")
 
     async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:
         """Returns what a 404 means: a missing model, if the server's list does not have it."""

@@ -85,8 +85,18 @@ class OllamaModel(HttpModel):
         options = dict(request.options)
         base_url = options.pop(BASE_URL, None)
         if base_url is None:
+            if not (request.model or self._model):
+                request = replace(request, model=await self._only_model())
             return await super().ask(request, call)
         return await self._at(str(base_url)).ask(replace(request, options=options), call)
+
+    async def _only_model(self) -> str:
+        """Returns the model of a server that has a single one."""
+        match await self.models():
+            case [model]:
+                return model
+            case names:
+                raise AgentBadRequest(f"{self._address}: {_no_model(names)}")
 
     def _at(self, base_url: str) -> OllamaModel:
         """Returns this model on another server, which does not get the key of this one."""
@@ -145,7 +155,11 @@ class OllamaModel(HttpModel):
 
     def _health_with_models(self, names: list[str]) -> Health:
         model = self._model
-        if model is None or {model, f"{model}:latest"} & set(names):
+        if model is None and len(names) != 1:
+            return Health(False, f"{self._address}: {_no_model(names)}")
+        if model is None:
+            return Health(True, f"{self._address}, model {names[0]}")
+        if {model, f"{model}:latest"} & set(names):
             return super()._health_with_models(names)
         detail = f"{self._address} has no model {model}"
         return Health(ready=False, detail=detail, remedy=f"ollama pull {model}")
@@ -161,6 +175,13 @@ class OllamaModel(HttpModel):
         return ServerRefusal(
             error.status_code if error.status_code > 0 else 500, error.error, headers
         )
+
+
+def _no_model(names: list[str]) -> str:
+    """Returns what to do where no model is named and the server has none, or several."""
+    if not names:
+        return "there is no model; pull one, for example: ollama pull llama3.2"
+    return f"no model is set; set `model:` for this agent to one of: {', '.join(sorted(names))}"
 
 
 def parse_ollama_host(host: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.agents.base import Health, health_of, models_of, quick_health_of
-from signoff.agents.kinds import WITHOUT_SETTINGS, missing_key
+from signoff.agents.kinds import PROGRAMS, WITHOUT_SETTINGS, missing_key
 from signoff.agents.options import option_names
 from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.settings import AgentSettings, Settings
@@ -25,6 +25,11 @@ from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, c
 if TYPE_CHECKING:
     from signoff.agents.auto import Candidate
     from signoff.runtime.agent_limits import AgentLimits
+
+
+PROGRAM_KINDS = frozenset({*PROGRAMS, "command", "check"})
+PROGRAMS_AT_ONCE = 8
+"""Processes of one agent: forty constraints would start forty at once."""
 
 
 def build_agents(settings: Mapping[str, AgentSettings]) -> dict[str, LazyAgent]:
@@ -70,18 +75,23 @@ def _options(settings: AgentSettings, factory: plugins.AgentKind) -> dict[str, A
 
 
 def agent_limits(settings: Mapping[str, AgentSettings]) -> dict[str, AgentLimits]:
-    """Returns the concurrency, rate and attempt limits of agents that have some."""
+    """Returns the concurrency, rate and attempt limits of agents that have some.
+
+    Agents that are programs have a limit even if none is set: each call is a process.
+    """
     from signoff.runtime.agent_limits import AgentLimits
 
+    known = known_agents(settings)
     return {
         name: AgentLimits(
-            each.concurrency,
+            each.concurrency or (PROGRAMS_AT_ONCE if each.kind in PROGRAM_KINDS else None),
             each.rate.calls if each.rate else None,
             each.rate.seconds if each.rate else 60.0,
-            attempts=_attempts_in_all(name, settings),
+            attempts=_attempts_in_all(name, known),
         )
-        for name, each in settings.items()
-        if (each.concurrency, each.rate, each.retries, each.fallback) != (None,) * 4
+        for name, each in known.items()
+        if each.kind in PROGRAM_KINDS
+        or (each.concurrency, each.rate, each.retries, each.fallback) != (None,) * 4
     }
 
 
@@ -192,6 +202,10 @@ def _with_fallback(
             f"agents.{name}.fallback: {other!r} is a human and cannot be a fallback; when the "
             "agent fails, resume the run with that agent instead",
             remedy=Resume(agent=name, instead=other),
+        )
+    if capabilities_of(agents[other]).deterministic and not capabilities_of(agent).deterministic:
+        raise ConfigError(
+            f"agents.{name}.fallback: {other!r} only checks and cannot answer in its place"
         )
     return WithFallback(agent, agents[other], name=other, attempts=_attempts(configs[name]))
 

@@ -41,10 +41,13 @@ def find_not_ready(
     }
 
 
-def refuse_not_ready(not_ready: Mapping[str, Health], *, by_name: bool = True) -> None:
+def refuse_not_ready(
+    not_ready: Mapping[str, Health], *, by_name: bool = True, option: str = "agent"
+) -> None:
     """Raises `ConfigError` with what each agent needs, if one cannot answer.
 
-    `by_name` tells whether a single agent can be replaced, or only all of them.
+    `by_name` tells whether a single agent can be replaced, or only all of them; `option` is the one
+    that replaces them.
     """
     if not not_ready:
         return
@@ -54,7 +57,7 @@ def refuse_not_ready(not_ready: Mapping[str, Health], *, by_name: bool = True) -
     remedies = dict.fromkeys(remedy for each in not_ready.values() for remedy in each.remedies)
     named = [label.split()[0] for label in not_ready if by_name]
     others = [f"{name}={MANUAL}" for name in named if name not in (AUTO, DEFAULT_AGENT)]
-    by_hand = PassOption("agent", next(iter(others), MANUAL))
+    by_hand = PassOption(option, next(iter(others), MANUAL))
     raise ConfigError(
         f"{reasons}. Nothing was started; fix that, name another agent, or answer by hand",
         remedy=(*remedies, by_hand, CheckSetup()),

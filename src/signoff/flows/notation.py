@@ -58,7 +58,10 @@ NOTATION = Notation(
         NotationOption(
             "all_lines", "--all-lines", "Report about unchanged lines, too.", OptionKind.FLAG
         ),
-        NotationOption("agent", "--agent", "The agent that reviews, and fixes."),
+        NotationOption(
+            "agent", "--agent", "The agent that reviews where a constraint names none, and fixes."
+        ),
+        NotationOption("fixer", "--fixer", "The agent that fixes; by default the one above."),
     ),
     definition_files=("goal.yaml", "constraints"),
     schemas="signoff.flows:schemas",

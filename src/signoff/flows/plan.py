@@ -145,6 +145,7 @@ class FlowPlan:
         more = f"and up to {calls['again_at_most']} more if answers have to be corrected"
         return [
             *self._reviewers(),
+            *self._fixers(),
             f"{bound}, {count(self.rounds, 'round')}",
             f"{more}; transient errors are retried",
             *self._confirmations(),
@@ -200,6 +201,26 @@ class FlowPlan:
             for (agent, rule), ids in constraints.items():
                 names = ", ".join(dict.fromkeys(ids))
                 yield f"{each.step.id}: {agent} reviews {names} ({rule})"
+
+    def _fixers(self) -> Iterator[str]:
+        for each in self.steps:
+            if each.step.step is StepKind.REFINE and each.calls:
+                call = each.calls[0]
+                yield f"{each.step.id}: {call.agent} fixes ({call.decided_by})"
+
+    def chosen(self, agent: str) -> str:
+        """Returns the steps that ask an agent, and what chose it: `fix: auto (...)`."""
+        asking = [each for each in self.steps if agent in each.agents]
+        if not asking:
+            return agent
+        rules = (c.decided_by for each in asking for c in each.calls if c.agent == agent)
+        steps = ", ".join(each.step.id for each in asking)
+        return f"{steps}: {agent} ({', '.join(dict.fromkeys(rules))})"
+
+    def only_fixes(self, agent: str) -> bool:
+        """Whether an agent is asked for nothing but fixes."""
+        kinds = {each.step.step for each in self.steps if agent in each.agents}
+        return kinds == {StepKind.REFINE}
 
 
 def plan(workflow: Workflow) -> FlowPlan:

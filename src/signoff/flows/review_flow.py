@@ -39,8 +39,8 @@ NAME = "review"
 ROUNDS = 3
 """Rounds of a review that fixes what it finds."""
 _OTHER_FIXER = (
-    "let another agent review and fix (the option `agent`), and name the check in the file of its "
-    "constraint (agents: in .signoff/constraints)"
+    "let another agent fix (the option `fixer`), or name the check in the file of its constraint "
+    "(agents: in .signoff/constraints) and another agent for the rest (the option `agent`)"
 )
 _NAMED = re.compile(r"([a-z][a-z0-9_-]{0,39}):\s+(.*)", re.DOTALL)
 
@@ -56,6 +56,8 @@ class ReviewOptions:
     intent: str = ""
     fix: bool = False
     agent: str | None = None
+    fixer: str | None = None
+    """The agent that fixes; by default the one that reviews."""
     write: bool = False
     """Whether approved fixes go back into the project."""
 
@@ -129,22 +131,18 @@ def _sets(folder: Path) -> list[str]:
 def with_agents(
     constraints: Sequence[Constraint],
     known: Mapping[str, KnownAgent],
-    agent: str | None,
     *,
     execute: bool = True,
 ) -> tuple[list[Constraint], list[str]]:
     """Returns the constraints as a review uses them, and the ids of those it leaves out.
 
-    A program checks its constraints even if another agent reviews the rest. A program that
-    executes the project is left out where nothing of a change may be executed.
+    A program that executes the project is left out where nothing of a change may be executed.
     """
     used, left_out = list[Constraint](), list[str]()
     for each in constraints:
         can = [known[name].capabilities for name in each.agents or () if name in known]
         if not execute and any(one.whole_project for one in can):
             left_out.append(each.id)
-        elif agent is not None and not any(one.deterministic for one in can):
-            used.append(replace(each, agents=None))
         else:
             used.append(each)
     return used, left_out
@@ -196,8 +194,9 @@ def _check_agent(names: Sequence[str], known: Collection[str]) -> None:
 
 
 def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
-    agent = {"agent": options.agent} if options.agent else {}
-    # A constraint that names a program as its agent keeps it.
+    fixer = options.fixer or options.agent
+    agent = {"agent": fixer} if fixer else {}
+    # A constraint that names its agents keeps them.
     routing = {"constraints": {"routing": {"default_agents": [options.agent]}}}
     steps: list[dict[str, Any]] = [
         {"step": "critique", "name": "review"},

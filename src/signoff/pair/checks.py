@@ -1,4 +1,4 @@
-"""Checks that take the place of a reviewer, or work beside one: pure functions of a text."""
+"""Checks that work beside the reviewers, or without one: pure functions of a text."""
 
 from __future__ import annotations
 

@@ -68,7 +68,9 @@ class PairConfig(OllamaConfig):
     @classmethod
     def _list_from_text(cls, value: Any) -> Any:
         # `signoff run -i` has only texts.
-        return [each.strip() for each in value.split(",")] if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return [each.strip() for each in value.split(",")] if value.strip() else []
 
     @field_validator("task")
     @classmethod
@@ -193,9 +195,8 @@ class _Seats:
         self._context = context
         preset = PRESETS[config.preset]
         self.writer = config.writer or preset.agent or context.default_agent
-        # Checks take the place of a reviewer, unless there is one as well.
-        by_default = [] if config.checks else [self.writer]
-        self.reviewers = config.reviewers or by_default
+        # Checks add to the reviewer; only an empty list stands for none.
+        self.reviewers = [self.writer] if config.reviewers is None else config.reviewers
         parts = [each.partition("=") for each in self.reviewers]
         self._reviewers = [(agent.strip(), specialty.strip()) for agent, _, specialty in parts]
         self._agents = [self.writer, *(agent for agent, _ in self._reviewers)]
@@ -210,14 +211,15 @@ class _Seats:
         if not self.writer:
             yield Problem("writer", "no agent is named", "name one, and a reviewer")
             return
+        if not (self.reviewers or self._config.checks):
+            yield Problem("reviewers", "nothing would review the text", "name one, or a check")
         names = self._context.agent_names
         for agent in dict.fromkeys(self._agents):
             if names is not None and agent not in names:
                 yield Problem("agents", str(UnknownName("agent", agent, names)))
-        if not self.use_server:
-            for name in SERVER_VALUES:
-                if name in self._given:
-                    yield Problem(name, f"is only for {OLLAMA}", "set it for the agent instead")
+        for name in SERVER_VALUES if not self.use_server else ():
+            if name in self._given:
+                yield Problem(name, f"is only for {OLLAMA}", "set it for the agent instead")
         if "model_name" in self._given and len(set(self._agents)) > 1:
             what = f"is ambiguous: the agents are {', '.join(dict.fromkeys(self._agents))}"
             yield Problem("model_name", what, "set the model of each agent in the settings")

@@ -24,7 +24,7 @@ def _check(rule: str) -> str:
 AgentName = Annotated[str, Field(min_length=1, description="the name of an agent")]
 Reviewers = Annotated[
     list[AgentName],
-    Field(min_length=1, description="a list of agents, each AGENT or AGENT=SPECIALTY"),
+    Field(description="a list of agents, each AGENT or AGENT=SPECIALTY; [] for none"),
 ]
 Verdict = Annotated[
     Literal["phrase", "structured"], Field(description="one of: phrase, structured")

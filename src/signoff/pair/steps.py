@@ -43,6 +43,14 @@ SEED = 1
 
 _QUOTED = re.compile('["\u201c\u00ab]([^"\u201c\u201d\u00ab\u00bb]+)["\u201d\u00bb]')
 """A text in quotation marks; a quotation inside a text is a part of it."""
+_SINGLE_QUOTED = re.compile("\u2018([^\u2018]+)\u2019")
+_EMPHASIZED = re.compile(r"([*_]{1,3})(?=\S)([^*_]+)(?<=\S)\1")
+_LABEL = re.compile(
+    r"[*_]{0,3}(?:(?:the|your|new|final|revised|improved|better)\s+){0,2}"
+    r"(?:slogan|tagline|headline|title|version|answer|result|output)\s*:[*_]{0,3}\s*",
+    re.IGNORECASE,
+)
+"""What small models write before a result of one line."""
 
 
 class PairPhase(StrEnum):
@@ -148,6 +156,8 @@ async def _write(
 
 def _read_text(reply: Reply, preset: PairPreset) -> str:
     text, longest = own_text(reply.text, preset), preset.longest_text
+    if not text and reply.text.strip():
+        raise AgentBadOutput(f"the answer has no {preset.noun} in it; reply with it alone")
     if not text:
         raise AgentBadOutput("the answer is empty")
     if longest is not None and len(text) > longest:
@@ -161,9 +171,33 @@ def own_text(reply: str, preset: PairPreset) -> str:
     text = reply.rpartition("</think>")[2].strip()
     if not preset.one_paragraph:
         return text
-    first = re.split(r"\n\s*\n", text, maxsplit=1)[0].strip()
-    quoted = _QUOTED.fullmatch(first)
-    return quoted[1].strip() if quoted else first
+    return _bare(re.split(r"\n\s*\n", _without_lead_in(text), maxsplit=1)[0].strip())
+
+
+def _without_lead_in(text: str) -> str:
+    """Returns a reply without a first line such as `Sure! Here is a slogan:`; empty if that is all.
+
+    A slogan may have a colon at the end of a line; a lead-in is only a first line with nothing but
+    marks behind its colon.
+    """
+    first, _, rest = text.partition("\n")
+    return rest.strip() if first.rstrip(" *_").endswith(":") else text
+
+
+def _bare(text: str) -> str:
+    """Returns a text of one line without a label before it and marks around it."""
+    if "\n" in text:
+        quoted = _QUOTED.fullmatch(text)
+        return quoted[1].strip() if quoted else text
+    before = ""
+    while text != before:
+        before = text
+        for marks in (_QUOTED, _SINGLE_QUOTED, _EMPHASIZED):
+            if inside := marks.fullmatch(text):
+                text = inside[marks.groups].strip()
+        if label := _LABEL.match(text):
+            text = text[label.end() :]
+    return text
 
 
 async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | None) -> Result:

@@ -185,6 +185,9 @@ class Capabilities:
     """A request is a single call of a model; otherwise a program decides how often it calls one."""
     is_model: bool = True
     """A model answers; `auto` chooses only among these."""
+    named_only: bool = False
+    """Nobody knows what the program can do but who set it up, so `auto` never chooses it unless
+    `among` lists it."""
     judges: bool = True
     """Its model is large enough to review; `auto` chooses others only if `among` lists them."""
     answered_by_human: bool = False

@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -190,3 +191,20 @@ async def test_a_quick_check_stops_at_the_first_agent_that_seems_ready() -> None
     assert health.ready
     assert [each.looks for each in (first, second, third)] == [1, 1, 0]
     assert (await auto(candidate("codex", absent(), "codex")).quick_health()).ready is False
+
+
+async def test_a_check_is_never_among_the_agents_to_choose_from() -> None:
+    """Its answer to a request to write is a review, which would become the text."""
+    with pytest.raises(ConfigError, match="only checks"):
+        auto(candidate("words", ready(), "check"), among=["words"])
+
+
+async def test_a_program_that_may_be_anything_is_chosen_only_if_it_is_listed() -> None:
+    program = candidate("spell", ready(), "command", configured=True)
+    program.agent.capabilities = replace(program.agent.capabilities, named_only=True)  # type: ignore[attr-defined]
+
+    health = await auto(program).health()
+
+    assert not health.ready
+    assert health.remedy.endswith("never chosen unless named: spell")
+    assert (await asked(auto(program, among=["spell"])))[0] == "spell"

@@ -94,6 +94,8 @@ def test_only_agents_with_limits_get_limits() -> None:
         }
     )
 
+    programs = {"claude", "codex", "gemini"}
+    assert {name: limits.pop(name) for name in programs} == dict.fromkeys(programs, AgentLimits(8))
     assert limits == {
         "busy": AgentLimits(2),
         "slow": AgentLimits(None, 10, 60.0),

@@ -173,10 +173,11 @@ def test_a_text_gets_the_projects_agent_and_no_limit_on_tokens() -> None:
     assert settings["seats"]["writer"]["options"]["num_predict"] == 9
 
 
-def test_the_reviewer_is_the_writers_agent_unless_checks_take_its_place() -> None:
+def test_the_reviewer_is_the_writers_agent_and_checks_add_to_it() -> None:
     """One agent is enough to begin with."""
     assert resolved(writer="local")["reviewers"] == ["local"]
-    assert resolved(writer="local", checks=["words=8"])["reviewers"] == []
+    assert resolved(writer="local", checks=["words=8"])["reviewers"] == ["local"]
+    assert resolved(writer="local", checks=["words=8"], reviewers="")["reviewers"] == []
     both = resolved(writer="local", checks=["words=8"], reviewers=["claude"])
     assert both["reviewers"] == ["claude"]
 

@@ -24,10 +24,12 @@ from signoff.notation import OptionKind
 from signoff.runtime.home_folder import VARIABLE
 
 if TYPE_CHECKING:
+    from signoff.agents.base import Health
     from signoff.app.home import Home
     from signoff.app.start import StartPlan
     from signoff.core.spend import Limits
     from signoff.flows.files.selection import Selection
+    from signoff.flows.plan import FlowPlan
     from signoff.review.constraint import Constraint
 
 BASE, WORKTREE = "base", "worktree"
@@ -51,9 +53,12 @@ STDIN = "-"
               help="Review against this. Repeatable.")  # fmt: skip
 @click.option("--intent", default="", metavar="TEXT",
               help="What the change is meant to do, for the critics.")  # fmt: skip
-@click.option("--agent", metavar="NAME", help="The agent that reviews, and fixes.")
+@click.option("--agent", metavar="NAME",
+              help="The agent that reviews where a constraint names none, and fixes.")  # fmt: skip
 @click.option("--fix", is_flag=True,
               help="Fix what is found, review again, print a diff; no file changes.")  # fmt: skip
+@click.option("--fixer", metavar="NAME",
+              help="With --fix, the agent that fixes; by default --agent.")  # fmt: skip
 @click.option("--write", is_flag=True,
               help="With --fix, change the files of the project as well.")  # fmt: skip
 @click.option("--patch", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
@@ -101,6 +106,8 @@ def command(
         raise UsageError("name files or folders, - for standard input, or --diff BASE")
     if (options["write"] or patch) and not options["fix"]:
         raise UsageError("--write and --patch are about fixes; add --fix")
+    if options["fixer"] and not options["fix"]:
+        raise UsageError("--fixer is about fixes; add --fix")
     if options["write"] and paths == (STDIN,):
         raise UsageError("standard input cannot be written; leave out --write")
     prepared = _Review(paths, since, options, os.environ, Path.cwd())
@@ -216,6 +223,7 @@ class _Review:
             all_lines=flags["all_lines"],
             intent=flags["intent"],
             agent=flags["agent"],
+            fixer=flags["fixer"],
             fix=flags["fix"],
             write=flags["write"],
         )
@@ -252,7 +260,7 @@ class _Review:
         if not any(each.agents for each in constraints):
             return constraints
         known = compile_context(home, load_settings(home, self._environment)).agents
-        used, left_out = with_agents(constraints, known, flags["agent"], execute=not trusted)
+        used, left_out = with_agents(constraints, known, execute=not trusted)
         self.left_out = tuple(left_out)
         return used
 
@@ -312,7 +320,6 @@ def _portable(path: str, cwd: Path, root: Path) -> str:
 def _start(
     planned: StartPlan, selection: Selection, display: DisplayOptions, options: _StartOptions
 ) -> int:
-    from signoff.app.readiness import refuse_not_ready
     from signoff.app.start import start
     from signoff.cli.driving import drive
     from signoff.flows.files.prepared import skipped_note
@@ -330,7 +337,7 @@ def _start(
     out.note(f"reviewing {summary}, at most {_most_calls(planned)} with corrections")
     limits = _limits(planned, yes=options.yes)
     with chdir(options.folder):
-        refuse_not_ready(planned.not_ready(), by_name=False)
+        _refuse_not_ready(planned.not_ready(), planned_flow)
     set_up_logging(planned.settings)
     # A run's programs work in the folder it was started in: the settings name them from there.
     with chdir(options.folder), planned.open(options.folder, os.environ) as project:
@@ -369,8 +376,9 @@ def _most_calls(planned: StartPlan) -> int:
 
 
 def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Output) -> int:
-    from signoff.app.readiness import describe, refuse_not_ready
+    from signoff.app.readiness import describe
     from signoff.cli import exits
+    from signoff.flows.plan import plan as flow_plan
 
     not_ready = planned.not_ready(quick=False)
     if out.as_json:
@@ -388,5 +396,14 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
         for note in dry_run.notes:
             out.prose(note, hang="  ")
     out.line(f"{summary}. Nothing was started.")
-    refuse_not_ready(not_ready, by_name=False)
+    _refuse_not_ready(not_ready, flow_plan(planned.target.workflow))
     return exits.OK
+
+
+def _refuse_not_ready(not_ready: Mapping[str, Health], planned: FlowPlan) -> None:
+    """Raises `ConfigError` if an agent cannot answer; says which steps ask it, and why."""
+    from signoff.app.readiness import refuse_not_ready
+
+    fixes = bool(not_ready) and all(map(planned.only_fixes, not_ready))
+    chosen = {planned.chosen(name): health for name, health in not_ready.items()}
+    refuse_not_ready(chosen, by_name=False, option="fixer" if fixes else "agent")

@@ -38,8 +38,9 @@ STDIN = "-"
               help="A reviewer, perhaps for one aspect only. Repeatable; all must pass it.",
 )  # fmt: skip
 @click.option("--check", "checks", multiple=True, metavar="RULE",
-              help="A check instead of a reviewer, or beside one: words=8, characters=60, lines=1, "
+              help="A check beside the reviewer: words=8, characters=60, lines=1, "
               "contains=WORDS, avoids=WORDS. Repeatable.")  # fmt: skip
+@click.option("--no-reviewer", is_flag=True, help="Let the checks alone review the text.")
 @click.option("--criteria", metavar="TEXT", help="What the reviewers go by.")
 @click.option("--model", "model_name", metavar="MODEL", help="The model of the agent.")
 @click.option("--max-turns", metavar="NUMBER", help="At most so many turns, 1 to 10.  [default: 5]")
@@ -76,7 +77,7 @@ def pair(
       signoff pair "eco-friendly water bottles" --preset slogan
       slogan=$(signoff pair "smart watches" --preset slogan --agent claude)
       signoff pair "A product note" --writer claude --reviewer gemini=tone
-      signoff pair "a tea shop" --preset slogan --writer local --check words=8
+      signoff pair "a tea shop" --preset slogan --writer local --no-reviewer --check words=8
       signoff pair - --criteria "no jargon" -o note.txt < task.txt
 
     Exit codes: 0 passed, 11 not passed within the turns, 13 the text stopped changing, 1 an
@@ -174,10 +175,18 @@ def _params(task: str, agent: str | None, values: dict[str, Any]) -> dict[str, A
             "--agent is both the writer and the reviewer; use it, or --writer and --reviewer",
             click.get_current_context(),
         )
+    no_reviewer = values.pop("no_reviewer")
+    if no_reviewer and values["reviewers"]:
+        raise click.UsageError(
+            "--no-reviewer and --reviewer exclude each other; leave out one of them",
+            click.get_current_context(),
+        )
     if agent is not None:
-        values |= {"writer": agent, "reviewers": None if values["checks"] else [agent]}
+        values |= {"writer": agent, "reviewers": [agent]}
     for repeatable in ("reviewers", "checks"):
         values[repeatable] = list(values[repeatable] or ()) or None
+    if no_reviewer:
+        values["reviewers"] = []
     values["strict"] = values["strict"] or None
     return {"task": task, **{name: value for name, value in values.items() if value is not None}}
 
