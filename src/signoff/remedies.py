@@ -71,8 +71,8 @@ class StartRun(Remedy):
 
     again: bool = False
     """Whether it replaces a run that has ended and cannot be resumed."""
-    target: str = ""
-    """The workflow; empty where the user chooses."""
+    run: str = ""
+    """The run whose workflow, parameters and options to use; empty where the user chooses."""
 
 
 class CancelRun(Remedy):

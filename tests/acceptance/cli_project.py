@@ -17,6 +17,7 @@ import pytest
 
 from signoff.cli import main
 from tests.acceptance.command_server import CommandServer
+from tests.acceptance.suggested_commands import check_suggestions
 from tests.patience import PATIENCE_SECONDS, wait_until, written
 from tests.run_stores import server_stores, store_variables
 
@@ -65,7 +66,9 @@ class CliProject:
         """Runs a command to its end, without a terminal."""
         variables = self.environment | environment
         if "PYTHONPATH" not in variables:
-            return self._server.run(arguments, self.folder, variables, input_text, PATIENCE_SECONDS)
+            done = self._server.run(arguments, self.folder, variables, input_text, PATIENCE_SECONDS)
+            check_suggestions(done.stdout, done.stderr)
+            return done
         # Python reads this variable when it starts, so it needs a process of its own.
         return subprocess.run(
             [PROGRAM, *arguments],
@@ -91,6 +94,7 @@ class CliProject:
         out, err = StringIO(), StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             code = main(arguments)
+        check_suggestions(out.getvalue(), err.getvalue())
         return CommandResult(code, out.getvalue(), err.getvalue())
 
     def json(self, *arguments: str) -> Any:

@@ -173,3 +173,54 @@ agents:
         assert done.returncode == 0, done.stdout + done.stderr
 
     assert "A draft." in (project.folder / "tape.yaml").read_text()
+
+
+def test_a_command_is_found_in_the_project_as_a_check_is(
+    project: CliProject, subtests: pytest.Subtests
+) -> None:
+    """It works in a folder of its own, so a path of the settings named nothing there."""
+    tool = project.write("tools/agent.sh", "#!/bin/sh\ncat > /dev/null\necho a draft\n")
+    tool.chmod(0o755)
+    critic = "{kind: check, argv: [grep, -q, draft], constraint: words}"
+    for number, argv in enumerate(
+        (
+            "[tools/agent.sh]",
+            "[sh, tools/agent.sh]",
+            "[sh, '{project_root}/tools/agent.sh']",
+            "['{project_root}/tools/agent.sh']",
+        )
+    ):
+        with subtests.test(argv=argv):
+            settings = f"agents:\n  writer: {{kind: command, argv: {argv}}}\n  critic: {critic}\n"
+            project.write(".signoff/config.yaml", settings)
+
+            done = project.signoff("run", "flow.py", "--name", f"r{number}")
+
+            assert done.returncode == 0, done.stderr
+            verdict = project.folder / f".signoff/runs/r{number}/final/verdict.txt"
+            assert verdict.read_text() == "PASS"
+
+
+def test_an_inline_constraint_names_its_agents_and_its_severity(project: CliProject) -> None:
+    """A check for one rule needed a file of its own."""
+    project.write("note.md", "A draft.\n")
+    project.write(
+        ".signoff/config.yaml",
+        "agents:\n  words: {kind: check, argv: [grep, -q, sea]}\n",
+    )
+    project.write(
+        "flow.yaml",
+        "name: note\nartifact: {paths: [note.md]}\nconstraints:\n  inline:\n"
+        "    sea: {summary: It is about the sea., agents: [words], severity: medium}\n"
+        "workflow:\n  - {step: critique}\n  - {step: adjudicate, agent: policy}\n"
+        "max_iterations: 1\n",
+    )
+
+    planned = project.signoff("run", "flow.yaml", "--dry-run")
+    done = project.signoff("run", "flow.yaml", "--name", "one")
+
+    assert planned.returncode == 0, planned.stderr
+    assert "words" in planned.stdout
+    assert done.returncode not in (0, 2), done.stderr
+    (finding,) = project.json("findings", "one")
+    assert finding["constraint"] == "sea"

@@ -29,7 +29,7 @@ STEPS = (
 )
 ASKS_A_HUMAN = f"convergence: {{plateau: 1, action: escalate}}\n{STEPS}"
 ESCALATES = f"default_behavior: {{high: escalate}}\n{STEPS}"
-START = "signoff run flow.yaml"
+START = "signoff run --again one"
 RESUME = "signoff resume one"
 RAISE = f"{RESUME} --limit calls=NUMBER"
 FIXED_LOOP = "constraints: {routing: {default_agents: [claude]}}\n"
@@ -340,7 +340,7 @@ def test_a_run_that_cannot_be_resumed_says_so(flow_project: FlowProject, end: An
     resumed = flow_project.call("resume", "one", "--adopt")
 
     assert resumed.code == done.code
-    assert "this run has ended; start a new one: signoff run flow.yaml" in resumed.out
+    assert "this run has ended; start a new one: signoff run --again one" in resumed.out
 
 
 def test_open_findings_of_an_approved_run_can_be_read(flow_project: FlowProject) -> None:

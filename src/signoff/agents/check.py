@@ -21,13 +21,12 @@ from signoff.agents.answer import ModelAnswer, judge
 from signoff.agents.base import Health
 from signoff.agents.findings import READERS, Source, build_critique, crash_of
 from signoff.agents.options import one_of
-from signoff.agents.project_copy import copy_project, project_folder
+from signoff.agents.project_copy import copy_project, project_folder, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
-from signoff.runtime.home_folder import VARIABLE
 from signoff.runtime.orphans import call_mark
 from signoff.runtime.paths import path_from
 from signoff.runtime.ports import Call, Capabilities
@@ -128,13 +127,13 @@ class CheckAgent:
     def _program(self) -> str:
         """The program; one that is named by a path is in the project."""
         name = self._argv[0]
-        return str(Path(_project(None), name)) if Path(name).name != name else name
+        return str(Path(settings_folder(None), name)) if Path(name).name != name else name
 
     async def _run(self, source: Source, request: AgentRequest, call: Call) -> dict[str, Any]:
         started = path_from(call.folder)
         if self._whole:
             return await self._run_on_copy(source, request, request.workspace or started, call)
-        folder = request.workspace or _project(started)
+        folder = request.workspace or settings_folder(started)
         in_file = any(FILE in argument for argument in self._argv)
         with scratch_folder() as scratch:
             file = scratch / f"artifact{self._suffix}"
@@ -189,16 +188,6 @@ class CheckAgent:
             )
         output = result.stdout if result.stdout.strip() else result.stderr
         return self._read(output, result.code, source)
-
-
-def _project(folder: str | None) -> str:
-    """Returns the folder of the project around a folder: paths in its settings start there.
-
-    It is not searched where a variable names the home. A review whose rules come from before a
-    change works in a folder of its own then, which that variable would lead out of.
-    """
-    start = Path(folder or Path.cwd())
-    return str(start if VARIABLE in os.environ else project_folder(start, {}))
 
 
 async def _call(check: CheckFunction, artifact: str, source: Source) -> dict[str, Any]:

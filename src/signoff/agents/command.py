@@ -8,14 +8,17 @@
         answer: json:choices.0.text   # or text, last_line, file (with {answer_file}), file:NAME
         codes: {3: transient, 4: auth}
 
-The prompt is never an argument: it may be long, and every user of the machine can read
-arguments. No vendor's rules restrict such a program, so it may edit only when `edits: true`
-declares it trusted. Changes outside its workspace are detected all the same.
+A program named by a path, and an argument that names a file of the project, are found in the
+project; `{project_root}` is its folder. The prompt is never an argument: it may be long, and
+every user of the machine can read arguments. No vendor's rules restrict such a program, so it may
+edit only when `edits: true` declares it trusted. Changes outside its workspace are detected all
+the same.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +33,8 @@ from signoff.agents.headless import HeadlessAgent
 from signoff.agents.http_errors import redact_line
 from signoff.agents.options import one_of
 from signoff.agents.output_reader import ProgramReply
-from signoff.agents.program import Job
+from signoff.agents.program import Job, find_program
+from signoff.agents.project_copy import settings_folder
 from signoff.agents.quota_resets import find_reset_time
 from signoff.agents.structured import with_schema
 from signoff.agents.transcript import Transcript
@@ -53,7 +57,9 @@ MAX_ANSWER_BYTES = 64_000_000
 """A larger answer file is refused."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_PLACEHOLDERS = frozenset({"model", "workspace", "prompt_file", "answer_file", "schema_file"})
+_PLACEHOLDERS = frozenset(
+    {"model", "workspace", "prompt_file", "answer_file", "schema_file", "project_root"}
+)
 _ANSWERS = "text, last_line, file, file:NAME or json:PATH"
 _ERRORS: Mapping[str, type[AgentError]] = {
     "transient": AgentTransient,
@@ -123,13 +129,15 @@ class CommandAgent(HeadlessAgent):
             "prompt_file": str(scratch / "prompt.md"),
             "answer_file": str(scratch / "answer"),
             "schema_file": str(scratch / "schema.json"),
+            "project_root": settings_folder(None),
         }
         if self._uses("prompt_file"):
             text = replace_lone_surrogates(self._text(request))
             (scratch / "prompt.md").write_text(text, encoding="utf-8")
         if self._uses("schema_file"):
             (scratch / "schema.json").write_text(json.dumps(request.schema or {}))
-        return [_fill(argument, values) for argument in self._argv[1:]]
+        folder = Path(request.workspace or scratch)
+        return [_in_project(_fill(argument, values), folder) for argument in self._argv[1:]]
 
     def prompt(self, request: AgentRequest) -> str:
         """Returns what goes to standard input: the prompt, or nothing when it goes to a file."""
@@ -142,6 +150,13 @@ class CommandAgent(HeadlessAgent):
         except AgentError as error:
             return Health(False, str(error), self.install_hint)
         return Health(True, f"{self.name} at {path}")
+
+    def _find_program(self) -> str:
+        """Finds the program; one that is named by a path is in the project, as a check's is."""
+        root = Path(settings_folder(None))
+        path = Path(self._argv[0].replace("{project_root}", str(root))).expanduser()
+        program = path if path.name == str(path) else root / path
+        return find_program(self.name, str(program), ()) or ""
 
     def plain_reply(self, job: Job, output: Transcript) -> ProgramReply:
         """Returns the answer from the source that the settings name."""
@@ -210,6 +225,17 @@ def _fill(argument: str, values: Mapping[str, str | None]) -> str:
         return value
 
     return _PLACEHOLDER.sub(replacement, argument)
+
+
+def _in_project(argument: str, folder: Path) -> str:
+    """Returns the path of a file of the project, such as a script; other arguments unchanged.
+
+    The program works in a folder of its own. A file that is there, too, is the one it is about.
+    """
+    if not argument or argument.startswith("-") or os.path.lexists(folder / argument):
+        return argument
+    file = Path(settings_folder(None), argument)
+    return str(file) if file.is_file() else argument
 
 
 def _extract(source: str, text: str, job: Job) -> str:

@@ -6,6 +6,7 @@ the copy. What tools create by themselves is not copied; installed dependencies 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from signoff.agents.workspace import SKIPPED_FOLDERS
 from signoff.errors import AgentBadRequest
-from signoff.runtime.home_folder import find_home_folder
+from signoff.runtime.home_folder import VARIABLE, find_home_folder
 from signoff.runtime.paths import safe_path
 
 LINKED = frozenset({".venv", "venv", "node_modules"})
@@ -27,6 +28,16 @@ def project_folder(folder: Path, environment: Mapping[str, str]) -> Path:
     """Returns the folder of the project that a run was started in."""
     home = find_home_folder(folder, environment)
     return home.parent if home is not None else folder
+
+
+def settings_folder(folder: str | None) -> str:
+    """Returns the folder of the project around a folder: paths in its settings start there.
+
+    It is not searched where a variable names the home. A review whose rules come from before a
+    change works in a folder of its own then, which that variable would lead out of.
+    """
+    start = Path(folder or Path.cwd())
+    return str(start if VARIABLE in os.environ else project_folder(start, {}))
 
 
 def copy_project(project: Path, target: Path, files: Mapping[str, str]) -> None:

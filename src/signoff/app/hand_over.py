@@ -81,7 +81,10 @@ def wake(project: Project, run: str) -> RunRow:
     row = project.store.row(run)
     if row.status in FINAL:
         how = row.status.value.replace("_", " ")
-        raise UsageError(f"run {run!r} has already ended: {how}", remedy=StartRun(again=True))
+        raise UsageError(
+            f"run {run!r} has already ended: {how}",
+            remedy=StartRun(again=True, run=run if row.target else ""),
+        )
     if not row.target:
         # It says how to name the workflow, which no worker could find.
         project.find_again(row)

@@ -58,13 +58,16 @@ def inbox_command(request: int | str = "") -> str:
 
 
 def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...]:
-    """Returns remedies with the workflow to start, and the file that sets the round limit.
+    """Returns remedies with the file that sets the round limit of a run with this target.
 
     A workflow in Python may set the limit at any edge that closes a loop, so only the files of a
-    notation can be named.
+    notation can be named. A run without a target cannot be started again by name.
     """
-    file = target if target.endswith(YAML_SUFFIXES) else ""
-    names = {fix.RaiseRounds: {"file": file}, fix.StartRun: {"target": target}}
+    names: dict[type[fix.Remedy], dict[str, str]] = {}
+    if target.endswith(YAML_SUFFIXES):
+        names[fix.RaiseRounds] = {"file": target}
+    if not target:
+        names[fix.StartRun] = {"run": ""}
     return tuple(each.replaced(**names.get(type(each), {})) for each in found)
 
 
@@ -99,7 +102,7 @@ def _resume(remedy: fix.Resume, run: str) -> str:
 
 def _start(remedy: fix.StartRun, _run: str) -> str:
     what = "this run has ended; start a new one" if remedy.again else "start one"
-    return f"{what}: signoff run {remedy.target or 'TARGET'}"
+    return f"{what}: signoff run {f'--again {remedy.run}' if remedy.run else 'TARGET'}"
 
 
 def _resume_due(remedy: fix.ResumeDue, _run: str) -> str:

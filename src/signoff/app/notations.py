@@ -80,20 +80,30 @@ def default_agent(available: Collection[str]) -> str:
 
 def stored_context(description: str, now: CompileContext) -> CompileContext:
     """Returns the context a run was compiled in, read from its stored description."""
-    source = json.loads(description).get("source")
-    stored = source.get("given") if isinstance(source, dict) else None
-    if not isinstance(stored, dict):
+    stored = _stored(description)
+    if stored is None:
         return replace(now, resumes=True)
-    options = dict(stored)
     return replace(
         now,
-        default_agent=options.pop("default_agent", ""),
-        installed=options.pop("found", ()),
-        options=options,
+        default_agent=stored.get("default_agent", ""),
+        installed=stored.get("found", ()),
+        options=stored_options(description),
         # The current agents must not affect a run that has already started.
         agent_names=None,
         resumes=True,
     )
+
+
+def stored_options(description: str) -> dict[str, Any]:
+    """Returns the options that a run was started with, read from its stored description."""
+    stored = _stored(description) or {}
+    return {name: stored[name] for name in stored if name not in ("default_agent", "found")}
+
+
+def _stored(description: str) -> dict[str, Any] | None:
+    source = json.loads(description).get("source")
+    stored = source.get("given") if isinstance(source, dict) else None
+    return stored if isinstance(stored, dict) else None
 
 
 def portable_options(options: Mapping[str, Any], cwd: Path, root: Path) -> dict[str, Any]:

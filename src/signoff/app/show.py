@@ -85,7 +85,8 @@ class RunDetails:
         """How to continue the run; empty if it has ended for good."""
         row = self.row
         found = remedies(row.name, row.status, self.stop_reason, row.due_at)
-        return found if self.notation_report is None else with_file(found, row.target)
+        # Without a notation, no key of the target sets a limit on rounds.
+        return found if row.target and not self.notation_report else with_file(found, row.target)
 
     @property
     def result(self) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
 from signoff.core.spend import Limits
-from signoff.errors import ConfigError, NameTaken
+from signoff.errors import ConfigError, NameTaken, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import DryRunPlan
-from signoff.remedies import Resume
+from signoff.remedies import Resume, StartRun
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 
@@ -41,6 +42,8 @@ class StartPlan:
     settings: Settings
     warnings: tuple[str, ...] = ()
     """Warnings about the settings."""
+    switch: Mapping[str, str] = field(default_factory=dict)
+    """The agents that the run to start again replaced, and their replacements."""
     code_root: Path | None = None
     """Where modules that the settings name are imported from; the project's folder by default."""
 
@@ -155,11 +158,12 @@ def plan(
     name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    earlier: Mapping[str, Any] | None = None,
 ) -> StartPlan:
     """Checks everything that can be checked without starting; raises the same errors.
 
     Nothing is written, not even a project home. `options` are those of the target's notation,
-    by name.
+    by name. `earlier` are values of a run to start again: those that it prepared are left out.
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
@@ -170,7 +174,7 @@ def plan(
         raise ConfigError("\n".join(map(str, problems)))
     context = compile_context(home, settings, options, cwd=cwd)
     found = resolve(target, cwd, context, settings.workflows)
-    values = found.workflow.bind(params)
+    values = found.workflow.bind({**found.workflow.taken(earlier or {}), **params})
     file = database_file(settings.database, home.path)
     if name is not None and (file is None or file.exists()):
         with Project(home, settings, open_store(home, settings), cwd) as project:
@@ -179,6 +183,46 @@ def plan(
     limits = (own_limits or Limits()).over(found.workflow.limits).over(settings.limits)
     warnings = tuple(map(str, (*unknown_kinds(settings), *unusable_files(settings, home.root))))
     return StartPlan(found, values, limits, own_limits, home, settings, warnings)
+
+
+def plan_again(
+    cwd: Path,
+    environment: Mapping[str, str],
+    run: str,
+    params: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    command_line: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> StartPlan:
+    """Plans a new run with the target, parameters, options, agents and limits of another one.
+
+    What the caller names wins.
+    """
+    from signoff.app.history import load_state
+    from signoff.app.notations import portable_options, stored_options
+    from signoff.app.project import open_project
+
+    with open_project(cwd, environment) as project:
+        row, root = project.run(run), project.home.root
+        if not row.target:
+            raise UsageError(
+                f"run {run!r} was started from Python and does not record where its workflow is",
+                remedy=StartRun(),
+            )
+        state, stored = load_state(project, row), stored_options(project.store.description(row.id))
+    limits = {f"limits.{key}": str(value) for key, value in state.limits.to_json().items()}
+    planned = plan(
+        root,
+        environment,
+        row.target,
+        params,
+        name=name,
+        command_line={**limits, **(command_line or {})},
+        options={**stored, **portable_options(options or {}, cwd, root)},
+        earlier=state.params,
+    )
+    return replace(planned, switch=dict(state.stand_ins))
 
 
 def _refuse_taken(project: Project, name: str | None) -> None:

@@ -230,7 +230,7 @@ def remedies(  # noqa: C901  # one case for each status
             return (RaiseLimit("NAME", run=run),)
         case Status.LIMIT if isinstance(reason, StepDecided):
             # The workflow counts by itself, so no setting of the engine allows more.
-            return (StartRun(again=True),)
+            return (StartRun(again=True, run=run),)
         case Status.LIMIT:
             return (RaiseRounds(run),)
         case Status.FAILED:
@@ -242,7 +242,7 @@ def remedies(  # noqa: C901  # one case for each status
         case Status.INTERRUPTED:
             return (Resume(run),)
         case Status.NOT_CONVERGING | Status.REJECTED | Status.CANCELLED:
-            return (StartRun(again=True),)
+            return (StartRun(again=True, run=run),)
         case Status.COMPLETED | Status.FINDINGS | Status.INCOMPLETE:
             return ()
         case _:

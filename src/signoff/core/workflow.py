@@ -191,6 +191,14 @@ class Workflow:
         """
         return self._bind(self.declared_params, params, also, self._reported)
 
+    def taken(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns those of a run's stored parameters with which another run could be started.
+
+        The others were prepared when the run started, and are prepared again.
+        """
+        names = {*self.declared_params, *(params if self.inputs is None else self.inputs)}
+        return {name: value for name, value in params.items() if name in names}
+
     def bind_at(self, step_id: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Converts and checks the parameters for one step; other steps require none of theirs."""
         declared = self.declared_params

@@ -23,6 +23,7 @@ from signoff.flows.sections import (
     Agents,
     BehaviorField,
     FlowSection,
+    InlineConstraint,
     Many,
     SeverityName,
     SourceField,
@@ -176,9 +177,10 @@ def constraint_from_dict(raw: Mapping[str, Any]) -> Constraint:
     return fields.constraint()
 
 
-def inline_constraint(name: str, sentence: str, priority: int) -> Constraint:
-    """Returns the constraint of one line in a flow file."""
-    return Constraint(name, priority, sentence, (Rule(name, sentence, DEFAULT_SEVERITY),))
+def inline_constraint(name: str, priority: int, section: InlineConstraint) -> Constraint:
+    """Returns the constraint with one rule that a flow file has."""
+    rule = Rule(name, section.summary, section.severity)
+    return Constraint(name, priority, section.summary, (rule,), agents=section.agents)
 
 
 def is_id(name: str) -> bool:

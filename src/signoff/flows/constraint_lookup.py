@@ -67,7 +67,7 @@ class ConstraintLookup:
         return None
 
     def _inline(self, taken: set[str]) -> Iterator[Constraint]:
-        for position, (name, sentence) in enumerate(self.config.inline.items()):
+        for position, (name, section) in enumerate(self.config.inline.items()):
             path = ("constraints", "inline", name)
             if not is_id(name):
                 self._report(path, f"constraints.inline has the id {name!r:.60}", ID_WORDS)
@@ -75,7 +75,7 @@ class ConstraintLookup:
                 what = f"the id {name!r} is taken by a constraint file"
                 self._report(path, what, "give each constraint its own id")
             else:
-                yield inline_constraint(name, sentence, position + 1)
+                yield inline_constraint(name, position + 1, section)
 
     def _find(self, name: str) -> Path | None:
         paths = (folder / name for folder in self.folders)

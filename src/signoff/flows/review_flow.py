@@ -25,7 +25,7 @@ from signoff.flows.constraint_file import (
 )
 from signoff.flows.flow import Flow
 from signoff.flows.reading import config_from_dict
-from signoff.flows.sections import Goal
+from signoff.flows.sections import Goal, InlineConstraint
 from signoff.flows.serialize import config_from_json
 from signoff.flows.validation import unable_writers, unknown_agents
 from signoff.light_dataclass import light_dataclass
@@ -84,7 +84,7 @@ def find_constraints(
             )
         if name in {each.id for each in constraints}:
             raise UsageError(f"two constraints are called {name!r}; give one another name")
-        constraints.append(inline_constraint(name, text, number))
+        constraints.append(inline_constraint(name, number, InlineConstraint(summary=text)))
     if not constraints and folder.is_dir():
         constraints = _project_constraints(folder)
     if not constraints:

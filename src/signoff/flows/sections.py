@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
-from signoff.core.severity import SEVERITIES, Severity
+from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
 from signoff.core.spend import Limits
 from signoff.documents.mistakes import ADVICE
 from signoff.documents.sections import LimitsSection, Section
@@ -289,6 +289,32 @@ class RoutingConfig(FlowSection):
     """The agents by priority; the first match wins."""
 
 
+class InlineConstraint(FlowSection):
+    """A constraint with one rule, in the flow file itself."""
+
+    summary: Word = Field(description="a sentence")
+    """What has to hold."""
+    agents: Agents | None = Field(None, description=AGENTS)
+    """The agents that review it."""
+    severity: SeverityName = DEFAULT_SEVERITY
+    """How severe a violation is, if the critic does not say."""
+
+
+def _inline_from_text(raw: Any) -> Any:
+    if not isinstance(raw, str):
+        return raw
+    if not raw.strip():
+        raise ValueError(raw)
+    return InlineConstraint.model_construct(summary=raw)
+
+
+InlineField = Annotated[
+    InlineConstraint,
+    BeforeValidator(_inline_from_text, json_schema_input_type=Word | InlineConstraint),
+]
+"""A sentence, or a mapping that also names agents and a severity."""
+
+
 class ConstraintConfig(FlowSection):
     """Where the constraints are, and which agents review them."""
 
@@ -296,11 +322,12 @@ class ConstraintConfig(FlowSection):
     """A folder of constraint files."""
     files: Paths = ()
     """Constraint files, used before those of the folder."""
-    inline: dict[str, Word] = Field(
+    inline: dict[str, InlineField] = Field(
         default_factory=dict,
-        description="a sentence by constraint id, as in {short: No sentence is long.}",
+        description="a sentence, or {summary, agents, severity}, by constraint id, as in "
+        "{short: No sentence is long.}",
     )
-    """Constraints in one line each."""
+    """Constraints with one rule each."""
     routing: RoutingConfig = Field(
         default_factory=RoutingConfig.model_construct,
         description="default_agents, rules or priority_routing",

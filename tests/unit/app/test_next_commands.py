@@ -15,6 +15,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.ResumeDue(),
     fix.ResumeDue(5.0),
     fix.StartRun(),
+    fix.StartRun(again=True, run="one"),
     fix.StartWorker(),
     fix.CancelRun(),
     fix.ShowRun(),

@@ -75,7 +75,7 @@ def test_a_run_that_cannot_be_resumed_suggests_a_new_one(status: Status) -> None
     """Otherwise users try `resume`, which only prints the old result."""
     (hint,) = next_lines(report(status))
 
-    assert hint == "this run has ended; start a new one: signoff run TARGET"
+    assert hint == "this run has ended; start a new one: signoff run --again one"
 
 
 def test_the_reason_of_a_bad_end_stands_in_the_first_line(

@@ -105,7 +105,7 @@ def test_a_limit_is_raised_where_it_was_set() -> None:
 def test_only_a_new_run_replaces_one_that_has_ended_without_success(status: Status) -> None:
     """Resuming it would lead nowhere; a completed one, or a finished review, needs nothing."""
     done = status in (Status.COMPLETED, Status.FINDINGS, Status.INCOMPLETE)
-    expected = () if done else (StartRun(again=True),)
+    expected = () if done else (StartRun(again=True, run="one"),)
 
     assert remedies("one", status, None) == expected
 

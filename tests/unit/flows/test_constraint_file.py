@@ -10,6 +10,7 @@ from signoff.flows.constraint_file import (
     load_constraints,
     read_constraints,
 )
+from signoff.flows.sections import InlineConstraint
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint, Rule, SourceBlock
 from signoff.review.severity import Severity
@@ -150,6 +151,6 @@ def test_a_constraint_survives_being_stored() -> None:
 
 def test_one_line_is_a_constraint_with_one_rule() -> None:
     """The shorthand is reviewed like any other constraint."""
-    assert inline_constraint("short", "No sentence is long.", 3) == Constraint(
-        "short", 3, "No sentence is long.", (Rule("short", "No sentence is long."),)
-    )
+    assert inline_constraint(
+        "short", 3, InlineConstraint(summary="No sentence is long.")
+    ) == Constraint("short", 3, "No sentence is long.", (Rule("short", "No sentence is long."),))

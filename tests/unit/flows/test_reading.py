@@ -7,7 +7,14 @@ from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow
 from signoff.flows.model import AdjudicationConfig, ConvergenceConfig, GenflowConfig, OutputConfig
 from signoff.flows.reading import config_from_dict, read_flow, read_flow_file, step_from_dict
-from signoff.flows.sections import ConstraintConfig, Goal, Independence, RoutingConfig, RoutingRule
+from signoff.flows.sections import (
+    ConstraintConfig,
+    Goal,
+    Independence,
+    InlineConstraint,
+    RoutingConfig,
+    RoutingRule,
+)
 from signoff.flows.step import StepKind, WorkflowStep
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.severity import Severity
@@ -122,7 +129,8 @@ def test_every_key_of_a_flow_is_read() -> None:
             "style*": ConstraintBehavior.from_dict({"low": "continue"}),
         },
         constraints=ConstraintConfig(
-            files=("tone.yaml",), inline={"style-short": "No sentence is long."}
+            files=("tone.yaml",),
+            inline={"style-short": InlineConstraint(summary="No sentence is long.")},
         ),
         adjudication=AdjudicationConfig(
             block_on=tuple(Severity),

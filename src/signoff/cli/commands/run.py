@@ -12,11 +12,12 @@ import click
 from signoff.app.project import Project
 from signoff.app.readiness import describe, refuse_not_ready
 from signoff.app.resume import FROM_OUTSIDE
-from signoff.app.start import StartPlan, plan, start, with_roles
+from signoff.app.start import StartPlan, plan, plan_again, start, with_roles
 from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.options import (
     CliCommand,
+    complete_run,
     complete_target,
     inputs,
     limit_settings,
@@ -27,11 +28,15 @@ from signoff.cli.options import (
 )
 from signoff.cli.output import DisplayOptions, Output
 from signoff.core import graph
+from signoff.core.events import ANY_AGENT
 from signoff.errors import ConfigError
 
 
 @click.command(cls=CliCommand)
-@click.argument("target", shell_complete=complete_target)
+@click.argument("target", required=False, shell_complete=complete_target)
+@click.option("--again", metavar="RUN", shell_complete=complete_run,
+              help="Start a new run like RUN: same target, parameters, options, agents and limits.",
+)  # fmt: skip
 @click.option("-i", "--input", "values", multiple=True, metavar="KEY=VALUE",
               help="A parameter of the workflow; KEY:=JSON for lists and other values. Repeatable.",
 )  # fmt: skip
@@ -50,7 +55,8 @@ from signoff.errors import ConfigError
 @notation_options("run")
 @progress_options
 def command(
-    target: str,
+    target: str | None,
+    again: str | None,
     values: tuple[str, ...],
     name: str | None,
     options: dict[str, Any],
@@ -76,6 +82,7 @@ def command(
       signoff run flow.yaml --goal goal.yaml --detach
       signoff run book.py --pull --name book    for external workers: signoff next
       signoff run decision-critic --pull    follow a skill: signoff submit
+      signoff run --again first-draft -i topic=tea
 
     A waiting run asks on the terminal; without one it exits with 10 and prints the command
     that answers. With `--detach` a worker drives the run in the background (one is started if
@@ -86,10 +93,13 @@ def command(
     out = display.out
     _check_options(pull=pull, detach=detach, labels=labels)
     params = inputs(values)
-    planned = plan(
+    if (target is None) == (again is None):
+        raise click.UsageError("name a target, or a run with --again")
+    make_plan = plan if again is None else plan_again
+    planned = make_plan(
         Path.cwd(),
         os.environ,
-        target,
+        again or target or "",
         params,
         # Starting a run checks the name itself.
         name=name if dry_run else None,
@@ -105,7 +115,9 @@ def command(
         *planned.target.workflow.warnings,
     ):
         out.warn(str(warning))
-    switch = _replacements(agents, planned, pull=pull)
+    pull = pull or ANY_AGENT in planned.switch
+    switch = {**planned.switch, **_replacements(agents, planned, pull=pull)}
+    params = params if again is None else dict(planned.params)
     if dry_run:
         return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
     if not pull and not detach:
