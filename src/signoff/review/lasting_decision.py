@@ -18,6 +18,7 @@ from signoff.light_dataclass import frozen_dataclass
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
+from signoff.review.occurrence import place, with_occurrence
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
@@ -44,13 +45,27 @@ class LastingDecision(Record):
     """What the finding says."""
     version: str = ""
     """The digest of the file; it decides where something is missing and there is no quote."""
+    line: int = 0
+    """The line of the passage when it was decided about."""
+    before: str = ""
+    """The nearest line before the passage that has other words."""
+    after: str = ""
+    occurrence: int = 0
+    """Which of the equal passages of its file it is about, from 1."""
+    occurrences: int = 0
+    """How many equal passages the file had."""
+    others: tuple[str, ...] = ()
+    """Digests of the lines around equal passages that it is not about."""
     by: str = ""
     on: str = ""
     until: str = ""
     """The last day on which it holds, as 2026-12-31."""
 
     omit_empty: ClassVar = frozenset(
-        {"rule", "path", "quote", "about", "version", "by", "on", "until"}
+        {
+            *("rule", "path", "quote", "about", "version", "by", "on", "until"),
+            *("line", "before", "after", "occurrence", "occurrences", "others"),
+        }
     )
 
     @classmethod
@@ -68,18 +83,27 @@ class LastingDecision(Record):
             quote=finding.quote,
             about=finding.finding,
             version=finding.artifact if finding.omission else "",
+            line=finding.line,
+            before=finding.before,
+            after=finding.after,
+            occurrence=finding.occurrence,
+            occurrences=finding.occurrences,
+            others=finding.others,
             by=by,
             on=on,
             until=until,
         )
 
-    def holds(self, version: ArtifactVersion, path: str, today: date) -> bool:
-        """Whether it is still about this version of a file."""
-        if self.until and date.fromisoformat(self.until) < today:
+    def may_hold(self, version: ArtifactVersion, path: str, today: date) -> bool:
+        """Whether it can be about this version of a file: its day has not passed.
+
+        What is missing may have been added if the file has changed.
+        """
+        if path not in version.files or (self.until and date.fromisoformat(self.until) < today):
             return False
         if quotes_nothing(self.quote):
             return bool(self.version) and version.digest(path) == self.version
-        return version.text(path).contains(self.quote)
+        return True
 
     def as_finding(self, version: ArtifactVersion, path: str) -> Finding:
         """Returns the dismissed finding that a run starts with."""
@@ -96,6 +120,12 @@ class LastingDecision(Record):
             artifact=version.digest(path),
             reason=self.why,
             path=path,
+            line=self.line,
+            before=self.before,
+            after=self.after,
+            occurrence=self.occurrence,
+            occurrences=self.occurrences,
+            others=self.others,
         )
 
 
@@ -105,14 +135,22 @@ def dismissed_before(
     renamed: Mapping[str, str],
     today: date,
 ) -> list[Finding]:
-    """Returns the findings that earlier decisions dismiss in these files; renamed ones included."""
+    """Returns the findings that earlier decisions dismiss in these files; renamed ones included.
+
+    Each decision is about one passage. Where that is gone, the decision has no effect.
+    """
     now_at = {old: new for new, old in renamed.items()}
     found: dict[str, Finding] = {}
     for each in decisions:
         path = now_at.get(each.path, each.path)
-        if path in version.files and each.holds(version, path, today):
+        if each.may_hold(version, path, today):
             found[each.finding] = each.as_finding(version, path)
-    return list(found.values())
+    placed = place(found.values(), version.text)
+    return [
+        with_occurrence(each, placed[each.id]) if each.id in placed else each
+        for each in found.values()
+        if each.omission or each.id in placed
+    ]
 
 
 def dismiss_commented(
@@ -130,6 +168,16 @@ def dismiss_commented(
         for issue in critique.issues
     )
     return replace(critique, issues=tuple(issues))
+
+
+def is_commented(
+    issue: CritiqueIssue,
+    constraint: str,
+    version: ArtifactVersion,
+    trusted: Mapping[str, str] | None = None,
+) -> bool:
+    """Whether a comment in the file of an issue is about it."""
+    return bool(_comment_about(issue, constraint, version, trusted))
 
 
 def ignored_rules(files: Mapping[str, str]) -> list[tuple[str, int, str]]:
@@ -150,7 +198,9 @@ def _comment_about(
     trusted: Mapping[str, str] | None,
 ) -> str:
     text = version.files.get(issue.path, "")
-    where = locate(version, issue.evidence, issue.path) if "signoff:" in text else None
+    if "signoff:" not in text:
+        return ""
+    where = locate(version, issue.evidence, issue.path, issue.line)
     if where is None:
         return ""
     lines = text.split("\n")
