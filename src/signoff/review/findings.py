@@ -132,7 +132,7 @@ class Ledger:
         return [each for each in self.open() if each.constraint == constraint]
 
     def open(self, severities: Iterable[Severity] | None = None) -> list[Finding]:
-        """Returns the open findings, the most severe first."""
+        """Returns the open findings, the most severe first, then by file and line."""
         selected = set(Severity) if severities is None else set(severities)
         findings = [
             finding
@@ -140,7 +140,8 @@ class Ledger:
             if finding.status is FindingStatus.OPEN and finding.severity in selected
         ]
         return sorted(
-            findings, key=lambda finding: (finding.severity.rank, finding.first, finding.id)
+            findings,
+            key=lambda each: (each.severity.rank, each.path, each.line, each.first, each.id),
         )
 
     def to_json(self) -> dict[str, Any]:
