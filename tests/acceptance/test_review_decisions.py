@@ -285,3 +285,79 @@ def test_a_line_that_is_reported_twice_is_one_finding(review_project: ReviewProj
     review_project.script(finds(*twice))
 
     assert placed(review_project, "one") == [(5, "new")]
+
+
+def test_equal_findings_are_one_entry_on_screen_and_in_prompts(
+    review_project: ReviewProject,
+) -> None:
+    equal_lines(review_project, EQUAL)
+
+    shown = review_project.review("docs/code.py").out
+
+    assert shown.count("Too sure.") == 1
+    assert "3 times in this file" in shown
+    assert "3 findings in 1 file" in shown
+    for line in (2, 5, 8):
+        dismiss_line(review_project, "one", line)
+    placed(review_project, "two")
+    prompt = review_project.call("prompts", "--run", "two").out
+    assert prompt.count('dismissed] "x = 1"') == 1
+    assert "(3 equal passages)" in prompt
+
+
+def test_blocking_findings_come_first_then_file_and_line(review_project: ReviewProject) -> None:
+    review_project.script(
+        finds(
+            issue("docs/a.md", "port 80", severity="LOW"),
+            issue("docs/b.md", severity="CRITICAL"),
+            issue("docs/a.md", severity="HIGH"),
+        )
+    )
+
+    shown = review_project.review("docs/a.md", "docs/b.md").out
+
+    places = [line.split(" ")[0] for line in shown.splitlines() if line.startswith("docs/")]
+    assert places == ["docs/a.md:3:", "docs/b.md:1:", "docs/a.md:1:"]
+
+
+def test_a_finding_is_found_in_any_run_of_the_project(found: ReviewProject) -> None:
+    old = finding_id(found)
+    found.script()
+    found.review("docs/a.md", "--name", "two")
+
+    result = found.call("dismiss", old, "--why", "A slogan.")
+
+    assert result.code == 0
+    assert f"dismissed {old} of run one" in result.out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), {2: "dismissed", 5: "dismissed", 8: "dismissed", 11: "dismissed"}),
+        (("--in", "docs/*.py"), {2: "dismissed", 5: "dismissed", 8: "dismissed", 11: "dismissed"}),
+        (("--in", "src/"), {2: "new", 5: "new", 8: "new", 11: "new"}),
+    ],
+)
+def test_everything_like_a_finding_can_be_dismissed(
+    review_project: ReviewProject, options: tuple[str, ...], expected: dict[int, str]
+) -> None:
+    equal_lines(review_project, EQUAL)
+    placed(review_project, "one")
+    found = review_project.call("show", "one", "--json").json["findings"]
+    arguments = ("dismiss", found[0]["id"], "--all-like", *options, "--why", "A style.")
+    assert review_project.call(*arguments).code == 0
+
+    equal_lines(review_project, f"{EQUAL}\ndef k():\n    x = 1\n")
+
+    assert dict(placed(review_project, "two")) == expected
+    covered = sum(status == "dismissed" for status in expected.values())
+    shown = review_project.review("docs/code.py", "--name", "three").out
+    assert f"is dismissed: {covered} findings (A style.)" in shown
+
+
+def test_a_pattern_of_files_needs_all_like(found: ReviewProject) -> None:
+    result = found.call("dismiss", finding_id(found), "--in", "docs/", "--why", "x")
+
+    assert result.code == 2
+    assert "--in GLOB needs --all-like" in result.err

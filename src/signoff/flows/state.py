@@ -15,6 +15,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
+from signoff.review.lasting_decision import LastingDecision
 from signoff.review.prompt_text import Guidance
 
 if TYPE_CHECKING:
@@ -35,7 +36,17 @@ NOT_CONVERGING = "not_converging"
 NOT_WRITTEN = "not_written"
 """The id of the question what to do if fixed files could not go back into the project."""
 
-PREPARED = ("files", "base", "renamed", "deleted", "skipped", "intent", "trusted", "decisions")
+PREPARED = (
+    "files",
+    "base",
+    "renamed",
+    "deleted",
+    "skipped",
+    "intent",
+    "trusted",
+    "decisions",
+    "rule_decisions",
+)
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
 FILE_WARNINGS = "file_warnings"
@@ -78,6 +89,11 @@ class FlowState:
     def base(self) -> Mapping[str, str]:
         """In a review of changes, the texts before them by the present path."""
         return self.raw.get("base") or {}
+
+    @property
+    def rule_decisions(self) -> list[LastingDecision]:
+        """The decisions that dismiss everything that a rule reports."""
+        return [LastingDecision.from_json(each) for each in self.raw.get("rule_decisions", ())]
 
     @property
     def trusted(self) -> Mapping[str, str] | None:

@@ -8,7 +8,7 @@ decide as well: `signoff: ignore RULE reason`, on the line of the finding or the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import ClassVar
@@ -19,6 +19,7 @@ from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
 from signoff.review.occurrence import place, with_occurrence
+from signoff.review.path_patterns import matches
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
@@ -56,6 +57,10 @@ class LastingDecision(Record):
     """How many equal passages the file had."""
     others: tuple[str, ...] = ()
     """Digests of the lines around equal passages that it is not about."""
+    all_like: bool = False
+    """Whether it covers its rule in all files, or in those of `files`; later ones included."""
+    files: str = ""
+    """A pattern of paths as in a `.gitignore`."""
     by: str = ""
     on: str = ""
     until: str = ""
@@ -65,6 +70,7 @@ class LastingDecision(Record):
         {
             *("rule", "path", "quote", "about", "version", "by", "on", "until"),
             *("line", "before", "after", "occurrence", "occurrences", "others"),
+            *("all_like", "files"),
         }
     )
 
@@ -94,12 +100,39 @@ class LastingDecision(Record):
             until=until,
         )
 
+    @classmethod
+    def about_rule(
+        cls, finding: Finding, why: str, files: str, *, by: str = "", on: str = "", until: str = ""
+    ) -> LastingDecision:
+        """Returns the decision to dismiss what a finding's rule reports in some files."""
+        return cls(
+            finding=finding.id,
+            constraint=finding.constraint,
+            why=why,
+            rule=finding.rule,
+            severity=finding.severity,
+            all_like=True,
+            files=files,
+            by=by,
+            on=on,
+            until=until,
+        )
+
+    def covers(self, constraint: str, rule: str, path: str) -> bool:
+        """Whether it is about a rule and these findings are in one of its files."""
+        same = self.all_like and (constraint, rule) == (self.constraint, self.rule)
+        return same and (not self.files or matches([self.files], path))
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its last day has passed."""
+        return bool(self.until) and date.fromisoformat(self.until) < today
+
     def may_hold(self, version: ArtifactVersion, path: str, today: date) -> bool:
         """Whether it can be about this version of a file: its day has not passed.
 
         What is missing may have been added if the file has changed.
         """
-        if path not in version.files or (self.until and date.fromisoformat(self.until) < today):
+        if self.all_like or path not in version.files or self.has_ended(today):
             return False
         if quotes_nothing(self.quote):
             return bool(self.version) and version.digest(path) == self.version
@@ -166,6 +199,25 @@ def dismiss_commented(
         if (reason := _comment_about(issue, critique.constraint_id, version, trusted))
         else issue
         for issue in critique.issues
+    )
+    return replace(critique, issues=tuple(issues))
+
+
+def dismiss_rules(critique: Critique, decisions: Sequence[LastingDecision]) -> Critique:
+    """Returns a critique without what decisions about whole rules cover; worse reports count."""
+    constraint = critique.constraint_id
+
+    def dismissed(issue: CritiqueIssue) -> str:
+        covering = (
+            each.why
+            for each in decisions
+            if each.covers(constraint, issue.rule_id, issue.path)
+            and issue.severity.rank >= each.severity.rank
+        )
+        return next((f"dismissed with all like it: {why}" for why in covering), "")
+
+    issues = (
+        replace(each, dismissed=each.dismissed or dismissed(each)) for each in critique.issues
     )
     return replace(critique, issues=tuple(issues))
 

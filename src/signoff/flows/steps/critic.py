@@ -32,7 +32,7 @@ from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import EVIDENCE_RULE, find_problems, mark_unverified
 from signoff.review.identity import assign_lines, identify
-from signoff.review.lasting_decision import dismiss_commented, is_commented
+from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
 from signoff.review.parsing import limit_issues, parse_critique
@@ -136,6 +136,7 @@ class CriticHandler(FlowHandler):
         )
         if self.paths:
             critique = dismiss_commented(critique, self.state.content, self.state.trusted)
+        critique = dismiss_rules(critique, self.state.rule_decisions)
         if self.state.base:
             critique = set_aside_unchanged(critique, self.state.content, self.state.base)
         verified: list[dict[str, Any]] = []
