@@ -93,7 +93,9 @@ def test_open_and_severe_findings_come_first() -> None:
 
 def test_a_long_list_is_cut() -> None:
     """Five hundred findings would be longer than the artifact."""
-    lines = earlier_findings(ledger(*(finding(f"f{n}", quote=f"The see {n}") for n in range(500))), 2)
+    lines = earlier_findings(
+        ledger(*(finding(f"f{n}", quote=f"The see {n}") for n in range(500))), 2
+    )
 
     assert len(lines) == MOST_KNOWN + 1
     assert "more" in lines[-1]
