@@ -166,3 +166,198 @@ def test_a_dismissal_leaves_one_new_file_for_git(found: ReviewProject) -> None:
     found.call("dismiss", finding_id(found), "--why", "First.")
 
     assert found.git("status", "--short") == "?? .signoff/decisions.yaml\n"
+
+
+EQUAL = "def f():\n    x = 1\n\ndef g():\n    x = 1\n\ndef h():\n    x = 1\n"
+
+
+def equal_lines(project: ReviewProject, text: str, *, lines: bool = True) -> None:
+    """Writes a file and lets its critic report every `x = 1`."""
+    project.write("docs/code.py", text)
+    numbers = [n for n, line in enumerate(text.split("\n"), start=1) if line.strip() == "x = 1"]
+    reports = [
+        issue("docs/code.py", "x = 1", **({"location": f"line {number}"} if lines else {}))
+        for number in numbers
+    ]
+    project.script(finds(*reports) if reports else {"step": "review", "json": {"overall": "PASS"}})
+
+
+def placed(project: ReviewProject, name: str) -> list[tuple[int, str]]:
+    """Reviews the file; returns line and status of each finding."""
+    project.review("docs/code.py", "--name", name)
+    found = project.call("show", name, "--json").json["findings"]
+    return sorted((each["line"], each["status"]) for each in found)
+
+
+def dismiss_line(project: ReviewProject, run: str, line: int) -> None:
+    found = project.call("show", run, "--json").json["findings"]
+    (id_,) = [each["id"] for each in found if each["line"] == line]
+    assert project.call("dismiss", id_, "--run", run, "--why", "Fine here.").code == 0
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_equal_lines_are_findings_of_their_own(review_project: ReviewProject, lines: bool) -> None:
+    """To dismiss one and silence all would hide problems that nobody has looked at."""
+    equal_lines(review_project, EQUAL, lines=lines)
+    assert placed(review_project, "one") == [(2, "new"), (5, "new"), (8, "new")]
+
+    dismiss_line(review_project, "one", 5)
+
+    assert placed(review_project, "two") == [(2, "new"), (5, "dismissed"), (8, "new")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            f"import a\nimport b\n\n{EQUAL}", {5: "new", 8: "dismissed", 11: "new"}, id="moved"
+        ),
+        pytest.param(
+            EQUAL.replace("def g", "def k"), {2: "new", 5: "dismissed", 8: "new"}, id="surroundings"
+        ),
+        pytest.param(
+            EQUAL.replace("def g():\n    x = 1\n\n", ""), {2: "new", 5: "new"}, id="deleted"
+        ),
+        pytest.param(
+            EQUAL.replace("def g():\n    x = 1", "def g():\n    x = 2"),
+            {2: "new", 8: "new"},
+            id="edited",
+        ),
+        pytest.param(
+            EQUAL.replace("def g():\n    x = 1", "def g():\n    x = 1\n    x = 1"),
+            {2: "new", 5: "dismissed", 6: "new", 9: "new"},
+            id="doubled",
+        ),
+        pytest.param(
+            f"{EQUAL}\ndef k():\n    x = 1\n",
+            {2: "new", 5: "dismissed", 8: "new", 11: "new"},
+            id="a new one",
+        ),
+    ],
+)
+def test_a_decision_is_about_one_of_equal_lines(
+    review_project: ReviewProject, text: str, expected: dict[int, str]
+) -> None:
+    equal_lines(review_project, EQUAL)
+    placed(review_project, "one")
+    dismiss_line(review_project, "one", 5)
+
+    equal_lines(review_project, text)
+
+    assert dict(placed(review_project, "two")) == expected
+
+
+def test_a_baseline_and_sarif_have_equal_lines_apart(review_project: ReviewProject) -> None:
+    equal_lines(review_project, EQUAL)
+    review_project.review("docs/code.py", "--baseline", "--name", "one")
+
+    equal_lines(review_project, f"{EQUAL}\ndef k():\n    x = 1\n")
+
+    assert dict(placed(review_project, "two")) == {
+        **dict.fromkeys((2, 5, 8), "dismissed"),
+        11: "new",
+    }
+    log = review_project.call("export", "sarif", "two").json
+    results = log["runs"][0]["results"]
+    assert len({str(each["partialFingerprints"]) for each in results}) == 4
+    regions = [each["locations"][0]["physicalLocation"]["region"] for each in results]
+    lines = [
+        region["startLine"]
+        for region, each in zip(regions, results, strict=True)
+        if not each.get("suppressions")
+    ]
+    assert lines == [11]
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_comment_dismisses_the_line_that_it_is_at(
+    review_project: ReviewProject, lines: bool
+) -> None:
+    text = EQUAL.replace("def g():\n", "def g():\n    # signoff: ignore sure on purpose\n")
+    equal_lines(review_project, text, lines=lines)
+
+    assert dict(placed(review_project, "one")) == {2: "new", 6: "dismissed", 9: "new"}
+
+
+def test_a_line_that_is_reported_twice_is_one_finding(review_project: ReviewProject) -> None:
+    review_project.write("docs/code.py", EQUAL)
+    twice = [issue("docs/code.py", "x = 1", location="line 5") for _ in range(2)]
+    review_project.script(finds(*twice))
+
+    assert placed(review_project, "one") == [(5, "new")]
+
+
+def test_equal_findings_are_one_entry_on_screen_and_in_prompts(
+    review_project: ReviewProject,
+) -> None:
+    equal_lines(review_project, EQUAL)
+
+    shown = review_project.review("docs/code.py").out
+
+    assert shown.count("Too sure.") == 1
+    assert "3 times in this file" in shown
+    assert "3 findings in 1 file" in shown
+    for line in (2, 5, 8):
+        dismiss_line(review_project, "one", line)
+    placed(review_project, "two")
+    prompt = review_project.call("prompts", "--run", "two").out
+    assert prompt.count('dismissed] "x = 1"') == 1
+    assert "(3 equal passages)" in prompt
+
+
+def test_blocking_findings_come_first_then_file_and_line(review_project: ReviewProject) -> None:
+    review_project.script(
+        finds(
+            issue("docs/a.md", "port 80", severity="LOW"),
+            issue("docs/b.md", severity="CRITICAL"),
+            issue("docs/a.md", severity="HIGH"),
+        )
+    )
+
+    shown = review_project.review("docs/a.md", "docs/b.md").out
+
+    places = [line.split(" ")[0] for line in shown.splitlines() if line.startswith("docs/")]
+    assert places == ["docs/a.md:3:", "docs/b.md:1:", "docs/a.md:1:"]
+
+
+def test_a_finding_is_found_in_any_run_of_the_project(found: ReviewProject) -> None:
+    old = finding_id(found)
+    found.script()
+    found.review("docs/a.md", "--name", "two")
+
+    result = found.call("dismiss", old, "--why", "A slogan.")
+
+    assert result.code == 0
+    assert f"dismissed {old} of run one" in result.out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), {2: "dismissed", 5: "dismissed", 8: "dismissed", 11: "dismissed"}),
+        (("--in", "docs/*.py"), {2: "dismissed", 5: "dismissed", 8: "dismissed", 11: "dismissed"}),
+        (("--in", "src/"), {2: "new", 5: "new", 8: "new", 11: "new"}),
+    ],
+)
+def test_everything_like_a_finding_can_be_dismissed(
+    review_project: ReviewProject, options: tuple[str, ...], expected: dict[int, str]
+) -> None:
+    equal_lines(review_project, EQUAL)
+    placed(review_project, "one")
+    found = review_project.call("show", "one", "--json").json["findings"]
+    arguments = ("dismiss", found[0]["id"], "--all-like", *options, "--why", "A style.")
+    assert review_project.call(*arguments).code == 0
+
+    equal_lines(review_project, f"{EQUAL}\ndef k():\n    x = 1\n")
+
+    assert dict(placed(review_project, "two")) == expected
+    covered = sum(status == "dismissed" for status in expected.values())
+    shown = review_project.review("docs/code.py", "--name", "three").out
+    assert f"is dismissed: {covered} findings (A style.)" in shown
+
+
+def test_a_pattern_of_files_needs_all_like(found: ReviewProject) -> None:
+    result = found.call("dismiss", finding_id(found), "--in", "docs/", "--why", "x")
+
+    assert result.code == 2
+    assert "--in GLOB needs --all-like" in result.err

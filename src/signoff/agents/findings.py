@@ -171,6 +171,7 @@ def _issue(finding: Any, number: int, source: Source) -> dict[str, Any]:
         "rule_id": str(fields.get("rule_id") or source.constraint),
         "severity": Severity.read(severity).value,
         "location": str(fields.get("location") or ""),
+        **_named_line(fields, source),
         "finding": str(fields["finding"]),
         "evidence": str(fields.get("evidence") or _quoted_line(fields, source)),
         "suggested_fix": fields.get("suggested_fix"),
@@ -208,8 +209,13 @@ def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
     return fields
 
 
-def _quoted_line(fields: Mapping[str, Any], source: Source) -> str:
-    """Returns the line that a finding is about; "" if it names none or that of another file."""
+def _named_line(fields: Mapping[str, Any], source: Source) -> dict[str, int]:
+    """Returns the line that a finding names, if it is one of the artifact."""
     number, file = fields.get("line"), fields.get("file")
     ours = not file or str(file) in source.artifact_names
-    return source.line(number) if ours and isinstance(number, int) else ""
+    return {"line": number} if ours and isinstance(number, int) else {}
+
+
+def _quoted_line(fields: Mapping[str, Any], source: Source) -> str:
+    named = _named_line(fields, source)
+    return source.line(named["line"]) if named else ""

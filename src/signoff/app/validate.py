@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,12 @@ class ValidationResult:
     def valid(self) -> bool:
         """Whether it could be run."""
         return not self.problems
+
+    @property
+    def strict(self) -> ValidationResult:
+        """The result if a warning counts as a problem."""
+        problems = tuple(Problem(self.target, each) for each in self.warnings)
+        return replace(self, problems=(*self.problems, *problems), warnings=())
 
 
 def validate(

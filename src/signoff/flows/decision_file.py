@@ -94,13 +94,20 @@ def _without(text: str, outdated: Sequence[bool]) -> str:
 
 def _subject(decision: LastingDecision) -> tuple[str, ...]:
     """Returns what a decision is about."""
-    return decision.finding, decision.path, decision.version
+    return decision.finding, decision.path, decision.version, *_rule_scope(decision)
+
+
+def _rule_scope(decision: LastingDecision) -> tuple[str, ...]:
+    """Returns the rule and the files of a decision about all findings like one."""
+    if not decision.all_like:
+        return ()
+    return "all like it", decision.constraint, decision.rule, decision.files
 
 
 def _scope(decision: LastingDecision) -> tuple[str, ...]:
     """Returns what a decision is about, and how long it holds."""
     severity = decision.severity.value
-    return decision.finding, decision.path, decision.version, severity, decision.until
+    return *_subject(decision), severity, decision.until
 
 
 def _decision(entry: Any) -> LastingDecision:

@@ -128,7 +128,8 @@ class FlowHistory:
     def _place(self, issue: Mapping[str, Any]) -> str:
         path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
         version = self._versions[-1] if self._versions else None
-        found = locate(version.content, quote, path) if version and quote else None
+        line = int(issue.get("line") or 0)
+        found = locate(version.content, quote, path, line) if version and quote else None
         return f"{path or self._file_name}{f':{found.line}' if found else ''}"
 
     def _keep_issues(self, critiques: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

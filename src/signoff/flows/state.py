@@ -15,6 +15,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
+from signoff.review.lasting_decision import LastingDecision
 from signoff.review.prompt_text import Guidance
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ NOT_WRITTEN = "not_written"
 
 PREPARED = (
     *("files", "base", "renamed", "deleted", "skipped", "unchecked"),
-    *("intent", "trusted", "decisions"),
+    *("intent", "trusted", "decisions", "rule_decisions"),
 )
 """What is read before a run of files starts: parameters of the run, and then part of its state."""
 
@@ -81,6 +82,11 @@ class FlowState:
     def base(self) -> Mapping[str, str]:
         """In a review of changes, the texts before them by the present path."""
         return self.raw.get("base") or {}
+
+    @property
+    def rule_decisions(self) -> list[LastingDecision]:
+        """The decisions that dismiss everything that a rule reports."""
+        return [LastingDecision.from_json(each) for each in self.raw.get("rule_decisions", ())]
 
     @property
     def trusted(self) -> Mapping[str, str] | None:

@@ -42,6 +42,7 @@ def flow_mistakes(
     if not config.workflow:
         return [Mistake(("workflow",), "workflow is empty", "at least one generate step")]
     found = [mistake for rule in _RULES for mistake in rule(config)]
+    found.extend(_idle_critics(config, constraints or ()))
     found.extend(_model_of_several_agents(config, constraints))
     found.extend(_passes_unreviewed(config, constraints))
     return found
@@ -170,6 +171,16 @@ _RULES = (
     _all_reached,
     _policy_only_judges,
 )
+
+
+def _idle_critics(config: GenflowConfig, constraints: Sequence[Constraint]) -> Iterator[Mistake]:
+    """A critique step whose patterns match nothing reviews nothing, and looks as if it did."""
+    for position, step in enumerate(config.workflow):
+        idle = constraints and step.constraints and not any(map(step.selects, constraints))
+        if step.step is StepKind.CRITIQUE and idle:
+            what = f"{_name(config, position)} selects none of the constraints"
+            remedy = f"select one of: {', '.join(each.id for each in constraints[:12])}"
+            yield Mistake(("workflow", position, "constraints"), what, remedy)
 
 
 def _model_of_several_agents(

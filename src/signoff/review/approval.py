@@ -9,7 +9,7 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verd
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.finding import Finding
 from signoff.review.findings import Ledger
-from signoff.review.ledger_update import is_unchanged
+from signoff.review.ledger_update import find_unchanged
 from signoff.review.severity import Severity
 
 
@@ -32,7 +32,7 @@ def check_approval(
     """Returns an approval that holds, or a rewrite that pursues what still blocks it."""
     version = ArtifactVersion.of(artifact)
     still_open = ledger.open(block_on)
-    unchanged = [finding for finding in still_open if is_unchanged(finding, version)]
+    unchanged = find_unchanged(still_open, version)
     if not unchanged:
         return CheckedApproval(approval, tuple(still_open))
     names = ", ".join(f"{each.id} ({each.severity.value})" for each in unchanged)

@@ -6,12 +6,14 @@ mechanism. Lines and columns count from 1, and columns count characters (Unicode
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from signoff.core.digest import SHORT, digest, text_digest
 from signoff.light_dataclass import frozen_dataclass
-from signoff.review.evidence import ArtifactText
+from signoff.review.evidence import ArtifactText, Occurrence
 from signoff.review.finding import Finding
+from signoff.review.occurrence import nearest, place
 
 UNNAMED = ""
 """The path of an artifact that is one text."""
@@ -78,16 +80,16 @@ class Location:
         return ":".join(str(part) for part in parts if part not in (None, ""))
 
 
-def locate(artifact: ArtifactVersion, quote: str, path: str = UNNAMED) -> Location | None:
-    """Returns where a quote is in a file, its first occurrence; None if it is not there."""
-    if path not in artifact.files or not (lines := artifact.text(path).lines_of(quote)):
+def locate(
+    artifact: ArtifactVersion, quote: str, path: str = UNNAMED, line: int = 0
+) -> Location | None:
+    """Returns where a quote is in a file; None if it is not there.
+
+    Of several equal passages it is the one on a line, or nearest to it.
+    """
+    if path not in artifact.files or not (found := artifact.text(path).occurrences(quote)):
         return None
-    first, last = lines[0][0], lines[-1][1]
-    columns = _columns(artifact.files[path], quote.strip(), first)
-    if columns is None:
-        return Location(path, first + 1, last + 1)
-    start, end_line, end = columns
-    return Location(path, first + 1, end_line + 1, start + 1, end + 1)
+    return _location(artifact, quote, path, nearest(found, line))
 
 
 def locate_finding(artifact: ArtifactVersion, finding: Finding) -> Location | None:
@@ -95,16 +97,30 @@ def locate_finding(artifact: ArtifactVersion, finding: Finding) -> Location | No
 
     Then only `finding.path` is known, which is empty for a single text.
     """
-    return None if finding.omission else locate(artifact, finding.quote, finding.path)
+    if finding.path not in artifact.files:
+        return None
+    found = place([finding], artifact.text).get(finding.id)
+    return _location(artifact, finding.quote, finding.path, found) if found is not None else None
 
 
-def _columns(text: str, quote: str, line: int) -> tuple[int, int, int] | None:
+def _location(artifact: ArtifactVersion, quote: str, path: str, found: Occurrence) -> Location:
+    columns = _columns(artifact, path, quote.strip(), found)
+    if columns is None:
+        return Location(path, found.line, found.end_line)
+    start, end_line, end = columns
+    return Location(path, found.line, end_line + 1, start + 1, end + 1)
+
+
+def _columns(
+    artifact: ArtifactVersion, path: str, quote: str, found: Occurrence
+) -> tuple[int, int, int] | None:
     """Returns the first column of a literal quote, and its last line and column, from 0."""
-    lines = text.split("\n")
-    begin = sum(len(each) + 1 for each in lines[:line])
-    start = text.find(quote, begin)
-    if start < 0 or start > begin + len(lines[line]):
+    text, starts = artifact.files[path], artifact.text(path).line_starts
+    begin = starts[found.line - 1]
+    line_end = starts[found.line] if found.line < len(starts) else len(text) + 1
+    start = text.find(quote, begin, line_end + len(quote))
+    if start < 0 or start >= line_end:
         return None
     end = start + len(quote)
     last_break = text.rfind("\n", 0, end)
-    return start - begin, text.count("\n", 0, end), end - last_break - 1
+    return start - begin, bisect_right(starts, end) - 1, end - last_break - 1

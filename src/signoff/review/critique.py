@@ -90,13 +90,15 @@ class CritiqueIssue(Record):
     """Why the judge does not see it although it was reported, such as an earlier dismissal."""
     path: str = ""
     """The file it is about; empty if the artifact is one text."""
+    line: int = 0
+    """The line that its critic names; after it was looked for, the line of its passage."""
     dismissed: str = ""
     """Why it does not count although it may be true: a comment in the file decides so."""
 
     omit_empty: ClassVar = frozenset(
         {
             *("edit", "finding_id", "label", "behavior", "unverified", "impact", "set_aside"),
-            *("path", "dismissed", "not_reported_again"),
+            *("path", "line", "dismissed", "not_reported_again"),
         }
     )
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate
 
+from signoff.core.digest import text_digest
 from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
@@ -30,6 +32,12 @@ from signoff.review.typography import (
 
 SHORTEST_PART = 8
 """Characters that the longest part of a shortened quote needs; shorter ones occur in any text."""
+MOST_OCCURRENCES = 20_000
+"""Equal passages of one text that are told apart; a hostile text has millions."""
+LONGEST_CONTEXT = 160
+"""Characters of a line next to a passage that are stored and compared."""
+NEAREST_OTHERS = 10
+"""Equal passages on each side that a finding knows are not its own."""
 EVIDENCE_RULE = (
     f"copy evidence exactly from the artifact, or write {OMISSION} if something is missing; "
     "drop an issue that has neither"
@@ -46,11 +54,43 @@ _MARKUP_SIGNS = frozenset("*_`~|\\\0")
 _END_PUNCTUATION = " .,;:"
 
 
+@light_dataclass(frozen=True)
+class Occurrence:
+    """One of the equal passages of a text; lines count from 1."""
+
+    line: int
+    end_line: int
+    before: str
+    """The nearest line before it that has other words; empty at the start."""
+    after: str
+    number: int
+    """Which of the equal passages it is, from 1."""
+    total: int
+    """How many there are."""
+    digest: str
+    """The digests of the lines around it."""
+    tie: int
+    """How many of those between the same lines come before it."""
+    others: tuple[str, ...] = ()
+    """The other digests among the equal passages next to it."""
+
+    @property
+    def context(self) -> tuple[str, str]:
+        """The lines around it."""
+        return self.before, self.after
+
+
+Span = tuple[int, int]
+"""The first and last line of a passage, from 0."""
+
+
 class ArtifactText:
     """An artifact, normalized once for any number of quotes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._by_quote: dict[str, tuple[Occurrence, ...]] = {}
+        self._by_lines: dict[tuple[Span, ...], tuple[Occurrence, ...]] = {}
 
     def contains(self, quote: str) -> bool:
         """Whether a quote occurs in the artifact; "..." matches any words."""
@@ -60,6 +100,86 @@ class ArtifactText:
         """Returns the first and last line of each part of a quote, from 0; empty if not found."""
         found = self._find(quote)
         return found() if found is not None else []
+
+    def occurrences(self, quote: str) -> tuple[Occurrence, ...]:
+        """Returns every passage that a quote can mean, in order.
+
+        Quotes that are written differently and mean the same passages get the same tuple.
+        """
+        if quote not in self._by_quote:
+            passages = tuple(self._passages(quote))
+            if passages not in self._by_lines:
+                self._by_lines[passages] = self._told_apart(passages)
+            self._by_quote[quote] = self._by_lines[passages]
+        return self._by_quote[quote]
+
+    def _told_apart(self, passages: Sequence[Span]) -> tuple[Occurrence, ...]:
+        contexts = [self._neighbors(*passage) for passage in passages]
+        digests = [context_digests(*each) for each in contexts]
+        ties: Counter[str] = Counter()
+        found = []
+        for index, ((first, last), digest) in enumerate(zip(passages, digests, strict=True)):
+            window = digests[max(0, index - NEAREST_OTHERS) : index + NEAREST_OTHERS + 1]
+            others = tuple(sorted(set(window) - {digest}))
+            place = (first + 1, last + 1, *contexts[index], index + 1, len(passages))
+            found.append(Occurrence(*place, digest, ties[digest], others))
+            ties[digest] += 1
+        return tuple(found)
+
+    def _neighbors(self, first: int, last: int) -> tuple[str, str]:
+        """Returns the nearest lines on both sides that are not blank and have other words."""
+        befores, afters = self._distinct_lines
+        before, after = befores[first], afters[last]
+        start = self._lines[before][:LONGEST_CONTEXT] if before >= 0 else ""
+        end = self._lines[after][:LONGEST_CONTEXT] if after < len(self._lines) else ""
+        return start, end
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        """Its lines, without what surrounds their words."""
+        return [" ".join(line.split()) for line in self._text.split("\n")]
+
+    @cached_property
+    def _distinct_lines(self) -> tuple[list[int], list[int]]:
+        """For each line, the nearest ones before and after it that have other words.
+
+        Blank lines have none. -1 stands for the start of the text, the number of lines for its end.
+        """
+        before = _nearest_distinct(self._lines)
+        last = len(self._lines) - 1
+        after = [last - each for each in reversed(_nearest_distinct(self._lines[::-1]))]
+        return before, after
+
+    @cached_property
+    def line_starts(self) -> list[int]:
+        """The position at which each line begins."""
+        lengths = (len(line) + 1 for line in self._text.split("\n"))
+        return list(accumulate(lengths, initial=0))[:-1]
+
+    def _passages(self, quote: str) -> Iterator[Span]:
+        plain = plain_text(quote)
+        if not any(map(str.isalnum, plain)):
+            yield from self._every_sign(quote.strip())
+            return
+        for reading in _readings(plain):
+            for form in self._forms:
+                if spans := form.every(reading):
+                    yield from form.lines(spans)
+                    return
+        # A shortened quote has parts; where the first one begins is enough to find the passage.
+        if parts := self.lines_of(quote):
+            yield parts[0][0], parts[-1][1]
+
+    def _every_sign(self, signs: str) -> Iterator[Span]:
+        start, height = -1, signs.count("\n")
+        if self._find_signs(signs) is None:
+            return
+        for _ in range(MOST_OCCURRENCES):
+            start = self._text.find(signs, start + 1)
+            if start < 0:
+                return
+            first = bisect_right(self.line_starts, start) - 1
+            yield first, first + height
 
     def _find(self, quote: str) -> Callable[[], list[tuple[int, int]]] | None:
         """Returns a function that counts the lines of a quote; None if it is not found."""
@@ -197,28 +317,44 @@ class _Form:
         """Returns the words of a text, and the marks that are not among them."""
         return " ".join(plain.split()), {}
 
+    def every(self, quote: str) -> list[tuple[int, int]]:
+        """Returns the positions of all passages that a quote can mean, without overlaps."""
+        matches = list(self._matches(quote, 0, MOST_OCCURRENCES))
+        exact = [(start, end) for start, end, is_exact in matches if is_exact]
+        found: list[tuple[int, int]] = []
+        for start, end in exact or [(start, end) for start, end, _ in matches]:
+            if not found or start >= found[-1][1]:
+                found.append((start, end))
+        return found
+
     def _locate(self, quote: str, begin: int) -> tuple[int, int] | None:
         """Returns the position of a passage, the one with the same first letter and end if any."""
+        similar: tuple[int, int] | None = None
+        for start, end, is_exact in self._matches(quote, begin, MOST_TRIES):
+            if is_exact:
+                return start, end
+            similar = similar or (start, end)
+        return similar
+
+    def _matches(self, quote: str, begin: int, tries: int) -> Iterator[tuple[int, int, bool]]:
+        """Yields where the words of a quote are, and whether its first letter and end agree."""
         words, markers = self._split(quote.strip())
         core = words.rstrip(_END_PUNCTUATION)
         if not core:
-            return None
+            return
         # A single word counts only as it is: in code, Item and item are different names.
         any_case = core[0].swapcase() if " " in core else core[0]
         skipped = 1 if any_case != core[0] and len(any_case) == 1 else 0
-        similar: tuple[int, int] | None = None
         start = begin - 1
-        for _ in range(MOST_TRIES):
+        for _ in range(tries):
             start = self._words.find(core[skipped:], max(start + 1, begin) + skipped) - skipped
             if start < begin:
-                break
+                return
             end = start + len(core)
             if self._words[start] not in (core[0], any_case) or not self._fits(start, end, markers):
                 continue
-            if self._words.startswith(words, start):
-                return start, start + len(words)
-            similar = similar or (start, end)
-        return similar
+            is_exact = self._words.startswith(words, start)
+            yield start, start + len(words) if is_exact else end, is_exact
 
     def _fits(self, start: int, end: int, markers: Mapping[int, LineMark]) -> bool:
         """Whether a match is made of whole words, with the same marks before them."""
@@ -275,6 +411,24 @@ class _UnhyphenatedForm(_UnmarkedForm):
 
     def spans(self, quote: str) -> list[tuple[int, int]]:
         return super().spans(without_hyphens(quote))
+
+
+def context_digests(before: str, after: str) -> str:
+    """Returns the digests of the lines around a passage, of equal length."""
+    return text_digest(before)[:8] + text_digest(after)[:8]
+
+
+def _nearest_distinct(lines: Sequence[str]) -> list[int]:
+    """Returns for each line the nearest one before it that is neither blank nor equal, or -1."""
+    found: list[int] = []
+    last, other = -1, -1
+    for number, line in enumerate(lines):
+        if last >= 0 and line and line != lines[last]:
+            other = last
+        found.append(other if line else last)
+        if line:
+            last = number
+    return found
 
 
 def _readings(plain: str) -> Iterator[str]:

@@ -73,8 +73,24 @@ class Finding(Record):
     path: str = ""
     """The file it is about; empty if the artifact is one text. `locate_finding` has the line."""
 
+    line: int = 0
+    """The line of its passage when it was last looked for; 0 if its quote was not found."""
+    before: str = ""
+    """The nearest line before its passage that has other words."""
+    after: str = ""
+    """The nearest line after its passage that has other words."""
+    occurrence: int = 0
+    """Which of the equal passages of its file it is about, from 1."""
+    occurrences: int = 0
+    """How many equal passages its file had."""
+    others: tuple[str, ...] = ()
+    """Digests of the lines around equal passages that it is not about."""
+
     omit_empty: ClassVar = frozenset(
-        {"reason", "decision", "suggested_fix", "edited", "path", "not_reported_again"}
+        {
+            *("reason", "decision", "suggested_fix", "edited", "path", "not_reported_again"),
+            *("line", "before", "after", "occurrence", "occurrences", "others"),
+        }
     )
 
     @property
@@ -114,7 +130,8 @@ class Finding(Record):
 
     def facts(self) -> dict[str, Any]:
         """Returns it for programs, with what became of it as its `status`."""
-        stored = {name: value for name, value in self.to_json().items() if name != "label"}
+        own = self.to_json().items()
+        stored = {name: value for name, value in own if name not in ("label", "others")}
         awaits = self.status is FindingStatus.ADDRESSED
         sign_off = {"awaiting_sign_off": True} if awaits else {}
         return {**stored, "status": self.became.value, **sign_off}
@@ -135,6 +152,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "label": Label,
     "history": lambda entries: tuple((number, Label(label)) for number, label in entries),
     "flagged_by": tuple,
+    "others": tuple,
 }
 """The fields that JSON stores as another type."""
 

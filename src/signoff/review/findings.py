@@ -18,8 +18,9 @@ from signoff.review.adjudication import Adjudication, AdjudicationDecision, Purs
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
 from signoff.review.finding import Finding, is_set_aside, normalize
-from signoff.review.identity import identify
-from signoff.review.ledger_update import LedgerUpdate, Report, is_unchanged
+from signoff.review.identity import find_passages
+from signoff.review.ledger_update import LedgerUpdate, Report, find_unchanged
+from signoff.review.occurrence import place
 from signoff.review.severity import Severity
 
 __all__ = ["Finding", "Ledger", "summarize_round"]
@@ -51,11 +52,17 @@ class Ledger:
         one text, or texts by path; a critique that names files looks for findings in these only.
         """
         artifact = ArtifactVersion.of(artifact)
-        update = LedgerUpdate(iteration, artifact, ArtifactVersion.of(previous_artifact))
-        ids = identify(self.findings.values(), critiques, artifact)
+        placed = place(self.findings.values(), artifact.text)
+        before = ArtifactVersion.of(previous_artifact)
+        update = LedgerUpdate(iteration, artifact, before, placed)
+        identities = find_passages(self.findings.values(), critiques, artifact)
+        ids = [[each.id for each in each_critique] for each_critique in identities]
+        passages = {each.id: each.passage for found in identities for each in found if each.passage}
 
         reported = {
-            finding_id: update.reported(self.findings.get(finding_id), finding_id, reports)
+            finding_id: update.reported(
+                self.findings.get(finding_id), finding_id, reports, passages.get(finding_id)
+            )
             for finding_id, reports in _reports_by_finding(critiques, ids).items()
         }
         was_reviewed = _review_check(critiques)
@@ -100,7 +107,9 @@ class Ledger:
 
     def address(self, constraint: str, artifact: ArtifactVersion, iteration: int) -> Ledger:
         """Returns the ledger with open findings of a constraint addressed if its file changed."""
-        met = [f for f in self._open_of(constraint) if not is_unchanged(f, artifact)]
+        still_open = self._open_of(constraint)
+        unchanged = {each.id for each in find_unchanged(still_open, artifact)}
+        met = [each for each in still_open if each.id not in unchanged]
         addressed = {
             each.id: replace(
                 each, status=FindingStatus.ADDRESSED, label=Label.FIXED, not_reported_again=False
@@ -123,7 +132,7 @@ class Ledger:
         return [each for each in self.open() if each.constraint == constraint]
 
     def open(self, severities: Iterable[Severity] | None = None) -> list[Finding]:
-        """Returns the open findings, the most severe first."""
+        """Returns the open findings, the most severe first, then by file and line."""
         selected = set(Severity) if severities is None else set(severities)
         findings = [
             finding
@@ -131,7 +140,8 @@ class Ledger:
             if finding.status is FindingStatus.OPEN and finding.severity in selected
         ]
         return sorted(
-            findings, key=lambda finding: (finding.severity.rank, finding.first, finding.id)
+            findings,
+            key=lambda each: (each.severity.rank, each.path, each.line, each.first, each.id),
         )
 
     def to_json(self) -> dict[str, Any]:

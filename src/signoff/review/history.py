@@ -192,9 +192,11 @@ class ReviewHistory:
         return tied_labels(before.files, after.files, asked)
 
     def open_findings(self) -> list[Finding]:
-        """Returns the open findings, the most severe first."""
+        """Returns the open findings, the most severe first, then by file and line."""
         found = [each for each in self.findings if each.status is FindingStatus.OPEN]
-        return sorted(found, key=lambda each: (each.severity.rank, each.first, each.id))
+        return sorted(
+            found, key=lambda each: (each.severity.rank, each.path, each.line, each.first, each.id)
+        )
 
     def location(self, finding: Finding, version: Version | None = None) -> Location | None:
         """Returns where a finding is in a version, by default where it was last reported."""

@@ -1,22 +1,27 @@
 """Decides which issues of several critics and rounds are the same finding.
 
 A finding is what one rule of one constraint says about one passage, or about one location
-where something is missing. Files are distinguished: the same words in two files are two findings. A
+where something is missing. Equal passages are different ones: `occurrence.py` tells them apart. A
 passage that was reworded between two rounds is recognized by its
 similarity, but never confused with another passage that is in the artifact at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
+from signoff.core.words import FindingStatus
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
+from signoff.review.evidence import Occurrence
 from signoff.review.finding import Finding, normalize, passage_words, subject_of
+from signoff.review.occurrence import nearest, place, stated_line
 from signoff.review.typography import find_words
 
 SIMILAR = 85.0
@@ -27,21 +32,64 @@ MOST_COMPARED = 1_000
 """Characters of a quote that are compared; longer ones differ early or not at all."""
 
 
+IsExcused = Callable[[str, CritiqueIssue], bool]
+"""Tells whether an issue of a constraint would not count on its line."""
+
+
+def _excuses_nothing(_constraint: str, _issue: CritiqueIssue) -> bool:
+    return False
+
+
 def identify(
     existing: Iterable[Finding],
     critiques: Sequence[Critique],
     artifact: str | Mapping[str, str] | ArtifactVersion,
 ) -> list[list[str]]:
     """Returns the finding id of every issue, critique by critique, in their order."""
-    files = ArtifactVersion.of(artifact).files
-    register = _Register({path: _Passages(text) for path, text in files.items()})
-    for finding in existing:
-        register.add(_Candidate.from_finding(finding))
+    return [[each.id for each in ids] for ids in find_passages(existing, critiques, artifact)]
+
+
+class IssueIdentity(NamedTuple):
+    """The finding that an issue reports, and the passage that it means."""
+
+    id: str
+    passage: Occurrence | None
+    """None if something is missing, or the quote is not in the text."""
+
+
+def find_passages(
+    existing: Iterable[Finding],
+    critiques: Sequence[Critique],
+    artifact: str | Mapping[str, str] | ArtifactVersion,
+) -> list[list[IssueIdentity]]:
+    """Returns the finding and the passage of every issue, critique by critique."""
+    register = _Register(ArtifactVersion.of(artifact))
+    register.add_findings(list(existing))
     return [register.identify(critique) for critique in critiques]
+
+
+def assign_lines(
+    critique: Critique,
+    version: ArtifactVersion,
+    findings: Iterable[Finding],
+    is_excused: IsExcused = _excuses_nothing,
+) -> Critique:
+    """Returns a critique whose issues have the lines of the passages that they mean.
+
+    A critic that names a line is believed. Without one, an issue means an equal passage that no
+    other issue of the critique is about: first one with a finding that counts, then one without
+    a finding, and last one that was dismissed, or whose line is excused by a comment.
+    """
+    register = _Register(version)
+    register.add_findings(list(findings))
+    return register.with_lines(critique, is_excused)
 
 
 _Group = tuple[str, str, bool, str]
 """A constraint, a rule, whether a passage is quoted, and the file."""
+_Place = tuple[int, int]
+"""The line of a passage and its number among the equal ones; zeros if it is not in the text."""
+_NOWHERE: _Place = (0, 0)
 
 
 @light_dataclass(frozen=True)
@@ -56,16 +104,21 @@ class _Candidate:
     quoted: bool
     misquoted: bool = False
     path: str = ""
+    place: _Place = _NOWHERE
+    end_line: int = 0
 
     @classmethod
-    def from_finding(cls, finding: Finding) -> _Candidate:
+    def from_finding(cls, finding: Finding, found: Occurrence | None) -> _Candidate:
         rule, text = normalize(finding.rule), normalize(finding.finding)
         quoted = not finding.omission
         about = (finding.constraint, rule, finding.subject, text)
-        return cls(finding.id, *about, quoted, path=finding.path)
+        where = _where(found)
+        return cls(finding.id, *about, quoted, path=finding.path, **where)
 
     @classmethod
-    def from_issue(cls, issue: CritiqueIssue, constraint: str) -> _Candidate:
+    def from_issue(
+        cls, issue: CritiqueIssue, constraint: str, found: Occurrence | None
+    ) -> _Candidate:
         about = partial(
             subject_of, issue.evidence, issue.location, issue.finding, omission=issue.omission
         )
@@ -73,10 +126,11 @@ class _Candidate:
         quoted = not quotes_nothing(issue.evidence)
         # A location ("Introduction") and a quote can be the same text, so the id tells them apart.
         kind = "quote" if quoted else "omission"
-        # Ids of findings in a single text never had a path in them.
-        file = [issue.path] if issue.path else []
-        id_ = _short_digest(constraint, rule, kind, about(exact=True), *file)
-        return cls(id_, constraint, rule, about(), text, quoted, issue.unverified, issue.path)
+        around = [found.before, found.after, str(found.tie)] if found is not None else []
+        id_ = _short_digest(constraint, rule, kind, about(exact=True), issue.path, *around)
+        where = _where(found)
+        values = (constraint, rule, about(), text, quoted, issue.unverified, issue.path)
+        return cls(id_, *values, **where)
 
     @property
     def group(self) -> _Group:
@@ -86,7 +140,9 @@ class _Candidate:
     @property
     def statement(self) -> tuple[str, ...]:
         """Identifies an issue within its critique; equal statements are duplicates."""
-        return (self.rule, "quote" if self.quoted else "", self.subject, self.text, self.path)
+        place = f"{self.place[0]}.{self.place[1]}"
+        kind = "quote" if self.quoted else ""
+        return (self.rule, kind, self.subject, self.text, self.path, place)
 
     @property
     def compared(self) -> str:
@@ -122,34 +178,126 @@ class _Passages:
         return self._spans[passage]
 
 
+class _Queue:
+    """Equal passages in the order in which issues without a line mean them."""
+
+    def __init__(self, found: Sequence[Occurrence], rank: Callable[[Occurrence], int]) -> None:
+        self._found = found
+        self._rank = rank
+        self._taken: set[int] = set()
+        self._order: Iterator[Occurrence] | None = None
+
+    def take(self, line: int) -> Occurrence:
+        """Takes the passage on a line, else the nearest one; of several, one that is left."""
+        found = nearest(self._found, line)
+        on_line = takewhile(lambda each: each.line == found.line, self._found[found.number - 1 :])
+        free = (each for each in on_line if each.number not in self._taken)
+        chosen = next(free, found)
+        self._taken.add(chosen.number)
+        return chosen
+
+    def next(self) -> Occurrence:
+        """Returns the next passage; once all are taken, the first one."""
+        if self._order is None:
+            self._order = iter(sorted(self._found, key=self._rank))
+        free = (each for each in self._order if each.number not in self._taken)
+        return next(free, self._found[0])
+
+
 class _Register:
     """All findings so far, indexed by what they are about."""
 
-    def __init__(self, passages: Mapping[str, _Passages]) -> None:
-        self._passages = passages
+    def __init__(self, version: ArtifactVersion) -> None:
+        self._version = version
+        self._passages: dict[str, _Passages] = {}
         self._ids: dict[str, _Candidate] = {}
-        self._subjects: dict[tuple[_Group, str], list[_Candidate]] = {}
+        self._subjects: dict[tuple[_Group, str, _Place], list[_Candidate]] = {}
         self._groups: dict[_Group, list[_Candidate]] = {}
+        self._dismissed: frozenset[str] = frozenset()
+
+    def add_findings(self, findings: Sequence[Finding]) -> None:
+        placed = place(findings, self._version.text)
+        for finding in findings:
+            self.add(_Candidate.from_finding(finding, placed.get(finding.id)))
+        dismissed = (f.id for f in findings if f.status is FindingStatus.DISMISSED)
+        self._dismissed = frozenset(dismissed)
 
     def add(self, candidate: _Candidate) -> None:
         self._ids[candidate.id] = candidate
-        self._subjects.setdefault((candidate.group, candidate.subject), []).append(candidate)
+        key = (candidate.group, candidate.subject, candidate.place)
+        self._subjects.setdefault(key, []).append(candidate)
         self._groups.setdefault(candidate.group, []).append(candidate)
 
-    def identify(self, critique: Critique) -> list[str]:
-        """Returns the finding ids of a critique's issues; different issues get different ids.
+    def identify(self, critique: Critique) -> list[IssueIdentity]:
+        """Returns the findings of a critique's issues; different issues get different ids.
 
         The rules go from certain to uncertain, and each sees only the issues and findings that
         the rules before it left over. So an exact match is never lost to a similar one.
         """
-        issues = [_Candidate.from_issue(issue, critique.constraint_id) for issue in critique.issues]
-        # Issues with the same words are duplicates and share one id.
+        places = self._occurrences(critique, _excuses_nothing)
+        issues = [
+            _Candidate.from_issue(issue, critique.constraint_id, found)
+            for issue, found in zip(critique.issues, places, strict=True)
+        ]
+        # Issues with the same words about the same passage are duplicates and share one id.
         distinct = list({issue.statement: issue for issue in issues}.values())
         ids: _Ids = {}
         for find in (self._same_text, self._same_subject, self._reworded, self._new):
             remaining = [issue for issue in distinct if issue.statement not in ids]
             ids |= find(remaining, frozenset(ids.values()))
-        return [ids[issue.statement] for issue in issues]
+        return [
+            IssueIdentity(ids[issue.statement], found)
+            for issue, found in zip(issues, places, strict=True)
+        ]
+
+    def with_lines(self, critique: Critique, is_excused: IsExcused) -> Critique:
+        """Returns a critique whose issues have the lines of their passages."""
+        places = self._occurrences(critique, is_excused)
+        issues = (
+            replace(issue, line=found.line if found is not None else 0)
+            for issue, found in zip(critique.issues, places, strict=True)
+        )
+        return replace(critique, issues=tuple(issues))
+
+    def _occurrences(self, critique: Critique, is_excused: IsExcused) -> list[Occurrence | None]:
+        """Returns the passage that each issue means; None if it has none."""
+        chosen: list[Occurrence | None] = []
+        queues: dict[tuple[_Group, str], _Queue] = {}
+        unclear: list[tuple[int, _Queue]] = []
+        for number, issue in enumerate(critique.issues):
+            chosen.append(None)
+            quoted = not quotes_nothing(issue.evidence)
+            found = self._version.text(issue.path).occurrences(issue.evidence) if quoted else ()
+            if not found:
+                continue
+            line = issue.line or stated_line(issue.location)
+            about = _Candidate.from_issue(issue, critique.constraint_id, None)
+            key = (about.group, about.subject)
+            if key not in queues:
+                rank = partial(self._rank, about, issue, is_excused)
+                queues[key] = _Queue(found, rank)
+            if len(found) == 1 or line:
+                chosen[number] = queues[key].take(line)
+            else:
+                unclear.append((number, queues[key]))
+        # Those that name a line come first: they leave the others to the rest.
+        for number, queue in unclear:
+            chosen[number] = queue.next()
+        return chosen
+
+    def _rank(
+        self,
+        about: _Candidate,
+        issue: CritiqueIssue,
+        is_excused: IsExcused,
+        found: Occurrence,
+    ) -> int:
+        """Returns which passages an issue without a line means first: those with the least rank."""
+        known = self._subjects.get((about.group, about.subject, (found.line, found.number)), ())
+        dismissed = known and all(each.id in self._dismissed for each in known)
+        if dismissed or is_excused(about.constraint, replace(issue, line=found.line)):
+            return 2
+        return 0 if known else 1
 
     def _same_text(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Ids:
         """Matches findings that are reported with the same subject and text."""
@@ -171,11 +319,21 @@ class _Register:
 
     def _find_by_subject(self, issue: _Candidate, claimed: frozenset[str]) -> list[_Candidate]:
         """Returns the unclaimed findings about the same subject."""
-        matches = self._subjects.get((issue.group, issue.subject), [])
-        if not matches and issue.id in self._ids:
-            # The passage was reworded since, and now has its first wording again.
-            matches = [self._ids[issue.id]]
+        matches = self._subjects.get((issue.group, issue.subject, issue.place), [])
+        if not matches and issue.place != _NOWHERE:
+            # A passage that is back where it was before it was reworded or removed.
+            first = self._ids.get(issue.id)
+            matches = [first] if first is not None and first.place == _NOWHERE else []
+            matches = matches or self._gone(issue)
         return [candidate for candidate in matches if candidate.id not in claimed]
+
+    def _gone(self, issue: _Candidate) -> list[_Candidate]:
+        """Returns findings about equal words that have no passage any more.
+
+        A decision is not among them: it ends with its passage.
+        """
+        gone = self._subjects.get((issue.group, issue.subject, _NOWHERE), ())
+        return [each for each in gone if each.id not in self._dismissed]
 
     def _reworded(self, issues: Sequence[_Candidate], claimed: frozenset[str]) -> _Ids:
         """Matches findings whose quote has changed a little; each goes to the closest issue."""
@@ -210,8 +368,15 @@ class _Register:
         return similar[:1] if unique else []
 
     def _are_distinct(self, one: _Candidate, other: _Candidate) -> bool:
-        passages = self._passages.get(other.path)
-        return passages is not None and passages.distinct(one.subject, other.subject)
+        if _NOWHERE not in (one.place, other.place):
+            apart = one.end_line < other.place[0] or other.end_line < one.place[0]
+            if apart or one.subject == other.subject:
+                return True
+        if one.subject == other.subject and one.id in self._dismissed:
+            return True
+        if other.path not in self._passages:
+            self._passages[other.path] = _Passages(self._version.files.get(other.path, ""))
+        return self._passages[other.path].distinct(one.subject, other.subject)
 
     def _new(self, issues: Sequence[_Candidate], _: frozenset[str]) -> _Ids:
         """Adds the remaining issues as new findings, each with an unused id."""
@@ -241,6 +406,12 @@ def _find_similar(text: str, others: Sequence[str], least: float) -> list[tuple[
 
     matches = process.extract(text, others, scorer=fuzz.ratio, score_cutoff=least, limit=None)
     return [(score, index) for _, score, index in matches]
+
+
+def _where(found: Occurrence | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    return {"place": (found.line, found.number), "end_line": found.end_line}
 
 
 def _short_digest(*parts: str) -> str:

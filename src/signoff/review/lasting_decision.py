@@ -8,7 +8,7 @@ decide as well: `signoff: ignore RULE reason`, on the line of the finding or the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import ClassVar
@@ -18,6 +18,8 @@ from signoff.light_dataclass import frozen_dataclass
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
+from signoff.review.occurrence import place, with_occurrence
+from signoff.review.path_patterns import matches
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
 
@@ -44,13 +46,32 @@ class LastingDecision(Record):
     """What the finding says."""
     version: str = ""
     """The digest of the file; it decides where something is missing and there is no quote."""
+    line: int = 0
+    """The line of the passage when it was decided about."""
+    before: str = ""
+    """The nearest line before the passage that has other words."""
+    after: str = ""
+    occurrence: int = 0
+    """Which of the equal passages of its file it is about, from 1."""
+    occurrences: int = 0
+    """How many equal passages the file had."""
+    others: tuple[str, ...] = ()
+    """Digests of the lines around equal passages that it is not about."""
+    all_like: bool = False
+    """Whether it covers its rule in all files, or in those of `files`; later ones included."""
+    files: str = ""
+    """A pattern of paths as in a `.gitignore`."""
     by: str = ""
     on: str = ""
     until: str = ""
     """The last day on which it holds, as 2026-12-31."""
 
     omit_empty: ClassVar = frozenset(
-        {"rule", "path", "quote", "about", "version", "by", "on", "until"}
+        {
+            *("rule", "path", "quote", "about", "version", "by", "on", "until"),
+            *("line", "before", "after", "occurrence", "occurrences", "others"),
+            *("all_like", "files"),
+        }
     )
 
     @classmethod
@@ -68,18 +89,54 @@ class LastingDecision(Record):
             quote=finding.quote,
             about=finding.finding,
             version=finding.artifact if finding.omission else "",
+            line=finding.line,
+            before=finding.before,
+            after=finding.after,
+            occurrence=finding.occurrence,
+            occurrences=finding.occurrences,
+            others=finding.others,
             by=by,
             on=on,
             until=until,
         )
 
-    def holds(self, version: ArtifactVersion, path: str, today: date) -> bool:
-        """Whether it is still about this version of a file."""
-        if self.until and date.fromisoformat(self.until) < today:
+    @classmethod
+    def about_rule(
+        cls, finding: Finding, why: str, files: str, *, by: str = "", on: str = "", until: str = ""
+    ) -> LastingDecision:
+        """Returns the decision to dismiss what a finding's rule reports in some files."""
+        return cls(
+            finding=finding.id,
+            constraint=finding.constraint,
+            why=why,
+            rule=finding.rule,
+            severity=finding.severity,
+            all_like=True,
+            files=files,
+            by=by,
+            on=on,
+            until=until,
+        )
+
+    def covers(self, constraint: str, rule: str, path: str) -> bool:
+        """Whether it is about a rule and these findings are in one of its files."""
+        same = self.all_like and (constraint, rule) == (self.constraint, self.rule)
+        return same and (not self.files or matches([self.files], path))
+
+    def has_ended(self, today: date) -> bool:
+        """Whether its last day has passed."""
+        return bool(self.until) and date.fromisoformat(self.until) < today
+
+    def may_hold(self, version: ArtifactVersion, path: str, today: date) -> bool:
+        """Whether it can be about this version of a file: its day has not passed.
+
+        What is missing may have been added if the file has changed.
+        """
+        if self.all_like or path not in version.files or self.has_ended(today):
             return False
         if quotes_nothing(self.quote):
             return bool(self.version) and version.digest(path) == self.version
-        return version.text(path).contains(self.quote)
+        return True
 
     def as_finding(self, version: ArtifactVersion, path: str) -> Finding:
         """Returns the dismissed finding that a run starts with."""
@@ -96,6 +153,12 @@ class LastingDecision(Record):
             artifact=version.digest(path),
             reason=self.why,
             path=path,
+            line=self.line,
+            before=self.before,
+            after=self.after,
+            occurrence=self.occurrence,
+            occurrences=self.occurrences,
+            others=self.others,
         )
 
 
@@ -105,14 +168,22 @@ def dismissed_before(
     renamed: Mapping[str, str],
     today: date,
 ) -> list[Finding]:
-    """Returns the findings that earlier decisions dismiss in these files; renamed ones included."""
+    """Returns the findings that earlier decisions dismiss in these files; renamed ones included.
+
+    Each decision is about one passage. Where that is gone, the decision has no effect.
+    """
     now_at = {old: new for new, old in renamed.items()}
     found: dict[str, Finding] = {}
     for each in decisions:
         path = now_at.get(each.path, each.path)
-        if path in version.files and each.holds(version, path, today):
+        if each.may_hold(version, path, today):
             found[each.finding] = each.as_finding(version, path)
-    return list(found.values())
+    placed = place(found.values(), version.text)
+    return [
+        with_occurrence(each, placed[each.id]) if each.id in placed else each
+        for each in found.values()
+        if each.omission or each.id in placed
+    ]
 
 
 def dismiss_commented(
@@ -130,6 +201,35 @@ def dismiss_commented(
         for issue in critique.issues
     )
     return replace(critique, issues=tuple(issues))
+
+
+def dismiss_rules(critique: Critique, decisions: Sequence[LastingDecision]) -> Critique:
+    """Returns a critique without what decisions about whole rules cover; worse reports count."""
+    constraint = critique.constraint_id
+
+    def dismissed(issue: CritiqueIssue) -> str:
+        covering = (
+            each.why
+            for each in decisions
+            if each.covers(constraint, issue.rule_id, issue.path)
+            and issue.severity.rank >= each.severity.rank
+        )
+        return next((f"dismissed with all like it: {why}" for why in covering), "")
+
+    issues = (
+        replace(each, dismissed=each.dismissed or dismissed(each)) for each in critique.issues
+    )
+    return replace(critique, issues=tuple(issues))
+
+
+def is_commented(
+    issue: CritiqueIssue,
+    constraint: str,
+    version: ArtifactVersion,
+    trusted: Mapping[str, str] | None = None,
+) -> bool:
+    """Whether a comment in the file of an issue is about it."""
+    return bool(_comment_about(issue, constraint, version, trusted))
 
 
 def ignored_rules(files: Mapping[str, str]) -> list[tuple[str, int, str]]:
@@ -150,7 +250,9 @@ def _comment_about(
     trusted: Mapping[str, str] | None,
 ) -> str:
     text = version.files.get(issue.path, "")
-    where = locate(version, issue.evidence, issue.path) if "signoff:" in text else None
+    if "signoff:" not in text:
+        return ""
+    where = locate(version, issue.evidence, issue.path, issue.line)
     if where is None:
         return ""
     lines = text.split("\n")

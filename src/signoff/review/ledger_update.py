@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from signoff.core.words import FindingStatus, Label
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import CritiqueIssue
+from signoff.review.evidence import Occurrence
 from signoff.review.finding import Finding, is_set_aside
+from signoff.review.occurrence import place, with_occurrence
 from signoff.review.similarity import same_claim
 
 DECIDED = "a human decided about it"
 """The reason of a dismissal by a human's decision."""
 
 
-def is_unchanged(finding: Finding, artifact: ArtifactVersion) -> bool:
-    """Whether the passage of a finding is as it was when the finding was last reported.
+def find_unchanged(findings: Sequence[Finding], artifact: ArtifactVersion) -> list[Finding]:
+    """Returns the findings whose passage is as it was when they were last reported.
 
     The passage of a finding about something missing is its whole file. An edit may leave the
     quoted words and add to them, so edits that were made for the finding count as well.
     """
+    placed = place(findings, artifact.text)
+    return [each for each in findings if _is_unchanged(each, artifact, placed)]
+
+
+def _is_unchanged(
+    finding: Finding, artifact: ArtifactVersion, placed: Mapping[str, Occurrence]
+) -> bool:
     if finding.artifact == artifact.digest(finding.path):
         return True
     if finding.edited or finding.omission:
         return False
-    return artifact.text(finding.path).contains(finding.quote)
+    return finding.id in placed
 
 
 def is_same(one: Finding, other: Finding) -> bool:
@@ -49,11 +58,18 @@ class LedgerUpdate:
     iteration: int
     artifact: ArtifactVersion
     previous: ArtifactVersion
+    placed: Mapping[str, Occurrence]
+    """Where the findings of earlier reviews are now, without those whose passage is gone."""
 
     def reported(
-        self, previous: Finding | None, finding_id: str, reports: Sequence[Report]
+        self,
+        previous: Finding | None,
+        finding_id: str,
+        reports: Sequence[Report],
+        passage: Occurrence | None,
     ) -> Finding:
         """Returns a finding after this review reported it, with the text of its worst report."""
+        previous = self._here(previous) if previous is not None else None
         constraint, _, worst = min(reports, key=lambda report: report[2].severity.rank)
         critics = tuple(dict.fromkeys(critic for _, critic, _ in reports))
         ignored = all(is_set_aside(issue) for _, _, issue in reports)
@@ -76,6 +92,8 @@ class LedgerUpdate:
             suggested_fix=worst.suggested_fix or "",
             path=worst.path,
         )
+        if passage is not None:
+            now = with_occurrence(now, passage)
         if ignored:
             now = replace(now, reason=worst.dismissed or worst.set_aside)
         if previous is not None and self.is_unchanged(previous) and is_same(previous, now):
@@ -96,6 +114,7 @@ class LedgerUpdate:
 
     def not_reported(self, previous: Finding, *, certain: bool = False) -> Finding:
         """Returns a finding after its constraint was reviewed and no critic reported it."""
+        previous = self._here(previous)
         if previous.status is not FindingStatus.OPEN or self.already_reported(previous):
             return previous
         if not certain and self.is_unchanged(previous):
@@ -116,9 +135,16 @@ class LedgerUpdate:
             return Label.BACK if previous.status is FindingStatus.FIXED else Label.STILL_OPEN
         if now.omission or not self.previous:
             return Label.NEW
-        before, text = self.previous.text(now.path), self.artifact.text(now.path)
-        added = not before.contains(now.quote) and text.contains(now.quote)
+        before = self.previous.text(now.path).occurrences(now.quote)
+        # A copy of a passage that was there already is found by its surroundings.
+        known = {each.context for each in before}
+        added = len(before) < now.occurrences and (now.before, now.after) not in known
         return Label.CAUSED_BY_FIX if added else Label.NEW
+
+    def _here(self, finding: Finding) -> Finding:
+        """Returns a finding with the place of its passage in this version."""
+        found = self.placed.get(finding.id)
+        return with_occurrence(finding, found) if found is not None else finding
 
     def _still_open(self, previous: Finding) -> Finding:
         """Returns a finding on an unchanged passage that no critic reported."""
@@ -151,7 +177,7 @@ class LedgerUpdate:
 
     def is_unchanged(self, finding: Finding) -> bool:
         """Whether the passage of a finding is as it was when the finding was last reported."""
-        return is_unchanged(finding, self.artifact)
+        return _is_unchanged(finding, self.artifact, self.placed)
 
     def already_reported(self, previous: Finding) -> bool:
         """Whether a review of this same text in this round reported it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from signoff.core.one_line import one_line
@@ -15,6 +15,8 @@ from signoff.review.severity import Severity
 
 MOST_KNOWN = 30
 """Findings that are listed: open ones first, the most severe of them first."""
+MOST_NAMED = 10
+"""Ids that an entry about equal passages lists."""
 LONGEST_QUOTE = 160
 LONGEST_TEXT = 240
 
@@ -41,13 +43,13 @@ def known_findings(
         for each in ledger.findings.values()
         if each.constraint == constraint and each.path in (paths or ("",))
     ]
-    return _listed(findings, partial(_line, qualified=qualified))
+    return _listed(findings, partial(_line, qualified=qualified), lambda _: "")
 
 
 def earlier_findings(ledger: Ledger, iteration: int) -> list[str]:
     """Returns what a judge should know: findings of earlier rounds, and what came of each."""
     findings = [finding for finding in ledger.findings.values() if finding.first < iteration]
-    return _listed(findings, lambda finding: f"{finding.id} {_line(finding, qualified=True)}")
+    return _listed(findings, partial(_line, qualified=True), lambda finding: finding.id)
 
 
 def held_back_by(
@@ -63,15 +65,33 @@ def _importance(finding: Finding) -> tuple[int, int, int]:
     return _ORDER.index(finding.status), finding.severity.rank, -finding.last
 
 
-def _listed(findings: Iterable[Finding], line: Callable[[Finding], str]) -> list[str]:
-    """Returns the most important findings.
+def _listed(
+    findings: Iterable[Finding], line: Callable[[Finding], str], name: Callable[[Finding], str]
+) -> list[str]:
+    """Returns the most important findings; those with the same words are one entry with a count.
 
     Those that were set aside without a reason of their own, such as a behavior, are left out.
     """
     known = [each for each in findings if each.status is not FindingStatus.IGNORED or each.reason]
-    lines = [line(each) for each in sorted(known, key=_importance)[:MOST_KNOWN]]
-    more = len(known) > MOST_KNOWN
+    equal: dict[tuple[str, str], list[Finding]] = {}
+    for each in sorted(known, key=_importance):
+        equal.setdefault((each.path, line(each)), []).append(each)
+    lines = [
+        " ".join(filter(None, [_names(group, name), text, _count(group)]))
+        for (_, text), group in [*equal.items()][:MOST_KNOWN]
+    ]
+    more = len(equal) > MOST_KNOWN
     return [*lines, "and more, which are older or less severe"] if more else lines
+
+
+def _names(group: Sequence[Finding], name: Callable[[Finding], str]) -> str:
+    names = [text for text in map(name, group[:MOST_NAMED]) if text]
+    more = [f"and {len(group) - MOST_NAMED} more"] if names and len(group) > MOST_NAMED else []
+    return " ".join([", ".join(names), *more])
+
+
+def _count(group: Sequence[Finding]) -> str:
+    return f"({len(group)} equal passages)" if len(group) > 1 else ""
 
 
 def _line(finding: Finding, *, qualified: bool) -> str:

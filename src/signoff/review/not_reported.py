@@ -46,6 +46,7 @@ def issue_of(finding: Finding) -> CritiqueIssue:
         not_reported_again=finding.not_reported_again,
         unverified=finding.unverified,
         path=finding.path,
+        line=finding.line,
     )
 
 

@@ -35,6 +35,7 @@ MOST_DECISIONS = 5_000
 MOST_SECTIONS = 200
 MOST_PROBLEMS = 20
 MOST_WITHDRAWALS = 500
+LAST_LINE = 10**9
 LONGEST_EDIT = 200_000
 
 # Ids that are safe in decisions and file names; any other id from an agent is replaced.
@@ -202,7 +203,13 @@ def _issue(fields: Fields, rules: Mapping[str, Severity], *, by_file: bool) -> C
         confidence=_confidence(fields.raw.get("confidence")),
         edit=_edit(fields.raw.get("edit")),
         path=fields.text("path", most=1_000) if by_file else "",
+        line=_line(fields.raw.get("line")),
     )
+
+
+def _line(value: object) -> int:
+    """Returns the line that a critic names, 0 if it names none."""
+    return value if type(value) is int and 0 < value < LAST_LINE else 0
 
 
 def _numbered_ids(constraint: str, taken: set[str]) -> Iterator[str]:

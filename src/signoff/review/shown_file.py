@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.evidence import ArtifactText
 from signoff.review.hunks import Change, changes
 from signoff.review.prompt_text import enclose, flat
 
@@ -129,13 +128,20 @@ def _quote_in(
     return None
 
 
+def is_unchanged_line(
+    issue: CritiqueIssue, version: ArtifactVersion, base: Mapping[str, str]
+) -> bool:
+    """Whether an issue is about a line that a change did not touch."""
+    return issue.path in base and not _is_on_change(issue, version, base[issue.path])
+
+
 def set_aside_unchanged(
     critique: Critique, version: ArtifactVersion, base: Mapping[str, str]
 ) -> Critique:
     """Returns a critique in which issues about lines that a change did not touch are set aside."""
     issues = tuple(
         replace(issue, set_aside=issue.set_aside or NOT_CHANGED)
-        if issue.path in base and not _is_on_change(issue, version, base[issue.path])
+        if is_unchanged_line(issue, version, base)
         else issue
         for issue in critique.issues
     )
@@ -144,15 +150,11 @@ def set_aside_unchanged(
 
 def _is_on_change(issue: CritiqueIssue, version: ArtifactVersion, old: str) -> bool:
     """Whether an issue is about a changed line; what is missing may be missing anywhere."""
-    found = locate(version, issue.evidence, issue.path)
+    found = locate(version, issue.evidence, issue.path, issue.line)
     if not old or issue.omission or found is None:
         return True
     changed = _changed_lines(old, version.files[issue.path])
-    if any(line in changed for line in range(found.line, found.end_line + 1)):
-        return True
-    # The same words may occur again, on a changed line.
-    lines = version.files[issue.path].split("\n")
-    return ArtifactText("\n".join(lines[n - 1] for n in sorted(changed))).contains(issue.evidence)
+    return any(line in changed for line in range(found.line, found.end_line + 1))
 
 
 @lru_cache(maxsize=256)

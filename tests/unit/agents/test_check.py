@@ -316,6 +316,7 @@ async def test_a_function_can_return_all_fields_of_a_finding() -> None:
         "rule_id": "check",
         "severity": "LOW",
         "location": "line 2",
+        "line": 2,
         "finding": "f",
         "evidence": "Teh second.",
         "suggested_fix": "g",

@@ -50,18 +50,6 @@ def test_equal_quotes_in_two_files_are_two_findings() -> None:
     assert [issue.finding_id for issue in labeled.issues] == list(ledger.findings)
 
 
-def test_the_id_of_a_finding_without_a_path_is_as_it_was_before_paths_existed() -> None:
-    issue = CritiqueIssue("tone-001", "claims", finding="Too sure.", evidence=QUOTE)
-    single = Critique("tone", "claude", 1, Overall.FAIL, (issue,))
-
-    ledger, _ = Ledger().record(iteration=1, critiques=[single], artifact=QUOTE)
-
-    (finding,) = ledger.findings.values()
-    assert finding.id == "63b514507d1e"
-    assert "path" not in finding.to_json()
-    assert "path" not in single.to_json()["issues"][0]
-
-
 def test_a_finding_is_fixed_only_if_its_own_file_was_read_again() -> None:
     ledger, _ = Ledger().record(iteration=1, critiques=[critique("a.md", "b.md")], artifact=FILES)
     changed = {"a.md": "Title\n", "b.md": "Title\n"}

@@ -16,7 +16,7 @@ def test_ids_depend_only_on_the_content() -> None:
 
     (named,) = identify([], [critique], "a quote")
 
-    assert named == ["7b3be1c73bee", "7b3be1c73bee", "85344b565f78"]
+    assert named == ["976337178c79", "976337178c79", "c4f2260efdc1"]
 
 
 def test_no_issues_have_no_ids() -> None:

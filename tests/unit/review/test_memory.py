@@ -93,10 +93,20 @@ def test_open_and_severe_findings_come_first() -> None:
 
 def test_a_long_list_is_cut() -> None:
     """Five hundred findings would be longer than the artifact."""
-    lines = earlier_findings(ledger(*(finding(f"f{n}") for n in range(500))), 2)
+    lines = earlier_findings(
+        ledger(*(finding(f"f{n}", quote=f"The see {n}") for n in range(500))), 2
+    )
 
     assert len(lines) == MOST_KNOWN + 1
     assert "more" in lines[-1]
+
+
+def test_equal_findings_are_one_entry_with_a_count() -> None:
+    (line,) = earlier_findings(ledger(*(finding(f"f{n}") for n in range(12))), 2)
+
+    assert line.startswith("f0, f1, ")
+    assert "f9 and 2 more [clear/r" in line
+    assert line.endswith("(12 equal passages)")
 
 
 def test_text_of_a_finding_stays_on_its_line_and_is_cut() -> None:

@@ -97,14 +97,14 @@ def test_only_findings_on_changed_lines_count_in_a_review_of_changes(quote: str,
     assert result.issues[0].set_aside == why
 
 
-def test_a_quote_that_occurs_again_on_a_changed_line_counts() -> None:
+@pytest.mark.parametrize(("line", "why"), [(1, NOT_CHANGED), (3, "")])
+def test_of_equal_passages_the_one_on_a_changed_line_counts(line: int, why: str) -> None:
     version = ArtifactVersion({"a.md": "same words\nmiddle\nsame words\n"})
+    found = critique(path="a.md", evidence="same words", line=line)
 
-    result = set_aside_unchanged(
-        critique(path="a.md", evidence="same words"), version, {"a.md": "same words\nmiddle\n"}
-    )
+    result = set_aside_unchanged(found, version, {"a.md": "same words\nmiddle\n"})
 
-    assert result.issues[0].set_aside == ""
+    assert result.issues[0].set_aside == why
 
 
 def test_a_finding_next_to_removed_lines_counts() -> None:

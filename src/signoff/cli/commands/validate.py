@@ -16,13 +16,14 @@ from signoff.cli.output import Output
 
 @click.command(cls=CliCommand)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
+@click.option("--strict", is_flag=True, help="Count warnings as problems.")
 @notation_options("validate")
 @output_options
-def command(targets: tuple[str, ...], options: dict[str, Any], out: Output) -> int:
+def command(targets: tuple[str, ...], strict: bool, options: dict[str, Any], out: Output) -> int:
     """Check settings and workflows without running them.
 
     Every problem is reported with its location and how to fix it. Exits with 2 if there
-    are any. Warnings do not change the exit code.
+    are any. Warnings do not change the exit code, except with --strict.
 
     Examples:
       signoff validate flow.py
@@ -30,6 +31,8 @@ def command(targets: tuple[str, ...], options: dict[str, Any], out: Output) -> i
       signoff validate     the settings and all workflows that can be run by name
     """
     checked = validate(targets, Path.cwd(), os.environ, options)
+    if strict:
+        checked = [each.strict for each in checked]
     valid = all(each.valid for each in checked)
     if out.as_json:
         problems = [

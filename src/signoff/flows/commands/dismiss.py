@@ -13,17 +13,30 @@ from signoff.cli.output import Output
 from signoff.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from signoff.app.project import Project
     from signoff.review.findings import Finding
 
 
 @click.command(cls=CliCommand)
 @click.argument("finding")
 @click.option("--why", required=True, metavar="TEXT", help="The reason, which is recorded.")
+@click.option(
+    "--all-like", is_flag=True, help="Dismiss everything that its rule reports, now and later."
+)
+@click.option("--in", "files", metavar="GLOB", help="With --all-like, only in these files.")
 @click.option("--until", metavar="DATE", help="The last day on which it holds, as 2026-12-31.")
 @click.option("--run", "run", metavar="RUN", shell_complete=complete_run,
-              help="The run that found it; the latest one by default.")  # fmt: skip
+              help="The run that found it; the latest one that knows it by default.")  # fmt: skip
 @output_options
-def command(finding: str, why: str, until: str | None, run: str | None, out: Output) -> None:
+def command(
+    finding: str,
+    why: str,
+    all_like: bool,
+    files: str | None,
+    until: str | None,
+    run: str | None,
+    out: Output,
+) -> None:
     """Dismiss a finding in later runs, while its passage is unchanged.
 
     FINDING is its id, or the beginning of it. The decision is added to .signoff/decisions.yaml,
@@ -31,30 +44,53 @@ def command(finding: str, why: str, until: str | None, run: str | None, out: Out
 
     Examples:
       signoff dismiss 0a99eb9001c4 --why "It is a slogan."
+      signoff dismiss 0a99 --all-like --in "tests/*" --why "Tests may do that."
       signoff dismiss 0a99 --why "Fixed with the new parser." --until 2026-12-31
     """
     from signoff.app.answering import current_user
-    from signoff.app.show import show
     from signoff.flows.decision_file import add_decisions
-    from signoff.flows.state import FlowState
     from signoff.review.lasting_decision import LastingDecision
 
     if not why.strip():
         raise UsageError("write the reason: --why TEXT")
+    if files is not None and not all_like:
+        raise UsageError("--in GLOB needs --all-like: a finding is in one file")
     today = date.today()  # noqa: DTZ011  # the user's own calendar
     if until is not None:
         _check_day(until, today)
     with open_here() as project:
-        details = show(project, run)
-        found = _find(FlowState(details.state).ledger.findings.values(), finding)
-        decision = LastingDecision.about_finding(
-            found, why, by=current_user(), on=today.isoformat(), until=until or ""
+        found, name = _find_in_runs(project, finding, run)
+        if all_like and not found.rule:
+            raise UsageError(f"finding {found.id} names no rule; dismiss it without --all-like")
+        record = {"by": current_user(), "on": today.isoformat(), "until": until or ""}
+        decision = (
+            LastingDecision.about_rule(found, why, files or "", **record)
+            if all_like
+            else LastingDecision.about_finding(found, why, **record)
         )
         path = add_decisions(project.home.path, [decision], replace=True)
     if out.as_json:
-        out.json({"file": str(path), "decision": decision.to_json()})
+        out.json({"file": str(path), "run": name, "decision": decision.to_json()})
     else:
-        out.line(f"dismissed {found.id} in later runs; commit {path}")
+        like = f"everything like {found.id}" if all_like else found.id
+        out.line(f"dismissed {like} of run {name} in later runs; commit {path}")
+
+
+def _find_in_runs(project: Project, finding: str, run: str | None) -> tuple[Finding, str]:
+    """Returns a finding and its run: the one that was named, else the newest that knows it."""
+    from signoff.app.runs import list_runs
+    from signoff.app.show import show
+    from signoff.flows.state import FlowState
+
+    names = [run] if run is not None else [each.name for each in list_runs(project)]
+    latest: Collection[Finding] = ()
+    for name in names:
+        details = show(project, name)
+        findings = FlowState(details.state).ledger.findings.values()
+        latest = latest or findings
+        if any(each.id.startswith(finding) for each in findings):
+            return _find(findings, finding), details.row.name
+    return _find(latest, finding), ""
 
 
 def _find(findings: Collection[Finding], name: str) -> Finding:

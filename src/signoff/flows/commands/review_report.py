@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from signoff.review.coverage import ReviewCoverage
     from signoff.review.findings import Finding
 
+MOST_EQUAL = 10
+"""Equal findings that are listed below the first one of them."""
 _FINISHED = frozenset(
     {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}
 )
@@ -59,8 +61,11 @@ class ReviewReport:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """The open findings."""
-        return self.view.ledger.open()
+        """The open findings: those that block first, then by file and line."""
+        return sorted(
+            self.view.ledger.open(),
+            key=lambda each: (each.severity not in self.blocking, each.path, each.line),
+        )
 
     @cached_property
     def blocking(self) -> set[Severity]:
@@ -129,6 +134,7 @@ class ReviewReport:
 
         facts = {
             "open": [finding_to_json(self.view, each) for each in self.findings],
+            "rule_decisions": [each.to_json() for each in self.view.rule_decisions],
             "files": sorted(self.view.files),
             "coverage": self.coverage.to_json(),
             **({"diff": self.diff, **self.written} if self.diff else {}),
@@ -139,11 +145,15 @@ class ReviewReport:
         """Prints it for humans."""
         if self.diff:
             out.line(self.diff)
-        for finding in self.findings:
+        for finding, *equal in group_equal(self.findings):
             style = "red" if finding.severity in self.blocking else ""
             out.line(finding_line(self.view, finding), style=style)
             if not finding.omission:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
+            if equal:
+                out.line(f"    {_equal_lines(equal)}")
+        for decision in self.view.rule_decisions:
+            out.line(_rule_line(self.view, decision))
         out.line(_summary(self.view, self.findings, self.blocking))
         print_coverage(self.coverage, out)
         self._print_fixes(out)
@@ -220,6 +230,35 @@ def accept(project: Project, findings: Sequence[Finding]) -> None:
     by, on = current_user(), date.today().isoformat()  # noqa: DTZ011  # the user's own calendar
     decisions = [LastingDecision.about_finding(f, BASELINE, by=by, on=on) for f in findings]
     add_decisions(project.home.path, decisions)
+
+
+def _rule_line(view: FlowState, decision: LastingDecision) -> str:
+    """Returns a decision about a whole rule, and how much it covers in this run."""
+    covered = sum(
+        each.status is FindingStatus.DISMISSED
+        and decision.covers(each.constraint, each.rule, each.path)
+        for each in view.ledger.findings.values()
+    )
+    where = f" in {decision.files}" if decision.files else ""
+    why = " ".join(decision.why.split())
+    name = f"{decision.constraint}/{decision.rule}"
+    return f"{name}{where} is dismissed: {count(covered, 'finding')} ({why})"
+
+
+def group_equal(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Returns findings that say the same about equal passages of a file together."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for each in findings:
+        about = (each.path, each.constraint, each.rule, each.severity)
+        key = (*about, each.subject, each.finding, each.unverified)
+        groups.setdefault(key if not each.omission else (each.id,), []).append(each)
+    return list(groups.values())
+
+
+def _equal_lines(equal: Sequence[Finding]) -> str:
+    shown = ", ".join(f"line {each.line} [{each.id}]" for each in equal[:MOST_EQUAL])
+    more = f" and {len(equal) - MOST_EQUAL} more" if len(equal) > MOST_EQUAL else ""
+    return f"{count(len(equal) + 1, 'time')} in this file, also on {shown}{more}"
 
 
 def _write_patch(path: Path, diff: str) -> None:

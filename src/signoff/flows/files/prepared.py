@@ -17,7 +17,6 @@ from signoff.flows.state import FILE_WARNINGS
 from signoff.flows.step import StepKind
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.coverage import NotRead, by_reason
-from signoff.review.finding import Finding
 from signoff.review.lasting_decision import LastingDecision, dismissed_before
 from signoff.runtime.amounts import count
 
@@ -65,6 +64,9 @@ def prepared(
     source = flow.config.artifact
     every_line = source is not None and source.all_lines
     warnings = unknown_ignores(flow, selection.files)
+    known = read_decisions(flow.home) if decisions is None else decisions
+    version, renamed = ArtifactVersion(selection.files), selection.renamed
+    today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
     return {
         **({FILE_WARNINGS: warnings} if warnings else {}),
         "files": dict(selection.files),
@@ -75,7 +77,10 @@ def prepared(
         "unchecked": dict(unchecked or {}),
         "intent": selection.intent or (source.intent if source else ""),
         "trusted": dict(trusted) if trusted is not None else None,
-        "decisions": [each.to_json() for each in _dismissed(flow, selection, decisions)],
+        "decisions": [each.to_json() for each in dismissed_before(known, version, renamed, today)],
+        "rule_decisions": [
+            each.to_json() for each in known if each.all_like and not each.has_ended(today)
+        ],
     }
 
 
@@ -91,14 +96,6 @@ def _with_rules(flow: Flow, selection: Selection) -> Selection:
         base={path: text for path, text in selection.base.items() if path not in unruled},
         skipped={**selection.skipped, **dict.fromkeys(unruled, Skip.UNRULED.value)},
     )
-
-
-def _dismissed(
-    flow: Flow, selection: Selection, decisions: Sequence[LastingDecision] | None
-) -> list[Finding]:
-    known = read_decisions(flow.home) if decisions is None else decisions
-    today = date.today()  # noqa: DTZ011  # decisions hold by the user's own calendar
-    return dismissed_before(known, ArtifactVersion(selection.files), selection.renamed, today)
 
 
 def skipped_note(selection: Selection) -> str:

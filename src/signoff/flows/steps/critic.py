@@ -38,15 +38,20 @@ from signoff.review.evidence import (
     find_problems,
     mark_unverified,
 )
-from signoff.review.identity import identify
-from signoff.review.lasting_decision import dismiss_commented
+from signoff.review.identity import assign_lines, identify
+from signoff.review.lasting_decision import dismiss_commented, dismiss_rules, is_commented
 from signoff.review.memory import known_findings
 from signoff.review.own_words import Material
 from signoff.review.parsing import limit_issues, parse_critique, with_unique_ids
 from signoff.review.prompt_text import ConstraintMaterial
 from signoff.review.prompts import critic_prompt
 from signoff.review.review_scope import ReviewScope
-from signoff.review.shown_file import assign_files, set_aside_unchanged, show_files
+from signoff.review.shown_file import (
+    assign_files,
+    is_unchanged_line,
+    set_aside_unchanged,
+    show_files,
+)
 from signoff.review.withdrawal import WITHDRAWAL_RULE, OpenIssues
 
 CONSTRAINTS, CRITIQUES = "constraints", "critiques"
@@ -134,8 +139,12 @@ class CriticHandler(FlowHandler):
         """Returns a critique with its behaviors, after severe findings were confirmed."""
         constraint, config = question.constraint, self.flow.config
         critique = config.with_behaviors(critique, constraint)
+        critique = assign_lines(
+            critique, self.state.content, self.state.ledger.findings.values(), self._is_excused
+        )
         if self.paths:
             critique = dismiss_commented(critique, self.state.content, self.state.trusted)
+        critique = dismiss_rules(critique, self.state.rule_decisions)
         if self.state.base:
             critique = set_aside_unchanged(critique, self.state.content, self.state.base)
         verified: list[dict[str, Any]] = []
@@ -143,6 +152,13 @@ class CriticHandler(FlowHandler):
             verifier = Verifier(self.flow, self.state, config.verify)
             critique, verified = await verifier.verify(ctx, critique)
         return {**critique.to_json(), "request": question.request, "verified": verified}
+
+    def _is_excused(self, constraint: str, issue: CritiqueIssue) -> bool:
+        """Whether an issue would not count on its line: a comment or the scope decides so."""
+        content, base = self.state.content, self.state.base
+        if self.paths and is_commented(issue, constraint, content, self.state.trusted):
+            return True
+        return bool(base) and is_unchanged_line(issue, content, base)
 
     async def _ask(
         self, ctx: StepContext, agent: str, questions: Sequence[ReviewQuestion], *, exact: bool

@@ -57,7 +57,11 @@ def _issues(critiques: Sequence[Critique]) -> list[tuple[str, CritiqueIssue]]:
 
 
 def _question(state: FlowState, name: str, issue: CritiqueIssue) -> UserQuestion:
-    where = locate(state.content, issue.evidence, issue.path) if not issue.omission else None
+    where = (
+        locate(state.content, issue.evidence, issue.path, issue.line)
+        if not issue.omission
+        else None
+    )
     place = f"{where or issue.path}: " if issue.path else ""
     quote = f' "{_flat(issue.evidence)[:300]}"' if not issue.omission else ""
     fix = f" Suggested: {_flat(issue.suggested_fix)}" if issue.suggested_fix else ""
