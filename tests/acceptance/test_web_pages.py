@@ -180,7 +180,7 @@ def test_a_review_is_started_watched_live_and_signed_off_by_mouse(web: WebProjec
     page.get_by_role("button", name="Approve").click()
 
     expect(page.locator("#status")).to_contain_text("approved")
-    expect(page.get_by_text("Request #1: answered 'approve'")).to_be_visible()
+    expect(page.get_by_text("Request #1: approved by")).to_be_visible()
     assert (web.folder / "docs" / "guide.md").read_text() == "It usually works.\n"
     context.close()
 

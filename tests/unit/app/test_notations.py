@@ -407,7 +407,7 @@ def test_a_missing_file_is_one_problem(tmp_path: Path) -> None:
     [
         ("notation: contracts\ntype: x\nsteps: [{name: a, command: [x]}]\n", "contracts"),
         ("notation: flows\ngoal: x\nworkflow: [{step: generate}]\n", "flows"),
-        ("notation: flows\ngoal: x\n", "flows"),
+        ("notation: flows\ngoal: x\nallow_unreviewed: true\n", "flows"),
     ],
 )
 def test_a_file_may_name_its_notation(tmp_path: Path, text: str, notation: str) -> None:

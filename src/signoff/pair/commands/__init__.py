@@ -77,7 +77,7 @@ def pair(
       signoff pair "eco-friendly water bottles" --preset slogan
       slogan=$(signoff pair "smart watches" --preset slogan --agent claude)
       signoff pair "A product note" --writer claude --reviewer gemini=tone
-      signoff pair "a tea shop" --preset slogan --writer local --no-reviewer --check words=8
+      signoff pair "a tea shop" --preset slogan --no-reviewer --check words=8
       signoff pair - --criteria "no jargon" -o note.txt < task.txt
 
     Exit codes: 0 passed, 11 not passed within the turns, 13 the text stopped changing, 1 an
