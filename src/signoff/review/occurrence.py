@@ -69,8 +69,18 @@ def place(
             found[key] = equal
     placed: dict[str, Occurrence] = {}
     for key, group in groups.items():
-        placed |= _align(group, found[key])
+        # Screens look for one finding after the other: comparing all passages each time is slow.
+        same = _unmoved(group[0], found[key]) if len(group) == 1 else None
+        placed |= {group[0].id: same} if same is not None else _align(group, found[key])
     return placed
+
+
+def _unmoved(finding: Finding, found: Sequence[Occurrence]) -> Occurrence | None:
+    """Returns the passage of a finding if it is where it was, between the same lines."""
+    if finding.occurrences != len(found) or not finding.occurrence:
+        return None
+    same = found[finding.occurrence - 1]
+    return same if same.context == (finding.before, finding.after) else None
 
 
 @light_dataclass(frozen=True)
