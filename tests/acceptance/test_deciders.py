@@ -49,3 +49,25 @@ def test_a_constraint_that_a_human_passed_says_so(flow_project: FlowProject) -> 
     (line,) = [each for each in flow_project.thread if each["phase"] == "critique"]
     assert (line["agent"], line["decided_by"]) == ("claude", "ann")
     assert flow_project.load("iterations/1/critiques/short-claude.json")["decided_by"] == "ann"
+
+
+def test_a_human_who_judges_sees_what_is_judged(flow_project: FlowProject) -> None:
+    """Two blind passes once completed a run whose text was the prompt itself."""
+    flow_project.write_flow(FLOW)
+    flow_project.constraints("short")
+    refused = "I think \x1b[2Jit is fine."
+    flow_project.script(author_writes("The see is wide.\n"), {"step": "critique", "text": refused})
+
+    waiting = flow_project.run()
+    (request,) = flow_project.call("inbox", "--json").json
+    printed = flow_project.call("inbox", "1")
+
+    assert waiting.code == WAITING, waiting.err
+    shown = request["shown"]
+    assert shown["artifact"] == "The see is wide.\n"
+    assert shown["goal"]
+    assert "short" in shown["rules"]
+    assert shown["reply"] == refused
+    assert "The see is wide." in printed.out
+    assert "I think" in printed.out
+    assert "\x1b[2J" not in printed.out

@@ -60,6 +60,8 @@ PATHS = "paths"
 """The key of an item about files."""
 CERTAIN = "certain"
 """The key of a result that tells whether it comes from a program or a human."""
+LONGEST_SHOWN = 50_000
+"""Characters of a text that a request shows; requests are stored with the run."""
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a human can decide about a review that cannot be used as it is."""
 
@@ -225,6 +227,7 @@ class CriticHandler(FlowHandler):
         quotes_artifact: bool,
     ) -> Critique:
         """Returns the critique in a reply; raises everything that is wrong with it."""
+        valid.reply = reply.text
         config = self.flow.config
         block_on = config.adjudication.block_on
         most = config.max_findings * len(scope.constraints)
@@ -299,25 +302,51 @@ class CriticHandler(FlowHandler):
             if id_ in findings and findings[id_].status is FindingStatus.OPEN
         }
 
+    def _judged_by_human(self, scope: ReviewScope, valid: OpenIssues) -> dict[str, Any]:
+        """Returns what a human needs who reviews in a critic's place: nobody judges unseen text."""
+        files = self.state.files
+        headed = "\n".join(f"--- {path}\n{files[path]}" for path in self.paths)
+        return {
+            "goal": _cut(self.flow.goal.text),
+            "rules": _cut("\n\n".join(map(_rules, scope.constraints))),
+            "artifact": _cut(headed or self._text),
+            "reply": _cut(valid.reply) or None,
+        }
+
     def _unusable(
         self, scope: ReviewScope, unread: Critique, valid: OpenIssues, last: Checked[Critique]
     ) -> Request:
         agent, base = unread.reviewer, _answered(last, unread, valid)
         options = [Option(RETRY), Option(PASS), Option(FAIL, requires_input=True)]
         prompt = (
-            f"{agent}'s review against {scope.names} cannot be used, and sending it back did "
-            f"not help: {'; '.join(last.problems).rstrip('.')}.\n"
-            f"{RETRY}: ask it again. {PASS}: the artifact complies. {FAIL}: record what you write "
-            "as a finding."
+            f"Nobody has reviewed {scope.names}: {agent}'s answer cannot be used, and sending it "
+            f"back did not help: {'; '.join(last.problems).rstrip('.')}.\n"
+            f"Read the text, then decide. {RETRY}: ask {agent} again. {PASS}: the text complies. "
+            f"{FAIL}: record what you write as a finding."
         )
         if base.issues:
             options.insert(1, Option(FINDINGS))
             prompt += f" {FINDINGS}: count its findings, whatever its verdict."
-        shown = {"critique": base.to_json()} if last.value or base.issues else {}
+        shown = self._judged_by_human(scope, valid)
+        if last.value or base.issues:
+            shown["critique"] = base.to_json()
         several = scope.several or len(self.flow.reviewers(self.step, scope.first)) > 1
         name = f"critique_{scope.first.id}_{agent}" if several else f"critique_{scope.first.id}"
         name += f"_{files_label(self.paths)}" if self.paths else ""
         return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
+
+
+def _rules(constraint: Constraint) -> str:
+    """Returns a constraint as its author worded it."""
+    lines = [f"- {rule.id}: {rule.text}" for rule in constraint.rules]
+    return "\n".join([f"{constraint.id}: {constraint.summary}", *lines])
+
+
+def _cut(text: str) -> str:
+    """Returns a text for a request; a long one is in the run's files as a whole."""
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    return f"{text[:LONGEST_SHOWN]}\n… ({len(text):,} characters in all)"
 
 
 def review_prompt(

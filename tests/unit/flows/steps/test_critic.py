@@ -86,7 +86,10 @@ async def test_a_human_decides_about_an_unusable_review(
 
     result = await answer_and_resume(the_flow, {"claude": claude}, tmp_path, store, answer, text)
 
-    assert "it contains no JSON object.\nretry: ask it again" in waiting.inbox[0].prompt
+    assert (
+        "it contains no JSON object.\nRead the text, then decide. retry: ask claude again"
+        in waiting.inbox[0].prompt
+    )
     assert result.status is status, result.reason
     (critique,) = result.state["critiques_by_step"]["critique"]
     assert [each["finding"] for each in critique["issues"]] == ([text] if text else [])
