@@ -1,4 +1,5 @@
 import json
+import shlex
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_an_environment_without_pip_is_named_to_a_tool_that_exists(has_uv: bool,
     """Some other pip would install it where it is of no use, and not everyone has uv."""
     command = worded("local", None, has_pip=False, has_uv=has_uv)
 
-    assert command == f"{tool.format(sys.prefix)} 'signoff[local]'"
+    assert command == f"{tool.format(shlex.quote(sys.prefix))} 'signoff[local]'"
 
 
 def test_the_command_for_a_checkout_names_the_checkout() -> None:
