@@ -97,5 +97,6 @@ def test_five_thousand_equal_lines_are_told_apart_quickly(between: str) -> None:
     ledger, _ = ledger.record(iteration=2, critiques=[critique], artifact=f"new\n{text}")
 
     assert len(ledger.findings) == 5_000
-    # CPU time: a busy machine changes nothing. A tenth of it is usual; with each line compared to each it would be minutes.
+    # CPU time, so that a busy machine changes nothing. A tenth of it is usual; with each line
+    # compared to each it would be minutes.
     assert time.thread_time() - started < 30
