@@ -52,7 +52,8 @@ def test_the_shortest_flow_repeats_until_its_judge_approves(
         )
     ]
     assert flow_project.read("final/artifact.md") == FINAL
-    assert flow_project.load("resolution.json")["reason"] == "approved"
+    resolution = flow_project.load("resolution.json")
+    assert (resolution["reason"], resolution["decided_by"]) == ("passed", "policy")
 
 
 def test_a_flow_that_is_never_approved_ends_at_its_limit_with_its_best_version(

@@ -94,9 +94,9 @@ def test_replay_recomputes_a_run_without_any_call(finished_run: FlowProject) -> 
 
     assert plain.code == 0, plain.err
     assert len(finished_run.calls) == calls
-    assert "1 of 3 issues would have another behavior" in plain.out
+    assert "1 of 3 reported findings would behave differently" in plain.out
     assert "diverged at round 1, step review" in plain.out
-    (changed,) = [each for each in report["issues"] if each["changed"]]
+    (changed,) = [each for each in report["findings"] if each["changed"]]
     assert (changed["constraint"], changed["was"], changed["now"]) == (
         *("tone", "continue"),
         "escalate",

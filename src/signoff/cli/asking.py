@@ -27,7 +27,7 @@ from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.questions import UserQuestion, check_answers, questions_of
 from signoff.core.requests import AnswerForm, Edits, ItemState, describe_default, options_of
-from signoff.documents.control_characters import json_text
+from signoff.documents.control_characters import shown_text
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidAnswer, PresenceRequired, StaleApproval
 from signoff.runtime.store_port import InboxItem
@@ -282,7 +282,7 @@ def _show(form: dict[str, Any], *, whole: bool = False) -> None:
             if name != "content":
                 _print(f"{name}: (empty)", style="dim")
             continue
-        text = clean(value if isinstance(value, str) else json_text(value, indent=2))
+        text = clean(shown_text(value))
         lines = text.splitlines()
         visible = lines if whole else lines[:SHOWN_LINES]
         _print("")

@@ -52,8 +52,7 @@ def done_line(visit: StepVisit) -> RenderableType:
     mark, style = _MARKS.get(visit.outcome or Outcome.OK, ("•", ""))
     text = Text(visit.step)
     text.append(marks(visit), style="dim")
-    outcome = visit.outcome.value if visit.outcome else ""
-    text.append(f"  {outcome}", style=style)
+    text.append(f"  {visit.result}", style=style)
     if visit.error:
         text.append(f"  {one_line(visit.error, 200)}", style=style)
     asked = visit.effects.get(EffectKind.ASK.value, 0)

@@ -28,6 +28,8 @@ class Checked(Generic[T]):
     """What was wrong with the answer before it."""
     answer: Answer | None = None
     """What a human decided about it, if one was asked."""
+    reply: Reply | None = None
+    """The last answer as it came, if it was not accepted."""
 
 
 @frozen_dataclass(slots=True)

@@ -157,6 +157,8 @@ class Reply:
     contents: dict[str, str] | None = None
     """The files of the working copy after the call, by name; None if there was no copy, as for a
     human, who answers with the text itself."""
+    by: str | None = None
+    """The human who answered, if one did in the agent's place."""
 
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set."""

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+LONGEST_SHOWN = 50_000
+"""Characters of a text that a request to a human shows; requests are stored with the run."""
+
+
+def cut(text: str) -> str:
+    """Returns a text for a request to a human; a long one is in the run's files as a whole."""
+    if len(text) <= LONGEST_SHOWN:
+        return text
+    return f"{text[:LONGEST_SHOWN]}\n… ({len(text):,} characters in all)"
+
 
 def one_line(text: str, most: int) -> str:
     """Returns a text on one line of at most `most` characters.

@@ -26,6 +26,26 @@ def json_text(value: Any, *, ensure_ascii: bool = False, **options: Any) -> str:
     return CONTROL.sub(_escape, json.dumps(value, ensure_ascii=ensure_ascii, **options))
 
 
+def shown_text(value: Any) -> str:
+    """Returns one of the values that a request shows as text for people.
+
+    Lists and mappings of single lines become lines; nothing in them can pass for another entry.
+    """
+    match value:
+        case str():
+            return value
+        case list() if all(map(_is_line, value)):
+            return "\n".join(value) or "none"
+        case dict() if all(map(_is_line, (*value, *value.values()))):
+            return "\n".join(f"{name}: {text}" for name, text in value.items()) or "none"
+        case _:
+            return json_text(value, indent=2)
+
+
+def _is_line(value: Any) -> bool:
+    return isinstance(value, str) and len(value.splitlines()) <= 1
+
+
 def escape_controls(text: str) -> str:
     """Returns a text with its control characters escaped, for example as \\u001b."""
     return CONTROL.sub(_escape, text)

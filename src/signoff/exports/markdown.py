@@ -12,7 +12,7 @@ from signoff.core.words import CHANGES, FindingStatus
 from signoff.documents.control_characters import escape_controls
 from signoff.exports.review_record import need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
-from signoff.review.coverage import SHOWN_NAMES, ReviewCoverage, by_reason
+from signoff.review.coverage import SHOWN_NAMES, ConstraintResult, ReviewCoverage, by_reason
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Round, describe_result, describe_status
 from signoff.runtime.amounts import count, duration, format_spend
@@ -43,6 +43,7 @@ def markdown(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     dismissed = [each for each in history.findings if each.status is FindingStatus.DISMISSED]
     yield from _findings("Dismissed", dismissed, history)
     if state.status is not Status.RUNNING:
+        yield from _constraints(history.read_by)
         yield from _coverage(history.coverage)
     yield from _rounds([each for each in history.rounds if each.counts])
     spend = f"{format_spend(timeline.spend)} · {duration(timeline.spend.seconds)} at work"
@@ -80,6 +81,16 @@ def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -
     if len(findings) > MOST_FINDINGS:
         yield f"- and {len(findings) - MOST_FINDINGS} more\n"
     yield "\n"
+
+
+def _constraints(results: Sequence[ConstraintResult]) -> Iterator[str]:
+    """Yields who has read the text against each constraint, and with which result."""
+    if results:
+        yield "### Constraints\n\n"
+    for each in results:
+        yield f"- {_code(each.constraint)}: {_text(each.words)}\n"
+    if results:
+        yield "\n"
 
 
 def _coverage(coverage: ReviewCoverage) -> Iterator[str]:

@@ -1,13 +1,24 @@
-"""What a flow's run has not read: files, and constraints that were not read against files."""
+"""What a flow's run has read, by whom, and what it has not read."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from signoff.core.words import FindingStatus
 from signoff.flows.files.skipping import file_coverage
-from signoff.review.coverage import NotRead, ReviewCoverage
+from signoff.flows.state import reading_key
+from signoff.review.artifact import ArtifactVersion
+from signoff.review.coverage import (
+    ConstraintResult,
+    NotRead,
+    Reader,
+    ReaderKind,
+    ReviewCoverage,
+)
+from signoff.review.finding import Finding
 from signoff.review.path_patterns import matches
 
 SKIPPED, UNCHECKED = "skipped", "unchecked"
@@ -24,6 +35,60 @@ def run_coverage(
     unchecked = [NotRead(f"constraint {name}", why) for name, why in _unchecked(state)]
     missed = _unread(state.get("readings") or {}, description.get("source") or {}, files)
     return ReviewCoverage((*unchecked, *found.left_out), (*found.missed, *missed))
+
+
+def constraint_results(
+    state: Mapping[str, Any],
+    content: ArtifactVersion,
+    findings: Iterable[Finding],
+    names: Iterable[str] = (),
+) -> tuple[ConstraintResult, ...]:
+    """Returns who has read a version against each constraint, and with which result.
+
+    `names` are those of constraints that may not have been read at all.
+    """
+    counts: dict[str, dict[FindingStatus, Counter[str]]] = {}
+    for each in sorted(findings, key=lambda finding: finding.severity.rank):
+        if each.status is not FindingStatus.FIXED:
+            by_status = counts.setdefault(each.constraint, {})
+            by_status.setdefault(each.status, Counter())[each.severity.value] += 1
+    read_by, readings = state.get("read_by") or {}, state.get("readings") or {}
+    results = []
+    for name in dict.fromkeys([*names, *read_by]):
+        agents, found = read_by.get(name) or {}, counts.get(name) or {}
+        readers = [_reader(name, each, agents[each], readings, content) for each in agents]
+        by_status = {status: found[status] for status in FindingStatus if status in found}
+        changed = _changed(name, agents, readings, content)
+        results.append(ConstraintResult(name, tuple(readers), by_status, changed))
+    return tuple(results)
+
+
+def _reader(
+    constraint: str,
+    agent: str,
+    about: Mapping[str, Any],
+    readings: Mapping[str, str],
+    content: ArtifactVersion,
+) -> Reader:
+    humans: Mapping[str, str] = about.get("humans") or {}
+    usable = any(
+        path not in humans and reading_key(constraint, agent, path) in readings
+        for path in content.files
+    )
+    return Reader(
+        str(about["name"]), ReaderKind(about["kind"]), usable, tuple(dict.fromkeys(humans.values()))
+    )
+
+
+def _changed(
+    constraint: str, agents: Iterable[str], readings: Mapping[str, str], content: ArtifactVersion
+) -> int:
+    """Returns how many files were read against a constraint, but not as they are now."""
+    changed = 0
+    for path in content.files:
+        digests = [readings.get(reading_key(constraint, agent, path)) for agent in agents]
+        changed += any(digests) and content.digest(path) not in digests
+    return changed
 
 
 def _unchecked(state: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -11,11 +11,11 @@ from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
-from signoff.flows.coverage import run_coverage
+from signoff.flows.coverage import constraint_results, run_coverage
 from signoff.flows.state import critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
-from signoff.review.artifact import UNNAMED, locate
+from signoff.review.artifact import UNNAMED, ArtifactVersion, locate
 from signoff.review.critique import Overall
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
@@ -84,19 +84,22 @@ class FlowHistory:
         counts = {each["round"]: each for each in values.get("rounds") or ()}
         numbers = sorted({*self._rounds, *counts})
         verdict = values.get("last_adjudication") or {}
+        findings = tuple(map(Finding.from_json, entries))
+        content = self._versions[-1].content if self._versions else ArtifactVersion({})
         return ReviewHistory(
             goal=self._goal,
             file_name=self._file_name,
             constraints=self._constraints,
             versions=tuple(self._versions),
             rounds=tuple(self._build_round(number, counts.get(number, {})) for number in numbers),
-            findings=tuple(map(Finding.from_json, entries)),
+            findings=findings,
             issues=self._issues,
             warnings=tuple(values.get("remarks") or ()),
             passed=verdict.get("status") == Verdict.APPROVED,
             approved_by=str(values.get("approved_by") or ""),
             written=values.get("written") or {},
             best=self._best(),
+            read_by=constraint_results(values, content, findings),
             coverage=run_coverage(values, self._description, self._paths),
         )
 
@@ -121,9 +124,15 @@ class FlowHistory:
         places = tuple(map(self._place, issues))
         about = str(critique["constraint_id"]), str(critique["reviewer"])
         usable = critique.get("overall") != Overall.ERROR
-        human = str(critique.get("decided_by") or "")
-        paths = tuple(critique.get("paths") or ())
-        return IssuesReported(*about, issues, places, usable=usable, decided_by=human, paths=paths)
+        return IssuesReported(
+            *about,
+            issues,
+            places,
+            usable=usable,
+            decided_by=str(critique.get("decided_by") or ""),
+            answered_by=str(critique.get("answered_by") or ""),
+            paths=tuple(critique.get("paths") or ()),
+        )
 
     def _place(self, issue: Mapping[str, Any]) -> str:
         path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
@@ -224,7 +233,7 @@ class _RoundFacts:
 
 _KEPT = (
     *("findings", "rounds", "remarks", "last_adjudication", "written", "best", "approved_by"),
-    *("readings", "skipped", "unchecked"),
+    *("readings", "read_by", "skipped", "unchecked"),
 )
 """The keys of a flow's state that the history shows."""
 

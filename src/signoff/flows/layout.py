@@ -13,6 +13,7 @@ from typing import Any
 from signoff.core.events import Event
 from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
+from signoff.core.words import PASSED
 from signoff.documents.control_characters import json_text
 from signoff.flows.end_view import end_view
 from signoff.flows.files.end import stored_path
@@ -46,7 +47,7 @@ FIELDS: Mapping[str, Any] = {
 
 INTERNAL = frozenset(
     {
-        *("read", "readings", "answered", "escalated", "judged_versions"),
+        *("read", "readings", "read_by", "answered", "escalated", "judged_versions"),
         *("files", "base"),
     }
 )
@@ -55,7 +56,6 @@ INTERNAL = frozenset(
 LAST_STEP = "last_step"
 """The record of the last step; `step` in `state.json` is the current step of the run."""
 
-_REASONS = {Status.COMPLETED: "approved", Status.LIMIT: "max_iterations"}
 _CHANGES = ("step", "mode", "applied", "unmatched", "hunks", "unclaimed")
 
 
@@ -142,9 +142,17 @@ class FlowLayout(Layout):
         """Returns what the steps have warned of so far."""
         return [each["text"] for each in FlowState(state).warnings]
 
-    def reason(self, status: Status) -> str:
-        """Returns a flow's own names for its two common ends."""
-        return _REASONS.get(status, "")
+    def resolution(self, state: RunState) -> Mapping[str, Any]:
+        """Returns a flow's own names for its common ends, and who decided: only humans approve."""
+        view = FlowState(state.state)
+        if state.status is Status.LIMIT:
+            return {"reason": "max_iterations"}
+        if state.status is not Status.COMPLETED or not view.passed:
+            return {}
+        judge = view.adjudication
+        if view.approved_by:
+            return {"reason": "approved", "decided_by": view.approved_by}
+        return {"reason": PASSED, "decided_by": judge.by if judge else ""}
 
 
 def _call_file(what: str, call: AgentCall) -> str:
@@ -227,7 +235,7 @@ def _critique_view(work: FinishedStep, critiques: Sequence[Mapping[str, Any]]) -
             issues_count=len(critique["issues"]),
             overall=critique["overall"],
         )
-        line |= {key: critique[key] for key in ("decided_by",) if critique.get(key)}
+        line |= {key: critique[key] for key in ("decided_by", "answered_by") if critique.get(key)}
         lines.append(line)
     return StepView(files, tuple(lines))
 

@@ -107,7 +107,7 @@ class Replay:
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values."""
         return {
-            "issues": [each.to_json() for each in self.issues],
+            "findings": [each.to_json() for each in self.issues],
             "verdicts": [each.to_json() for each in self.verdicts],
             "changed": any(e.changed for e in self.issues) or any(v.changed for v in self.verdicts),
             "parts_at": self.parts_at or None,

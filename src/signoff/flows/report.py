@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from signoff.flows.coverage import constraint_results
 from signoff.flows.state import UNREVIEWED, FlowState
 from signoff.flows.steps.updates import findings_of, shortened
 from signoff.light_dataclass import light_dataclass
@@ -41,7 +42,13 @@ def report(state: Mapping[str, Any]) -> FlowReport:
     view = FlowState(state)
     rounds, warnings, ledger = view.rounds, view.warnings, view.ledger
     findings = [each.facts() for each in ledger.findings.values()]
-    facts = {"rounds": rounds, "remarks": warnings, "findings": findings}
+    results = constraint_results(state, view.content, ledger.findings.values())
+    facts = {
+        "rounds": rounds,
+        "remarks": warnings,
+        "constraints": [each.to_json() for each in results],
+        "findings": findings,
+    }
     plot = [draw_plot(rounds)] if rounds else []
     several = len(rounds) > 1
     summary = [*(plot if several else []), *([] if view.reviewed else [UNREVIEWED])]

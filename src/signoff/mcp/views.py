@@ -13,6 +13,7 @@ from signoff.core import graph
 from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.words import FindingStatus
+from signoff.documents.control_characters import shown_text
 from signoff.errors import UsageError
 from signoff.mcp.bounds import line
 from signoff.review.finding import Finding
@@ -120,8 +121,10 @@ def _details(form: Mapping[str, Any]) -> Iterator[str]:
         yield f"option: {option['label']}{about}"
     for question in form.get("questions") or ():
         yield f"question {question['header']}: {question['question']}"
+    if form.get("path"):
+        yield f"file: {form['path']}"
     for name, value in (form.get("shown") or {}).items():
-        text = str(value)
+        text = "none" if value is None else shown_text(value)
         more = f"\n[{len(text) - LONGEST_SHOWN} more characters]" if text[LONGEST_SHOWN:] else ""
         yield f"{name}:\n{text[:LONGEST_SHOWN]}{more}"
 

@@ -17,9 +17,9 @@ from signoff.pages.run_parts import (
     cost,
     decisions,
     figures,
-    not_read,
     status_words,
     steps,
+    who_read,
     written_files,
 )
 from signoff.review.history import ReviewHistory
@@ -79,7 +79,7 @@ def _summary(
     if why:
         yield tag("p", why)
     yield from written_files(history)
-    yield from not_read(timeline, history)
+    yield from who_read(timeline, history)
     if history is not None and history.goal:
         yield tag("div", tag("b", "Goal. "), history.goal, class_="card")
     yield tag("div", [tile(*each) for each in figures(timeline, history)], class_="tiles")

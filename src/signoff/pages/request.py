@@ -5,14 +5,14 @@ The form carries the digest of what is shown, so an answer to something else is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, assert_never
 
 from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind
-from signoff.documents.control_characters import CONTROL, json_text
+from signoff.documents.control_characters import CONTROL, json_text, shown_text
 from signoff.light_dataclass import light_dataclass
 from signoff.pages.diff import unified_html
 from signoff.pages.findings import MOST_TEXT
@@ -115,22 +115,27 @@ def _prompt(request: Mapping[str, Any]) -> Markup | None:
 
 
 def shown(page: RequestPage) -> Iterator[Markup]:
-    """Yields everything that the answer is bound to: short facts first, such as the cost."""
+    """Yields everything that the answer is bound to, in its order; short facts share a list."""
     request, better = page.request, page.better
     facts: list[Content] = []
-    sections: list[Markup] = []
     for name, value in request["shown"].items():
-        text = value if isinstance(value, str) else json_text(value, indent=2)
+        text = shown_text(value)
         title = shown_title(name)
         if value is None or (len(text) <= _SHORT and "\n" not in text and name != "content"):
             facts += [tag("dt", title), tag("dd", "(empty)" if value is None else text)]
         else:
             body = better.get(name) or _text(text, request, name)
             link = _rendered_link(request, name, text)
-            sections.append(tag("section", tag("h2", title), link, body))
-    if facts and request["shown"] != {"content": None}:
+            yield from _facts_list(facts)
+            yield tag("section", tag("h2", title), link, body)
+            facts = []
+    if request["shown"] != {"content": None}:
+        yield from _facts_list(facts)
+
+
+def _facts_list(facts: Sequence[Content]) -> Iterator[Markup]:
+    if facts:
         yield tag("dl", facts, class_="facts-list card")
-    yield from sections
 
 
 def shown_title(name: str) -> str:

@@ -33,9 +33,9 @@ from signoff.pages.run_parts import (
     cost,
     decisions,
     figures,
-    not_read,
     status_words,
     steps,
+    who_read,
     written_files,
 )
 from signoff.pages.workflow_graph import step_list, workflow_graph
@@ -116,7 +116,7 @@ def _summary(view: RunView) -> Iterator[Markup]:
     if why or row.status is Status.INTERRUPTED:
         yield tag("p", why or row.reason, class_="why")
     yield from written_files(view.history)
-    yield from not_read(view.timeline, view.history)
+    yield from who_read(view.timeline, view.history)
     if view.history is not None and view.history.goal:
         goal = one_line(view.history.goal, LONGEST_LINE * 3)
         yield tag("p", tag("b", "Goal. "), goal, class_="goal")

@@ -60,16 +60,20 @@ def written_files(history: ReviewHistory | None) -> Iterator[Markup]:
         yield tag("p", sentence(f"Files of the project: {written}"))
 
 
-def not_read(timeline: Timeline, history: ReviewHistory | None) -> Iterator[Markup]:
-    """Yields what a review that is not running has not read, and why."""
+def who_read(timeline: Timeline, history: ReviewHistory | None) -> Iterator[Markup]:
+    """Yields who has read what, and what a review that is not running has not read, and why."""
     if history is None or timeline.state.status in (Status.RUNNING, Status.QUEUED):
         return
     coverage = history.coverage
-    parts = {"Not read": coverage.missed, "Left out by rule": coverage.left_out}
+    parts = {
+        "Not read": [(each.name, each.why) for each in coverage.missed],
+        "Constraints": [(each.constraint, each.words) for each in history.read_by],
+        "Left out by rule": [(each.name, each.why) for each in coverage.left_out],
+    }
     for title, entries in parts.items():
         if entries:
             summary = tag("summary", title, tag("span", f" · {len(entries)}", class_="soft"))
-            rows = [tag("li", tag("code", each.name), f": {each.why}") for each in entries]
+            rows = [tag("li", tag("code", name), f": {words}") for name, words in entries]
             yield tag("details", summary, tag("ul", rows), open=title == "Not read")
 
 
@@ -151,7 +155,7 @@ def steps(timeline: Timeline) -> Markup:
         (
             visit.step,
             str(visit.iteration),
-            visit.outcome.value if visit.outcome else timeline.state.status.value,
+            visit.result or timeline.state.status.value,
             duration(visit.seconds),
             ", ".join(f"{number} {kind}" for kind, number in visit.effects.items()),
         )

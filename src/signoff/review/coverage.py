@@ -1,4 +1,4 @@
-"""What a review has not read, and why: files that rules leave out, and what it failed to read.
+"""What a review has read, by whom and with which result, and what it has not read, and why.
 
 A review that leaves files out by rule is complete. One that could not read a file, or ended before
 a constraint was read against it, is incomplete, and must never look like one that found nothing.
@@ -8,13 +8,81 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from enum import StrEnum
 from typing import Any
 
+from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import escape_controls
 from signoff.light_dataclass import light_dataclass
 
 SHOWN_NAMES = 10
 """Names that a line shows; the others are counted, and listed in JSON and in reports."""
+
+
+class ReaderKind(StrEnum):
+    """What someone is who reads a text against a constraint."""
+
+    CRITIC = "critic"
+    CHECK = "check"
+    HUMAN = "human"
+
+
+@light_dataclass(frozen=True)
+class Reader:
+    """Someone who has read a text, or some of its files, against a constraint."""
+
+    name: str
+    kind: ReaderKind
+    usable: bool = True
+    """Whether anything it answered was a review."""
+    humans: tuple[str, ...] = ()
+    """Who decided where it gave no usable review."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it for programs."""
+        facts = {"name": self.name, "kind": self.kind.value, "usable": self.usable}
+        return {**facts, "decided_by": list(self.humans)} if self.humans else facts
+
+
+@light_dataclass(frozen=True)
+class ConstraintResult:
+    """Who has read a text against a constraint, and with which result."""
+
+    constraint: str
+    readers: tuple[Reader, ...] = ()
+    findings: Mapping[FindingStatus, Mapping[str, int]] = field(default_factory=dict)
+    """How many findings it has that are not fixed, by status and severity."""
+    changed: int = 0
+    """How many files have changed since they were read; 1 for a single text."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns it for programs, with the same words that people read."""
+        return {
+            "constraint": self.constraint,
+            "result": self.words,
+            "read_by": [each.to_json() for each in self.readers],
+            "findings": {status.value: dict(n) for status, n in self.findings.items()},
+            "changed_since": self.changed,
+        }
+
+    @property
+    def words(self) -> str:
+        """The result in a few words: `passed by ann; auto gave no usable review`."""
+        if not self.readers:
+            return "nobody has read it"
+        found = ", ".join(
+            f"{number} {severity} {status.words}"
+            for status, counts in self.findings.items()
+            for severity, number in counts.items()
+        )
+        humans = [name for each in self.readers for name in each.humans]
+        names = [each.name for each in self.readers if each.usable]
+        who = " and ".join(dict.fromkeys([*names, *humans])) or "nobody"
+        parts = [f"{found}; read by {who}" if found else f"passed by {who}"]
+        parts += [f"{each.name} gave no usable review" for each in self.readers if not each.usable]
+        if self.changed:
+            parts = [f"not read since the last change; before it: {parts[0]}", *parts[1:]]
+        return "; ".join(parts)
 
 
 @light_dataclass(frozen=True)

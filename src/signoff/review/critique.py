@@ -135,8 +135,10 @@ class Critique(Record):
     """What a corrected answer takes back of the one before; empty once that is done."""
     decided_by: str = ""
     """The human who decided, because the reviewer gave no usable critique."""
+    answered_by: str = ""
+    """Who answered in the reviewer's place: the agent that `auto` chose, or a human."""
 
-    omit_empty: ClassVar = frozenset({"notes", "paths", "withdrawn", "decided_by"})
+    omit_empty: ClassVar = frozenset({"notes", "paths", "withdrawn", "decided_by", "answered_by"})
 
     @property
     def files_read(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
-from signoff.review.coverage import ReviewCoverage
+from signoff.review.coverage import ConstraintResult, ReviewCoverage
 from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
 from signoff.review.finding import Finding
 
@@ -131,6 +131,8 @@ class ReviewHistory:
     """The files of the project that were `written` at the end, or why not: `conflicts`."""
     best: int = 0
     """The number of the best reviewed version; 0 if none was ranked."""
+    read_by: tuple[ConstraintResult, ...] = ()
+    """Who has read the last version against each constraint, and with which result."""
     coverage: ReviewCoverage = field(default_factory=ReviewCoverage)
     """What was not read so far, and why."""
 

@@ -29,6 +29,8 @@ class IssuesReported:
     """Whether the answer was a review; if not, nothing that it says counts."""
     decided_by: str = ""
     """The human who decided, because the critic gave no usable review."""
+    answered_by: str = ""
+    """Who answered in the reviewer's place: the agent that `auto` chose, or a human."""
     paths: tuple[str, ...] = ()
     """The files that were read; empty if the artifact is a single text."""
 
@@ -57,7 +59,7 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
     """Yields what has just happened in a review in lines, each finding with its severity."""
     match news:
         case IssuesReported(usable=False):
-            yield f"{_about(news)}: no usable review by {news.reviewer}", None
+            yield f"{_about(news)}: no usable review by {news.answered_by or news.reviewer}", None
         case IssuesReported(issues=()):
             yield f"{_about(news)}: passed by {_decider(news)}", None
         case IssuesReported():
@@ -72,9 +74,10 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
 
 
 def _decider(news: IssuesReported) -> str:
+    reader = news.answered_by or news.reviewer
     if not news.decided_by:
-        return news.reviewer
-    return f"{news.decided_by}; {news.reviewer} gave no usable review"
+        return reader
+    return f"{news.decided_by}; {reader} gave no usable review"
 
 
 def _about(news: IssuesReported) -> str:

@@ -116,6 +116,7 @@ class ReviewScope:
             overall=Overall.PASS if passed else critique.overall,
             issues=issues,
             decided_by=critique.decided_by,
+            answered_by=critique.answered_by,
         )
 
     def _assignment(self, issue: CritiqueIssue) -> tuple[str, str]:

@@ -36,8 +36,6 @@ class OpenIssues:
     def __init__(self) -> None:
         self.issues: tuple[CritiqueIssue, ...] = ()
         """The valid issues so far, each with the id under which it can be withdrawn."""
-        self.reply = ""
-        """The last answer as it came, for a human who has to judge in the critic's place."""
 
     def keep(self, issues: Sequence[CritiqueIssue]) -> list[str]:
         """Keeps the valid issues of an answer; returns what to tell the critic about them."""

@@ -185,7 +185,9 @@ class Attempt:
             return transitions.ConditionsMet()
         state = apply(self._state.state, self.delta)
         look_up = gate.look_up or _look_up
-        shown = {name: look_up(state, name) for name in gate.context}
+        # A gate that names nothing is about what the step has made.
+        named = {name: look_up(state, name) for name in gate.context}
+        shown = named if gate.context else self._result()
         options = [Option(o.label, o.requires_input) for o in gate.options]
         # A choice that ends the run as rejected approves nothing.
         approves = tuple(o.label for o in gate.options if as_edge(o.next).to is not End.REJECTED)
@@ -201,8 +203,16 @@ class Attempt:
         about = {"": "escalation", ev.ROUNDS: "rounds"}.get(edge_key, "limit")
         prompt = f"Step {self.step.id!r} needs a decision: {problem}"
         name = ev.ROUNDS if edge_key == ev.ROUNDS else ""
-        shown = {"problem": problem}
+        shown: dict[str, Any] = {"problem": problem}
+        if any(option.label == transitions.ACCEPT for option in options):
+            shown |= self._result()
         return self._ask(about, Choice(prompt, options, shown=shown, question_id=name))
+
+    def _result(self) -> dict[str, Any]:
+        """Returns what the step has changed in the state, for a human who decides about it."""
+        changed = {**self.delta.get("append", {}), **self.delta.get("set", {})}
+        result = {name: value for name, value in changed.items() if not name.startswith("_")}
+        return {"result": result} if result else {}
 
     def _ask(self, about: str, request: Any) -> transitions.Chosen:
         # Handlers cannot use a key that begins with "!", so theirs never clash with these.

@@ -22,6 +22,7 @@ from signoff.core.checked import Checked, CheckedCall, Otherwise
 from signoff.core.context import EffectPort, Failure, FanOutCall, StepContext
 from signoff.core.correction import corrected
 from signoff.core.effects import Reply
+from signoff.core.one_line import cut
 from signoff.core.request_rules import GiveUp, RequestDecision, RequestPosition, decide_request
 from signoff.core.transitions import Chosen, FellShort, Retry, Wait, with_remark
 from signoff.errors import AgentBadOutput, UsageError
@@ -41,7 +42,7 @@ async def ask_checked(port: EffectPort, ctx: StepContext, call: CheckedCall[T]) 
         except AgentBadOutput as error:
             bad = error
             reply = reply or Reply(error.answer)
-        last: Checked[Any] = Checked(bad.value, bad.problems, sent_back)
+        last: Checked[Any] = Checked(bad.value, bad.problems, sent_back, reply=reply)
         fact = FellShort(str(bad), usable=bad.usable)
         tried = RequestPosition(attempt, call.retries)
         decision, last = await _decide(ctx, call.otherwise, last, tried, fact)
@@ -106,6 +107,10 @@ async def _decide(
     decision = decide_request(position, fact)
     if not isinstance(decision, Wait):
         return decision, last
+    if last.reply is not None:
+        # Nobody decides about an answer that they cannot see.
+        reply = cut(last.reply.text) or None
+        request = replace(request, shown={**request.shown, "reply": reply})
     answer = await ctx.wait(request, key=otherwise.key)
     chosen = Chosen(answer.value, answer.text)
     return decide_request(position, chosen), replace(last, answer=answer)

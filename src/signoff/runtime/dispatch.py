@@ -222,15 +222,16 @@ class _Task:
         """Returns the request to a human when retries did not lead to a usable reply."""
         problem = "; ".join(last.problems)
         prompt = f"The {self.how.agent} of step {self.step.id!r} gave no usable answer: {problem}"
+        shown = {"task": self.step.instructions}
         again = Option(RETRY, description="Ask the sub-agent again, with your comment.")
         if self.how.free_form:
             write = Option(
                 WRITE, requires_input=True, description="Give the result as your comment."
             )
-            return Choice(ProductPrompt(prompt), [again, write])
+            return Choice(ProductPrompt(prompt), [again, write], shown=shown)
         passes = Option(PASS, description="Decide in its place that the step passes.")
         fails = Option(FAIL, description="Decide in its place that the step fails.")
-        return Choice(ProductPrompt(prompt), [again, passes, fails])
+        return Choice(ProductPrompt(prompt), [again, passes, fails], shown=shown)
 
     def _decided(self, answer: Answer) -> Any:
         """Returns what a human decided in place of the sub-agent."""

@@ -29,7 +29,7 @@ def ask_human(
     if answer.failed:
         # Bad output, not an agent error: an attempt that knows the reason may do better.
         raise runner.record_failure(call, with_usage(AgentBadOutput(answer.value), FREE))
-    reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent)
+    reply = Reply(answer.value, answer.parsed, FREE, agent=call.agent, by=answer.by or None)
     return runner.record_reply(call, reply.to_json(), FREE)
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.core.effects import EffectId, EffectKind, OnCrash
+from signoff.core.one_line import cut
 from signoff.core.requests import Answer, Choice
 from signoff.core.run_state import EffectRecord
 from signoff.core.spend import Usage
@@ -65,10 +66,12 @@ def _use_late(runner: EffectRunner, call: EffectCall, late: dict[str, Any]) -> A
 
 def _ask(inbox: RunInbox, call: EffectCall) -> Answer:
     what = call.effect.payload.get("argv") or call.agent
+    prompt = str(call.effect.payload.get("prompt") or "")
     question = Choice(
         f"{call.effect.kind.value} {what!r} {_INTERRUPTED}, and it is unknown whether it "
         "completed. Run it again, or count it as done or failed?",
         [RERUN, DONE, FAILED],
+        shown={"prompt": cut(prompt)} if prompt else {},
     )
     return inbox.ask(EffectId(f"{call.id}?{call.attempt}"), question)
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from signoff.core import events as ev
 from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind, scope_of
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.spend import Usage
 from signoff.core.stop_reason import AnswerPending, NotConverging, StopReason
@@ -133,9 +133,7 @@ class Narrator:
     def _step_finished(self, event: ev.StepFinished) -> Lines:
         took = f" in {duration(self._visit.seconds)}" if self._visit else ""
         error = error_of(event)
-        # A run that ends with findings open, or incomplete, neither iterates nor skips anything.
-        ends = event.outcome in (Outcome.ITERATE, Outcome.SKIP) and event.to is None
-        line = f"{self._step}: {'done' if ends else event.outcome.value}{took}"
+        line = f"{self._step}: {self._visit.result if self._visit else event.outcome.value}{took}"
         yield (f"{line}: {error}", TROUBLE) if error else (line, NEWS)
         if event.to is not None:
             yield _entered(self.timeline.visits[-1]), NEWS

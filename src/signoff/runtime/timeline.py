@@ -63,6 +63,14 @@ class StepVisit:
     error: str = ""
     """What its handler raised, if the step was left by its `on_error` edge."""
 
+    @property
+    def result(self) -> str:
+        """How it ended, in a word; empty while it is in progress."""
+        # A run that ends with findings open, or incomplete, neither iterates nor skips anything.
+        if self.to is None and self.outcome in (Outcome.ITERATE, Outcome.SKIP):
+            return "done"
+        return self.outcome.value if self.outcome is not None else ""
+
 
 @light_dataclass(frozen=True, slots=True)
 class Decision:

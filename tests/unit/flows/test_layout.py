@@ -302,13 +302,22 @@ def test_a_refinement_at_the_round_limit_is_shown_once(tmp_path: Path, story: St
     assert ended["explanation"] == "3 rounds without passing"
 
 
-def test_the_reason_of_an_approved_flow_is_approved(tmp_path: Path, story: Story) -> None:
-    """Users look for the word `approved`."""
-    story.begin().commit(ev.RunStopped(Status.COMPLETED))
+@pytest.mark.parametrize(
+    ("update", "reason", "decided_by"),
+    [({}, "passed", "policy"), ({"approved_by": "ann"}, "approved", "ann")],
+)
+def test_only_a_human_approves_a_flow(
+    tmp_path: Path, story: Story, update: dict[str, str], reason: str, decided_by: str
+) -> None:
+    """The record names who decided."""
+    verdict = {"round": 1, "status": "APPROVED", "by": "policy"}
+    delta = {"set": {"last_adjudication": verdict, **update}}
+    story.begin().commit(ev.StepFinished(Outcome.OK, "judge/ok", None, delta))
+    story.commit(ev.RunStopped(Status.COMPLETED))
 
     resolution = Shelf(tmp_path, story).look().json("resolution.json")
 
-    assert (resolution["reason"], resolution["status"]) == ("approved", "completed")
+    assert (resolution["reason"], resolution["decided_by"]) == (reason, decided_by)
 
 
 def test_a_directory_written_at_once_equals_one_written_step_by_step(

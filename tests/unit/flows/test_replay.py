@@ -195,7 +195,7 @@ def test_a_run_that_would_not_have_diverged_reports_that() -> None:
     assert result.parts_at == ""
     content = result.to_json()
     assert (content["changed"], content["parts_at"]) == (False, None)
-    assert (len(content["issues"]), len(content["verdicts"])) == (1, 1)
+    assert (len(content["findings"]), len(content["verdicts"])) == (1, 1)
     assert json.loads(json.dumps(content)) == content
 
 

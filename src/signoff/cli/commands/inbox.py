@@ -27,7 +27,7 @@ from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.questions import format_answer
 from signoff.core.requests import ItemState
-from signoff.documents.control_characters import json_text
+from signoff.documents.control_characters import shown_text
 
 SHOWN_STUCK = 5
 """How many queued runs that no worker can take are named."""
@@ -120,7 +120,7 @@ def _show_content(request: dict[str, Any], out: Output) -> None:
             if name != "content":
                 out.line(f"    {name}: (empty)")
             continue
-        text = value if isinstance(value, str) else json_text(value, indent=2)
+        text = shown_text(value)
         out.line(f"    {name}:")
         for line in text.splitlines():
             out.line(f"    │ {line}")

@@ -96,7 +96,7 @@ def _describe(report: RunDetails, out: Output) -> None:
         (
             v.step,
             v.iteration,
-            v.outcome.value if v.outcome else row.status.value,
+            v.result or row.status.value,
             duration(v.seconds),
             v.attempts,
             ", ".join(f"{count} {kind}" for kind, count in v.effects.items()),

@@ -224,10 +224,17 @@ def _print_replay(replayed: Replay, out: Output) -> None:
     changed = [each for each in replayed.issues if each.changed]
     if changed:
         rows = [
-            (e.iteration, e.step, e.issue.id, e.issue.severity.value, e.issue.behavior, e.now.value)
+            (
+                e.iteration,
+                e.step,
+                e.issue.finding_id or e.issue.id,
+                e.issue.severity.value,
+                e.issue.behavior,
+                e.now.value,
+            )
             for e in changed
         ]
-        out.table(("ROUND", "STEP", "ISSUE", "SEVERITY", "WAS", "WOULD BE"), rows)
+        out.table(("ROUND", "STEP", "FINDING", "SEVERITY", "WAS", "WOULD BE"), rows)
         out.line()
     if replayed.verdicts:
         verdicts = [
@@ -236,7 +243,7 @@ def _print_replay(replayed: Replay, out: Output) -> None:
         ]
         out.table(("ROUND", "JUDGE", "WAS", "WOULD BE", "BLOCKING"), verdicts)
         out.line()
-    out.line(f"{len(changed)} of {len(replayed.issues)} issues would have another behavior")
+    out.line(f"{len(changed)} of {len(replayed.issues)} reported findings would behave differently")
     if replayed.parts_at:
         out.line(
             f"the run would have diverged at {replayed.parts_at}; later steps are shown as recorded"

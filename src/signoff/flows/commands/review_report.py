@@ -20,6 +20,7 @@ from signoff.flows.files.patch import unified_diff
 from signoff.flows.files.prepared import no_changes_note
 from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState
+from signoff.flows.steps.decision_material import equal_lines, finding_line, group_equal
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
 from signoff.review.lasting_decision import BASELINE, LastingDecision
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from signoff.review.coverage import ReviewCoverage
     from signoff.review.findings import Finding
 
-MOST_EQUAL = 10
-"""Equal findings that are listed below the first one of them."""
 _FINISHED = frozenset(
     {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}
 )
@@ -147,11 +146,11 @@ class ReviewReport:
             out.line(self.diff)
         for finding, *equal in group_equal(self.findings):
             style = "red" if finding.severity in self.blocking else ""
-            out.line(finding_line(self.view, finding), style=style)
+            out.line(finding_line(self.view.content, finding), style=style)
             if not finding.omission:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
             if equal:
-                out.line(f"    {_equal_lines(equal)}")
+                out.line(f"    {equal_lines(equal)}")
         for decision in self.view.rule_decisions:
             out.line(_rule_line(self.view, decision))
         out.line(_summary(self.view, self.findings, self.blocking))
@@ -245,22 +244,6 @@ def _rule_line(view: FlowState, decision: LastingDecision) -> str:
     return f"{name}{where} is dismissed: {count(covered, 'finding')} ({why})"
 
 
-def group_equal(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Returns findings that say the same about equal passages of a file together."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for each in findings:
-        about = (each.path, each.constraint, each.rule, each.severity)
-        key = (*about, each.subject, each.finding, each.unverified)
-        groups.setdefault(key if not each.omission else (each.id,), []).append(each)
-    return list(groups.values())
-
-
-def _equal_lines(equal: Sequence[Finding]) -> str:
-    shown = ", ".join(f"line {each.line} [{each.id}]" for each in equal[:MOST_EQUAL])
-    more = f" and {len(equal) - MOST_EQUAL} more" if len(equal) > MOST_EQUAL else ""
-    return f"{count(len(equal) + 1, 'time')} in this file, also on {shown}{more}"
-
-
 def _write_patch(path: Path, diff: str) -> None:
     try:
         # Programs that apply a patch skip its first lines, and reviews the file that says so.
@@ -268,20 +251,6 @@ def _write_patch(path: Path, diff: str) -> None:
         path.write_text(text, "utf-8", newline="")
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
-
-
-def finding_line(view: FlowState, finding: Finding) -> str:
-    """Returns a finding on one line, in the form that editors and CI systems recognize."""
-    where = locate_finding(view.content, finding)
-    place = f"{where.path}:{where.line}" if where is not None else finding.path
-    rule = f"{finding.constraint}/{finding.rule}"
-    if finding.rule in ("", finding.constraint):
-        rule = finding.constraint
-    doubt = " (unverified)" if finding.unverified else ""
-    text = " ".join(finding.finding.split())
-    line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
-    # What a check says about the project is about no file.
-    return f"{place}: {line}" if place else line
 
 
 def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
 from signoff.core.digest import digest
-from signoff.core.effects import ProductPrompt
+from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import RETRY, Choice, Request
@@ -34,6 +34,7 @@ from signoff.flows.state import (
     read,
 )
 from signoff.flows.step import POLICY_JUDGE, WorkflowStep
+from signoff.flows.steps.decision_material import finding_lines, findings_material
 from signoff.flows.steps.ending import at_limit, note_warnings, save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.human_judge import ask_human
@@ -99,13 +100,9 @@ class AdjudicateHandler(FlowHandler):
         warnings: list[str] = []
         if self._ends_run(judged):
             block_on = self.flow.config.adjudication.block_on
-            ledger = _decided(state, judged)
-            checked = check_approval(judged, ledger, state.content, block_on)
-            judged = checked.verdict
-            # A human sees again what was changed at their request.
-            unread = [each for each in checked.unread if each.constraint != SIGN_OFF]
-            warnings = approval_warnings(self.flow, judged, unread)
-        judged = _with_bill(judged, state)
+            judged = check_approval(judged, _decided(state, judged), block_on)
+            warnings = approval_warnings(self.flow, judged)
+        judged = self._with_bill(judged, state)
         pursued = sorted({d.finding_id for d in judged.pursued() if d.finding_id})
         ledger = _decided(state, judged)
         update = joined(
@@ -133,6 +130,19 @@ class AdjudicateHandler(FlowHandler):
     def _blocked(self, critiques: Sequence[Critique]) -> bool:
         block_on = self.flow.config.adjudication.block_on
         return any(issue.severity in block_on for each in critiques for issue in each.issues)
+
+    def _with_bill(self, judged: Adjudication, state: FlowState) -> Adjudication:
+        """Returns a verdict with a work order built from it, if the judge wrote none."""
+        written = judged.bill_of_work.strip() or not judged.pursued()
+        if judged.status is not Verdict.REWRITE or written:
+            return judged
+        now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
+        composed = replace(judged, bill_of_work=bill_of(now))
+        asked = self.flow.capabilities(self.agent)
+        if judged.by == POLICY_JUDGE or asked.answered_by_human:
+            return composed  # Neither the rules nor a human are expected to write one.
+        note = "the judge wrote no work order; one was built from the findings to fix"
+        return _noted(composed, note)
 
     async def _judge_rest(
         self, ctx: StepContext, approval: Adjudication, raw: Mapping[str, Any]
@@ -172,7 +182,7 @@ class AdjudicateHandler(FlowHandler):
         if self.agent == POLICY_JUDGE:
             return replace(by_rules(), by=POLICY_JUDGE), {}
         if self.flow.capabilities(self.agent).answered_by_human:
-            verdict = await ask_human(ctx, state, critiques, block_on)
+            verdict = await ask_human(ctx, self.flow, state, critiques)
             return replace(verdict, by=verdict.by or self.agent), {}
         if self._has_nothing_to_decide(critiques):
             ctx.progress(f"{self.agent} is not asked: there is nothing to decide")
@@ -184,28 +194,40 @@ class AdjudicateHandler(FlowHandler):
             ctx.progress(f"unchanged since {self.agent} judged it")
             verdict = replace(Adjudication.from_json(known), round=ctx.iteration)
         else:
-            asked = await self._ask(ctx, prompt)
+            asked = await self._ask(ctx, prompt, state, critiques)
             if asked is None:
                 note = f"{self.agent}'s answers could not be read; the rules decided"
                 return _noted(replace(by_rules(), by=POLICY_JUDGE), note), {}
             verdict = asked
             answers.append({"request": request, "answer": verdict.to_json()})
-        verdict = check_verdict(replace(verdict, by=self.agent), critiques, block_on)
+        verdict = check_verdict(replace(verdict, by=verdict.by or self.agent), critiques, block_on)
         verifier = Verifier(self.flow, state, self._verification)
         looked, more = await second_look(verifier, ctx, verdict, critiques)
         answers += more
         verdict = check_verdict(looked, critiques, block_on) if looked != verdict else verdict
         return verdict, {"answered": Append(answers)} if answers else {}
 
-    async def _ask(self, ctx: StepContext, prompt: ProductPrompt) -> Adjudication | None:
+    async def _ask(
+        self,
+        ctx: StepContext,
+        prompt: ProductPrompt,
+        state: FlowState,
+        critiques: Sequence[Critique],
+    ) -> Adjudication | None:
         """Returns the judge's answer; None if it cannot be read and a human chose the rules."""
         material = Material(prompt, self.flow.goal.text)
+
+        def read_verdict(reply: Reply) -> Adjudication:
+            verdict = parse_adjudication(reply, iteration=ctx.iteration, material=material)
+            # `auto` and a human at `manual` answer in the place of the agent that was asked.
+            return replace(verdict, by=reply.by or reply.agent or self.agent)
+
         judged = await ctx.ask(
             self.agent,
             prompt,
             key="verdict",
-            read=partial(parse_adjudication, iteration=ctx.iteration, material=material),
-            otherwise=Otherwise(self._unreadable, key="unreadable"),
+            read=read_verdict,
+            otherwise=Otherwise(partial(self._unreadable, state, critiques), key="unreadable"),
             **self.call_options,
         )
         return judged.value
@@ -225,14 +247,25 @@ class AdjudicateHandler(FlowHandler):
             return False
         return bool(critiques) and not any(critique.issues for critique in critiques)
 
-    def _unreadable(self, last: Checked[Adjudication]) -> Request:
+    def _unreadable(
+        self, state: FlowState, critiques: Sequence[Critique], last: Checked[Adjudication]
+    ) -> Request:
         prompt = (
             f"The judge {self.agent!r} gave two answers that cannot be read: "
             f"{'; '.join(last.problems).rstrip('.')}.\n"
             f"{RETRY}: ask it again. {RULES}: let the rules decide. Then every finding is to be "
             "fixed, and the artifact passes unless one of them blocks."
         )
-        return Choice(ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication")
+        ids = dict.fromkeys(i.finding_id for each in critiques for i in each.issues)
+        known = state.ledger.findings
+        findings = [known[each] for each in ids if each in known]
+        shown = {
+            "findings": finding_lines(state.content, findings),
+            **findings_material(self.flow, state, findings),
+        }
+        return Choice(
+            ProductPrompt(prompt), [RETRY, RULES], question_id="adjudication", shown=shown
+        )
 
     async def _continue(
         self, ctx: StepContext, judged: Adjudication, update: dict[str, Any]
@@ -246,7 +279,7 @@ class AdjudicateHandler(FlowHandler):
         update["judged_versions"] = {**_judged_versions(state), self.step.id: state.version}
         if stop is not None:
             why = f"not converging ({stop.rule}): {stop.evidence}"
-            if await self._ends_here(ctx, why, state.ledger.open(), update):
+            if await self._ends_here(ctx, why, state, update):
                 return Outcome.FAIL, {**update, REASON: NotConverging(stop.rule, stop.evidence)}
         return Outcome.ITERATE, update
 
@@ -268,9 +301,10 @@ class AdjudicateHandler(FlowHandler):
             prompt = (
                 "The same findings come back round after round. How should they be dealt with? "
                 "Your answer goes to the judge and the author.\n"
-                f"{_format_findings(stuck)}"
+                f"{_format_findings(state, stuck)}"
             )
-            update = await ask_for_guidance(ctx, self.flow, "thrashing", prompt)
+            shown = findings_material(self.flow, state, stuck)
+            update = await ask_for_guidance(ctx, self.flow, "thrashing", prompt, shown)
             update |= decided_by_human(state, [each.id for each in stuck], update)
             # The count starts again, or every later round would ask the same question.
             return {**update, "to_fix": []}
@@ -287,23 +321,28 @@ class AdjudicateHandler(FlowHandler):
                     lines += [] if known.omission else [f"  > {shortened(known.quote)}"]
             question = "Critical findings contradict each other. Which should win?"
             text = "\n".join([question, *lines])
-            update = await ask_for_guidance(ctx, self.flow, "conflict", text)
+            sides_known = [findings[d.finding_id] for d in conflicts if d.finding_id in findings]
+            shown = findings_material(self.flow, state, sides_known)
+            update = await ask_for_guidance(ctx, self.flow, "conflict", text, shown)
             return update | decided_by_human(state, [d.finding_id for d in conflicts], update)
         return {}
 
     async def _ends_here(
-        self, ctx: StepContext, why: str, findings: Sequence[Finding], update: dict[str, Any]
+        self, ctx: StepContext, why: str, state: FlowState, update: dict[str, Any]
     ) -> bool:
         asks = NOT_CONVERGING in self.flow.config.adjudication.triggers
         if self.flow.config.convergence.action == "stop" and not asks:
             return True
+        findings = state.ledger.open()
+        prompt = f"The loop is {why}\nContinue anyway?\n{_format_findings(state, findings)}"
         request = Choice(
-            ProductPrompt(f"The loop is {why}\nContinue anyway?\n{_format_findings(findings)}"),
+            ProductPrompt(prompt),
             [
                 Option(CONTINUE, description="do another round anyway"),
                 Option(STOP, description="end the run now; the best version is kept"),
             ],
             question_id=NOT_CONVERGING,
+            shown=findings_material(self.flow, state, findings),
         )
         answer = await ctx.wait(request, key=NOT_CONVERGING)
         if answer.value == CONTINUE:
@@ -345,27 +384,15 @@ def _disputed_files(state: FlowState, critiques: Sequence[Critique]) -> list[Sho
     return show_files(state.files, state.base, sorted(paths & set(state.files)))
 
 
-def _format_findings(findings: Sequence[Finding]) -> str:
+def _format_findings(state: FlowState, findings: Sequence[Finding]) -> str:
     """Returns findings for a human, who cannot decide by their ids alone."""
-    return "\n".join(
-        f"- [{each.severity.value}] {each.id}: {' '.join(each.finding.split())}"
-        for each in findings
-    )
+    return "\n".join(f"- {each}" for each in finding_lines(state.content, findings))
 
 
 def _decided(state: FlowState, judged: Adjudication) -> Ledger:
     """Returns the findings after a verdict; what a human requested and was changed is not open."""
     ledger = state.ledger.apply(judged)
     return ledger.address(SIGN_OFF, state.content, judged.round)
-
-
-def _with_bill(judged: Adjudication, state: FlowState) -> Adjudication:
-    """Returns a verdict with a work order built from it, if the judge wrote none."""
-    if judged.status is not Verdict.REWRITE or judged.bill_of_work.strip() or not judged.pursued():
-        return judged
-    now = FlowState({**state.raw, "last_adjudication": judged.to_json()})
-    composed = replace(judged, bill_of_work=bill_of(now))
-    return _noted(composed, "the judge wrote no work order; one was built from the findings to fix")
 
 
 def _worth_knowing(judged: Adjudication) -> list[str]:

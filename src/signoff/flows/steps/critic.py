@@ -25,6 +25,7 @@ from signoff.core.words import FindingStatus
 from signoff.errors import AgentBadOutput
 from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState, files_label
+from signoff.flows.steps.decision_material import judging_material
 from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
@@ -60,8 +61,6 @@ PATHS = "paths"
 """The key of an item about files."""
 CERTAIN = "certain"
 """The key of a result that tells whether it comes from a program or a human."""
-LONGEST_SHOWN = 50_000
-"""Characters of a text that a request shows; requests are stored with the run."""
 PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a human can decide about a review that cannot be used as it is."""
 
@@ -227,7 +226,6 @@ class CriticHandler(FlowHandler):
         quotes_artifact: bool,
     ) -> Critique:
         """Returns the critique in a reply; raises everything that is wrong with it."""
-        valid.reply = reply.text
         config = self.flow.config
         block_on = config.adjudication.block_on
         most = config.max_findings * len(scope.constraints)
@@ -243,6 +241,10 @@ class CriticHandler(FlowHandler):
             most_issues=sys.maxsize,
             paths=self.paths,
         )
+        # `auto` and a human at `manual` answer in the place of the agent that was asked.
+        critique = replace(critique, answered_by=reply.by or reply.agent or "")
+        if critique.answered_by == critique.reviewer:
+            critique = replace(critique, answered_by="")
         critique, unknown_files = self._with_files(critique, strict=quotes_artifact)
         critique = valid.merged(critique, scope.owner, block_on)
         known = self._known(scope, critique)
@@ -302,17 +304,6 @@ class CriticHandler(FlowHandler):
             if id_ in findings and findings[id_].status is FindingStatus.OPEN
         }
 
-    def _judged_by_human(self, scope: ReviewScope, valid: OpenIssues) -> dict[str, Any]:
-        """Returns what a human needs who reviews in a critic's place: nobody judges unseen text."""
-        files = self.state.files
-        headed = "\n".join(f"--- {path}\n{files[path]}" for path in self.paths)
-        return {
-            "goal": _cut(self.flow.goal.text),
-            "rules": _cut("\n\n".join(map(_rules, scope.constraints))),
-            "artifact": _cut(headed or self._text),
-            "reply": _cut(valid.reply) or None,
-        }
-
     def _unusable(
         self, scope: ReviewScope, unread: Critique, valid: OpenIssues, last: Checked[Critique]
     ) -> Request:
@@ -327,26 +318,15 @@ class CriticHandler(FlowHandler):
         if base.issues:
             options.insert(1, Option(FINDINGS))
             prompt += f" {FINDINGS}: count its findings, whatever its verdict."
-        shown = self._judged_by_human(scope, valid)
+        # The text as the critic got it: nobody judges what they cannot see.
+        names = [each.id for each in scope.constraints]
+        shown = judging_material(self.flow, self.state, names, self.paths)
         if last.value or base.issues:
             shown["critique"] = base.to_json()
         several = scope.several or len(self.flow.reviewers(self.step, scope.first)) > 1
         name = f"critique_{scope.first.id}_{agent}" if several else f"critique_{scope.first.id}"
         name += f"_{files_label(self.paths)}" if self.paths else ""
         return Choice(ProductPrompt(prompt), options, question_id=name, shown=shown)
-
-
-def _rules(constraint: Constraint) -> str:
-    """Returns a constraint as its author worded it."""
-    lines = [f"- {rule.id}: {rule.text}" for rule in constraint.rules]
-    return "\n".join([f"{constraint.id}: {constraint.summary}", *lines])
-
-
-def _cut(text: str) -> str:
-    """Returns a text for a request; a long one is in the run's files as a whole."""
-    if len(text) <= LONGEST_SHOWN:
-        return text
-    return f"{text[:LONGEST_SHOWN]}\n… ({len(text):,} characters in all)"
 
 
 def review_prompt(

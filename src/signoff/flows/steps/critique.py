@@ -11,6 +11,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.flows.state import FlowState, after
 from signoff.flows.step import StepKind
+from signoff.flows.steps.decision_material import findings_material
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.reading import Reading, format_issues, issues_that, undecided
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human, with_best
@@ -66,7 +67,10 @@ class CritiqueHandler(FlowHandler):
 
     async def _escalate(self, ctx: StepContext, issues: str) -> StepResult:
         prompt = f"Review step {self.step.id!r} has findings that you must decide on:\n{issues}"
-        update = await ask_for_guidance(ctx, self.flow, "escalate", prompt)
         state = FlowState(ctx.step_state)
+        known = state.ledger.findings
+        findings = [known[each] for each in ctx.step_state.get("escalated", ()) if each in known]
+        shown = findings_material(self.flow, state, findings)
+        update = await ask_for_guidance(ctx, self.flow, "escalate", prompt, shown)
         update |= decided_by_human(state, ctx.step_state.get("escalated", ()), update)
         return Outcome.OK, {**update, **self.record(kind="answered"), "escalation": None}

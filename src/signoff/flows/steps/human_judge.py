@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import Answer, Choice, Questions
+from signoff.flows.flow import Flow
 from signoff.flows.state import FlowState
+from signoff.flows.steps.decision_material import judging_material, sign_off_material
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import locate
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.policy import policy_judge
-from signoff.review.severity import Severity
 from signoff.review.work_order import without_issues
+from signoff.runtime.amounts import count
 
 FIX, DISMISS = "fix", "dismiss"
 APPROVE, CHANGES = "approve", "request changes"
@@ -26,18 +29,24 @@ MOST_QUESTIONS = 40
 
 async def ask_human(
     ctx: StepContext,
+    flow: Flow,
     state: FlowState,
     critiques: Sequence[Critique],
-    block_on: Sequence[Severity],
 ) -> Adjudication:
     """Returns the verdict of a human; what they do not decide about is pursued."""
-    issues = _issues(critiques)
+    issues, block_on = _issues(critiques), flow.config.adjudication.block_on
+    shown = {
+        **sign_off_material(ctx, flow, state),
+        "rules": judging_material(flow, state, flow.by_id)["rules"],
+    }
     if not issues:
-        return await _ask_without_findings(ctx, state)
+        return await _ask_without_findings(ctx, state, shown)
     questions = [_question(state, name, issue) for name, issue in issues[:MOST_QUESTIONS]]
     prompt = "Decide about each finding; what you write with it is the reason of your dismissals."
+    if len(issues) > MOST_QUESTIONS:
+        others = count(len(issues) - MOST_QUESTIONS, "less severe finding")
+        prompt += f" {others} will have to be fixed."
     material = {"version": state.version, "findings": [name for name, _ in issues]}
-    shown = {} if state.has_files else {"artifact": state.artifact}
     request = Questions(
         ProductPrompt(prompt, material), questions, question_id="judge", shown=shown
     )
@@ -73,8 +82,9 @@ def _question(state: FlowState, name: str, issue: CritiqueIssue) -> UserQuestion
     return UserQuestion(name, text, options)
 
 
-async def _ask_without_findings(ctx: StepContext, state: FlowState) -> Adjudication:
-    shown = {"files": "\n".join(state.files)} if state.has_files else {"artifact": state.artifact}
+async def _ask_without_findings(
+    ctx: StepContext, state: FlowState, shown: Mapping[str, Any]
+) -> Adjudication:
     request = Choice(
         ProductPrompt("No critic found anything to decide about.", {"version": state.version}),
         [Option(APPROVE), Option(CHANGES, requires_input=True, description="write what to change")],

@@ -9,11 +9,11 @@ from signoff.core.context import StepContext
 from signoff.flows.flow import Flow
 from signoff.flows.state import UNREVIEWED, FlowState, after, joined
 from signoff.flows.step import StepKind
+from signoff.flows.steps.decision_material import findings_material
 from signoff.flows.steps.reading import Reading, format_issues, undecided
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human
 from signoff.review.adjudication import Adjudication
 from signoff.review.critique import Critique
-from signoff.review.finding import Finding
 from signoff.review.policy import for_judge
 
 
@@ -39,17 +39,13 @@ async def read_rest(
     return for_judge(found), joined(update, answer)
 
 
-def approval_warnings(flow: Flow, judged: Adjudication, findings: Sequence[Finding]) -> list[str]:
-    """Returns what to know about a text that passed; `findings` are on changed passages."""
-    warnings = []
-    if UNREVIEWED in judged.notes:
-        # Files that no constraint is about can pass without that setting.
-        allowed = ": the flow sets allow_unreviewed" if flow.config.allow_unreviewed else ""
-        warnings.append(f"passed without a review{allowed}")
-    if findings:
-        names = ", ".join(f"{each.id} ({each.severity.value})" for each in findings)
-        warnings.append(f"passed although no critic has read these changed passages again: {names}")
-    return warnings
+def approval_warnings(flow: Flow, judged: Adjudication) -> list[str]:
+    """Returns what to know about a text that passed without a review."""
+    if UNREVIEWED not in judged.notes:
+        return []
+    # Files that no constraint is about can pass without that setting.
+    allowed = ": the flow sets allow_unreviewed" if flow.config.allow_unreviewed else ""
+    return [f"passed without a review{allowed}"]
 
 
 async def _ask_human(
@@ -60,5 +56,8 @@ async def _ask_human(
     if not issues:
         return {}
     question = f"The last reading has findings that you must decide on:\n{format_issues(issues)}"
-    answer = await ask_for_guidance(ctx, flow, "escalate", question)
+    known = state.ledger.findings
+    findings = [known[each.finding_id] for each in issues if each.finding_id in known]
+    shown = findings_material(flow, state, findings)
+    answer = await ask_for_guidance(ctx, flow, "escalate", question, shown)
     return answer | decided_by_human(state, [issue.finding_id for issue in issues], answer)

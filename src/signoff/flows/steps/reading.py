@@ -23,6 +23,7 @@ from signoff.flows.steps.updates import critique_warnings, report_warnings, with
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint
+from signoff.review.coverage import ReaderKind
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.finding import is_set_aside
 from signoff.review.findings import Ledger
@@ -244,6 +245,27 @@ class Reading:
         group = "/".join([agent, *item.get(PATHS, ())])
         return group if self.flow.capabilities(agent).prompt_caching else None
 
+    def _read_by(self, critiques: Sequence[Critique]) -> dict[str, Any]:
+        """Returns who has read the artifact against each constraint, for those who decide."""
+        read_by: dict[str, Any] = {**(self.state.raw.get("read_by") or {})}
+        for each in critiques:
+            agents = read_by.get(each.constraint_id) or {}
+            humans = dict((agents.get(each.reviewer) or {}).get("humans") or {})
+            for path in each.files_read:
+                humans.pop(path, None)
+                humans |= {path: each.decided_by} if each.decided_by else {}
+            reader = each.answered_by or each.reviewer
+            entry = {"name": reader, "kind": self._kind(each).value, "humans": humans}
+            read_by[each.constraint_id] = {**agents, each.reviewer: entry}
+        return read_by
+
+    def _kind(self, critique: Critique) -> ReaderKind:
+        reader = critique.answered_by
+        if reader and reader not in self.flow.agents:
+            return ReaderKind.HUMAN
+        can = self.flow.capabilities(reader or critique.reviewer)
+        return ReaderKind.CHECK if can.deterministic else ReaderKind.CRITIC
+
     def _certain(self, results: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
         """Returns the constraints and reviewers of critiques that overlook nothing.
 
@@ -292,6 +314,7 @@ class Reading:
             # introduced by a fix, the others were overlooked.
             "read": {"artifact": state.current, "before": before},
             "readings": {**state.readings, **readings},
+            "read_by": self._read_by(critiques),
             **report_warnings(ctx, critique_warnings(critiques)),
             **_answers(results),
         }
@@ -322,10 +345,14 @@ def undecided(critiques: Sequence[Critique], findings: Ledger) -> list[CritiqueI
 def format_issues(issues: Sequence[CritiqueIssue]) -> str:
     """Returns issues for a human."""
     return "\n".join(
-        f"- [{issue.severity}] {issue.id}: {issue.finding}"
+        f"- {_place(issue)}[{issue.severity}] {issue.id}: {issue.finding}"
         + (f"\n  > {issue.evidence}" if issue.evidence else "")
         for issue in issues
     )
+
+
+def _place(issue: CritiqueIssue) -> str:
+    return f"{issue.path}{f':{issue.line}' if issue.line else ''}: " if issue.path else ""
 
 
 def _critiques(results: Sequence[Any]) -> list[Critique]:

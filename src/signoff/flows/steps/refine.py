@@ -13,10 +13,11 @@ from typing import Any
 from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
-from signoff.core.one_line import one_line
+from signoff.core.one_line import cut, one_line
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Choice, Request, Response
 from signoff.errors import AgentBadOutput
+from signoff.flows.files.patch import unified_diff
 from signoff.flows.flow import Flow
 from signoff.flows.state import NOTHING_REVIEWED, FlowState
 from signoff.flows.step import WorkflowStep
@@ -119,7 +120,9 @@ class RefineHandler(FlowHandler):
             key="refine",
             read=partial(self._read, ctx, text),
             retries=self.step.validation_retries,
-            otherwise=Otherwise(self._invalid, key="invalid") if escalates else None,
+            otherwise=Otherwise(partial(self._invalid, text, bill), key="invalid")
+            if escalates
+            else None,
             show_previous=not self._writes_blind,
             **self.call_options,
             **working_copy,
@@ -182,15 +185,18 @@ class RefineHandler(FlowHandler):
         too_much = f"changed the size by {changed:.0f} %, more than {most:g} %"
         return too_much if changed > most else ""
 
-    def _invalid(self, last: Checked[str]) -> Request:
+    def _invalid(self, text: str, bill: str, last: Checked[str]) -> Request:
         prompt = (
             f"The refinement {'; '.join(last.problems)}, and sending it back did not help.\n"
             f"{BY_HAND}: write the text yourself. {REGENERATE}: have it written again."
         )
-        options, shown = [BY_HAND, REGENERATE], {}
+        options = [BY_HAND, REGENERATE]
+        shown = {"goal": cut(self.flow.goal.text), "work order": cut(bill)}
         if last.value is not None:
             prompt += f" {ACCEPT}: use it as it is."
-            options, shown = [*options, ACCEPT], {"revised": last.value}
+            options.append(ACCEPT)
+            changes = unified_diff({self.filename: text}, {self.filename: last.value})
+            shown |= {"changes": changes, "revised": last.value}
         return Choice(ProductPrompt(prompt), options, question_id="validation_failed", shown=shown)
 
 

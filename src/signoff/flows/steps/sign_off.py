@@ -1,7 +1,7 @@
 """Has a human sign off: approve, reject, or ask for changes, which a refine step then makes.
 
-The answer is bound to the digest of what was shown: the artifact or its diff, the findings and the
-cost. The text of a change request becomes a finding of the constraint `sign_off`.
+The answer is bound to the digest of what was shown: see `decision_material`. The text of a change
+request becomes a finding of the constraint `sign_off`.
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from signoff.core.outcome import Outcome
 from signoff.core.questions import Option
 from signoff.core.requests import Answer, Choice, Request
 from signoff.core.stop_reason import Rejected
-from signoff.core.words import FindingStatus, Label
-from signoff.flows.files.patch import unified_diff
+from signoff.core.words import Label
 from signoff.flows.state import FlowState, after
+from signoff.flows.steps.decision_material import describe_open, sign_off_material
 from signoff.flows.steps.ending import save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, with_round
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
-from signoff.review.artifact import locate_finding
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding
 from signoff.review.severity import LEAST_BLOCKING
 from signoff.review.work_order import format_work_order
-from signoff.runtime.amounts import format_spend
 
 APPROVE, CHANGES, REJECT = "approve", "request changes", "reject"
 REASON = "_reason"
@@ -65,12 +63,17 @@ class SignOffHandler(FlowHandler):
         return Outcome.OK, update
 
     def _request(self, ctx: StepContext, state: FlowState) -> Request:
-        options = [Option(APPROVE, description="this is the result")]
+        opened = describe_open(state.ledger)
+        about = (
+            f"this is the result, with {opened}" if state.ledger.open() else "this is the result"
+        )
+        options = [Option(APPROVE, description=about)]
         if self.flow.fixes_requests_of(self.step) is not None:
             what = "write what to change; it is fixed and reviewed again"
             options.append(Option(CHANGES, requires_input=True, description=what))
         options.append(Option(REJECT, description="the run ends without a result"))
-        text = "Sign off this result?"
+        passed = "It passed review" if state.passed else "It has not passed review"
+        text = f"Sign off this result? {passed}, with {opened}."
         if state.has_files and self.flow.config.output.write_back == "on_approval":
             text += " If you approve it, its files replace those of the project."
         deadline = timedelta(seconds=self.step.deadline) if self.step.deadline else None
@@ -78,7 +81,7 @@ class SignOffHandler(FlowHandler):
             ProductPrompt(text, {"version": state.version, "step": self.step.id}),
             options,
             question_id=SIGN_OFF,
-            shown=_shown(ctx, state),
+            shown=sign_off_material(ctx, self.flow, state),
             deadline=deadline,
             default=self.step.default,
             approves=(APPROVE,),
@@ -94,40 +97,6 @@ def _settled(state: FlowState, iteration: int) -> dict[str, Any]:
     ledger = state.ledger.settle()
     rounds = {"rounds": with_round(state, ledger, iteration)} if state.rounds else {}
     return {"findings": ledger.to_json(), **rounds}
-
-
-def _shown(ctx: StepContext, state: FlowState) -> dict[str, Any]:
-    """Returns what a human decides about: the result, what was found, and what it cost."""
-    if state.has_files:
-        diff = unified_diff(ctx.workflow_params["files"], state.files)
-        shown = {"changes": diff} if diff else {"files": "\n".join(state.files)}
-    else:
-        shown = {"artifact": state.artifact}
-    ledger = state.ledger
-    by_status = {
-        status: [each for each in ledger.findings.values() if each.status is status]
-        for status in FindingStatus
-    }
-    dismissed = by_status[FindingStatus.DISMISSED]
-    shown["open findings"] = _listed(state, ledger.open())
-    if addressed := by_status[FindingStatus.ADDRESSED]:
-        shown["fixed at your request"] = _listed(state, addressed)
-    shown["dismissed findings"] = _listed(state, dismissed)
-    if ctx.port is not None:
-        shown["cost"] = format_spend(ctx.port.spend())
-    return shown
-
-
-def _listed(state: FlowState, findings: list[Finding]) -> str:
-    return "\n".join(_line(state, each) for each in findings) or "none"
-
-
-def _line(state: FlowState, finding: Finding) -> str:
-    where = locate_finding(state.content, finding) or finding.path
-    place = f"{where}: " if state.has_files else ""
-    why = f" (dismissed: {finding.reason})" if finding.reason else ""
-    text = " ".join(f"{finding.finding}{why}".split())
-    return f"{place}{finding.severity.value} {finding.constraint}: {text}"
 
 
 def _change_request(ctx: StepContext, state: FlowState, answer: Answer) -> Mapping[str, Any]:

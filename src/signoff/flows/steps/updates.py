@@ -32,14 +32,16 @@ _STILL_OPEN = "; still open:"
 
 
 async def ask_for_guidance(
-    ctx: StepContext, flow: Flow, question_id: str, prompt: str
+    ctx: StepContext, flow: Flow, question_id: str, prompt: str, shown: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Asks an open question, of a human unless the flow lets agents answer.
 
     Returns the update that stores the answer.
     """
     by = flow.config.adjudication.answerable_by
-    question = Question(ProductPrompt(prompt), question_id=question_id, answerable_by=by)
+    question = Question(
+        ProductPrompt(prompt), question_id=question_id, answerable_by=by, shown=shown
+    )
     return keep_answer(ctx, question_id, prompt, await ctx.wait(question, key=question_id))
 
 

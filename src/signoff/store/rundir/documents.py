@@ -112,11 +112,12 @@ def resolution_document(state: RunState, layout: Layout) -> dict[str, Any] | Non
         return None
     rounds = f"{state.iteration} round{'s' if state.iteration != 1 else ''}"
     calls = f"{state.spend.calls} call{'s' if state.spend.calls != 1 else ''}"
-    reason = layout.reason(state.status)
-    explanation = {"explanation": state.reason} if reason and state.reason else {}
+    own = layout.resolution(state)
+    explanation = {"explanation": state.reason} if own.get("reason") and state.reason else {}
     return {
         "timestamp": timestamp(state.updated_at),
-        "reason": reason or state.reason or state.status.value,
+        "reason": state.reason or state.status.value,
+        **own,
         "final_turn": state.iteration,
         "summary": f"{state.status.value} at step {state.step!r} after {rounds} and {calls}",
         "status": state.status.value,

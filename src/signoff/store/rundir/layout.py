@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.delta import Delta, apply
 from signoff.core.events import Event
-from signoff.core.outcome import Outcome, Status
+from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import fold_name
@@ -171,9 +171,9 @@ class Layout:
         """Returns the warnings that steps have stored in a run's state, for its log."""
         return ()
 
-    def reason(self, status: Status) -> str:  # noqa: ARG002  # for overriding notations
-        """Returns the notation's name for an end, for `resolution.json`; empty if it has none."""
-        return ""
+    def resolution(self, state: RunState) -> Mapping[str, Any]:  # noqa: ARG002  # for overriding notations
+        """Returns what the notation says in `resolution.json`: its `reason`, and who decided."""
+        return {}
 
     def prompt(self, call: AgentCall) -> str:
         """Returns the path of a call's prompt."""

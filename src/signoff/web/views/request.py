@@ -15,7 +15,7 @@ from signoff.app.project import Project
 from signoff.app.run_files import catch_up
 from signoff.app.runs import current_row
 from signoff.core.requests import AnswerForm
-from signoff.documents.control_characters import json_text
+from signoff.documents.control_characters import shown_text
 from signoff.errors import InvalidAnswer, RequestClosed, SignoffError, StaleApproval, UnknownName
 from signoff.pages.document import Live
 from signoff.pages.html import tag
@@ -73,7 +73,7 @@ def _shown(project: Project, number: int, index: int) -> tuple[str, str]:
     if not 0 <= index < len(shown):
         raise UnknownName("text", str(index), map(str, range(len(shown))))
     name, value = shown[index]
-    return name, value if isinstance(value, str) else json_text(value, indent=2)
+    return name, shown_text(value)
 
 
 @router.post("/requests/{number}")

@@ -184,7 +184,7 @@ async def test_thrashing_findings_go_to_a_human_if_that_is_a_trigger(
     )
 
     assert (waiting.status, waiting.iteration) == (Status.WAITING, 3)
-    assert waiting.inbox[0].prompt.endswith(": bad")
+    assert "clear: bad [" in waiting.inbox[0].prompt.splitlines()[-1]
     assert (result.status, result.iteration) == (Status.WAITING, 6)
     assert "write it in verse" in claude.prompts[-1]
 
