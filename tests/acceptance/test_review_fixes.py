@@ -261,7 +261,7 @@ def test_a_review_without_fixes_announces_none(review_project: ReviewProject) ->
     result = review_project.review("docs/b.md")
 
     assert "policy: 1 finding open, 1 blocking" in result.err
-    assert "judge: done" in result.err
+    assert "policy: done" in result.err
     assert "to fix" not in result.err
     review_project.call("report", "one", "-o", "one.html")
     page = review_project.read("one.html")

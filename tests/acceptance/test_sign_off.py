@@ -46,8 +46,11 @@ def test_the_human_sees_the_diff_the_findings_and_the_cost(waiting: ReviewProjec
 
     assert [each["label"] for each in item["options"]] == ["approve", "request changes", "reject"]
     assert "+It usually works." in item["shown"]["changes"]
-    assert item["shown"]["open findings"] == "docs/a.md:3:1: MEDIUM tone: Too sure."
-    assert item["shown"]["dismissed findings"] == "none"
+    (line,) = item["shown"]["open findings"]
+    assert line.startswith("docs/a.md:3: MEDIUM tone/sure: Too sure. [")
+    assert item["shown"]["constraints"]["tone"] == "1 MEDIUM open; read by claude"
+    assert next(iter(item["shown"])) == "open findings"
+    assert "with 1 finding open (1 MEDIUM)" in item["prompt"]
     assert "calls · " in item["shown"]["cost"]
     assert "replace those of the project" in item["prompt"]
     assert waiting.read("docs/b.md") == "It always works.\n"
@@ -94,8 +97,8 @@ def test_every_surface_counts_a_request_that_was_met_the_same_way(waiting: Revie
     waiting.call("answer", "one", "request changes", "--text", text, "--resume", "--no-input")
 
     item = request(waiting)
-    assert text not in item["shown"]["open findings"]
-    assert text in item["shown"]["fixed at your request"]
+    assert not any(text in line for line in item["shown"]["open findings"])
+    assert any(text in line for line in item["shown"]["fixed at your request"])
     found = waiting.call("findings", "one").out
     assert "fixed in round 3, awaiting your sign-off" in found
     assert "3 findings: 1 open, 1 awaiting your sign-off, 1 fixed" in found

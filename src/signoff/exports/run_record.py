@@ -14,6 +14,7 @@ from signoff.core import events as ev
 from signoff.core.codec import decode
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import HistoryFold, RunReport
+from signoff.review.news import ReviewNews, describe_news
 from signoff.runtime.narration import LogLine, Narrator
 from signoff.runtime.store_port import JournalRow
 from signoff.runtime.timeline import ERROR_KEY, Timeline
@@ -29,6 +30,8 @@ STATE_CHANGES = frozenset(
     )
 )
 """The events that a finished review is made of; the calls of its agents are not."""
+LOGGED = STATE_CHANGES | {ev.ItemFinished.tag}
+"""With what each critic has found, which a log tells as soon as it is known."""
 
 
 @light_dataclass(frozen=True)
@@ -108,11 +111,14 @@ class RunFold:
 
     def apply(self, event: ev.Event) -> list[LogLine]:
         """Applies one event."""
-        if self._history is not None and event.tag in STATE_CHANGES:
-            self._history.apply(event)
+        news: Sequence[ReviewNews] = ()
+        relevant = LOGGED if self._narrator is not None else STATE_CHANGES
+        if self._history is not None and event.tag in relevant:
+            news = self._history.apply(event)
         rest = _without_state(event)
         if self._narrator is not None:
-            return self._narrator.narrate(rest)
+            found = [LogLine(event.at, text) for each in news for text, _ in describe_news(each)]
+            return [*found, *self._narrator.narrate(rest)]
         self.timeline.apply(rest)
         return []
 

@@ -200,7 +200,7 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
     routing = {"constraints": {"routing": {"default_agents": [options.agent]}}}
     steps: list[dict[str, Any]] = [
         {"step": "critique", "name": "review"},
-        {"step": "adjudicate", "name": "judge", "agent": "policy"},
+        {"step": "adjudicate", "name": "policy", "agent": "policy"},
     ]
     if options.fix:
         steps.append(
