@@ -261,3 +261,38 @@ def test_run_files_are_updated_after_an_answer_and_restored_if_lost(waiting: Cli
 
     assert not asked
     assert back == ["the draft\n"] * 3
+
+
+BLIND = """
+from signoff import Condition, Gate, Outcome, StepDef, Workflow
+
+def draft(ctx):
+    return Outcome.OK, {"draft": "Our tea is the best."}
+
+WORKFLOW = Workflow(
+    "blind",
+    StepDef(
+        "draft",
+        handler=draft,
+        retries=0,
+        postconditions=[Condition("modest", lambda ctx: False, "it promises too much")],
+        gate=Gate("Publish it?"),
+    ),
+)
+"""
+
+
+def test_whoever_accepts_a_result_sees_it(project: CliProject) -> None:
+    """Neither the escalation nor a gate that names nothing showed what it was about."""
+    project.write("blind.py", BLIND)
+    project.signoff("run", "blind.py", "--name", "one", "--no-input")
+
+    escalated = project.signoff("inbox", "1").stdout
+    project.signoff("answer", "1", "accept", "--resume", "--no-input")
+    gate = project.signoff("inbox", "2").stdout
+
+    assert "accept" in escalated
+    assert "it promises too much" in escalated
+    assert "Our tea is the best." in escalated
+    assert "Publish it?" in gate
+    assert "draft: Our tea is the best." in gate

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import httpx
 
+from signoff.app.followed_runs import FollowedRuns
 from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.core.requests import Approval
+from signoff.mcp.views import part_of_run
+from signoff.pages.request import RequestPage, request_page
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.store_suite.journal_writer import new_request, start_run
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
+from tests.unit.web.page_reader import PageReader
 from tests.unit.web.review_project import work
 from tests.unit.web.views.test_request import waiting as ask
 
@@ -184,3 +188,22 @@ async def test_a_list_has_titles_and_the_beginning_of_each_prompt(
     assert line["title"] == "Ship the release?"
     assert line["prompt"] == f"{prompt[:199]}…"
     assert whole["prompt"] == prompt
+
+
+async def test_every_surface_shows_a_sign_off_the_same(
+    project: Project, program: httpx.AsyncClient, waiting: str
+) -> None:
+    """One value is built from the run's state: REST, MCP and the page only render it."""
+    request = await shown(program)
+
+    values = request["shown"]
+    assert isinstance(values, dict)
+    assert list(values)[:3] == ["open findings", "goal", "constraints"]
+    assert values["constraints"] == {"modest": "passed by claude"}
+    told = part_of_run(project, waiting, "request", None)
+    assert told.index("open findings:\nnone") < told.index("modest: passed by claude")
+    with FollowedRuns().look(project, project.store.row(waiting)) as run:
+        assert any(line.text == "modest: passed by claude" for line in run.log)
+        page = request_page(RequestPage(request=request, now=0.0))
+        text = PageReader("".join(page)).text
+    assert text.index("Open findings") < text.index("passed by claude") < text.index("The text")
