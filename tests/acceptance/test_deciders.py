@@ -190,6 +190,27 @@ def test_records_name_the_human_who_answered_for_an_agent(flow_project: FlowProj
     assert flow_project.load("resolution.json")["decided_by"] == "policy"
 
 
+def test_records_name_the_agent_that_auto_chose(flow_project: FlowProject) -> None:
+    """`auto` reads nothing itself."""
+    flow_project.write_flow(FLOW.replace("claude", "auto").replace("gemini", "auto"))
+    flow_project.constraints("short", "clear")
+    flow_project.script(
+        author_writes(),
+        critics_pass("short"),
+        critic_finds("clear", issue("MEDIUM")),
+        judge_decides("APPROVED"),
+    )
+
+    done = flow_project.run()
+
+    assert done.code == COMPLETED, done.err
+    assert "short: passed by claude" in done.err
+    assert "claude: passed, 1 open" in done.err
+    assert flow_project.load("resolution.json")["decided_by"] == "claude"
+    by_phase = {each["phase"]: each for each in flow_project.thread}
+    assert by_phase["critique"]["answered_by"] == by_phase["adjudicate"]["agent"] == "claude"
+
+
 def test_whoever_judges_in_the_place_of_a_judge_sees_its_answer(flow_project: FlowProject) -> None:
     """`rules` passes the text; the request named neither the findings nor the text."""
     flow_project.write_flow(FLOW)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from signoff.agents.base import Health, health_of, models_of, quick_health_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentAuth, AgentBadRequest, AgentError, ConfigError
+from signoff.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, ConfigError
 from signoff.remedies import CheckSetup, Resume
 from signoff.runtime.ports import (
     Agent,
@@ -91,7 +91,12 @@ class AutoAgent:
             request = replace(request, model=choice.model)
         name = choice.candidate.name
         async with call.slot(name):
-            reply = await choice.candidate.agent.ask(request, call.passed_to(name))
+            try:
+                reply = await choice.candidate.agent.ask(request, call.passed_to(name))
+            except AgentBadOutput as error:
+                # The text may count all the same, and the record names who wrote it.
+                error.agent = error.agent or name
+                raise
         return replace(reply, agent=reply.agent or name)
 
     async def choose(self, run: str = "RUN") -> Choice:

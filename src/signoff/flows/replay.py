@@ -73,7 +73,7 @@ class ReplayedVerdict:
     was: Verdict
     now: Verdict
     blocking: tuple[str, ...]
-    """The issues that block approval under the other policy."""
+    """The findings that block under the other policy."""
 
     @property
     def changed(self) -> bool:
@@ -165,7 +165,7 @@ def _verdict(
         now = policy_judge(critiques, iteration=visit.iteration, block_on=block_on)
     else:
         now = check_verdict(replace(was, status=was.stated or was.status), critiques, block_on)
-    blocking = tuple(decision.issue_id for decision in now.pursued(block_on))
+    blocking = tuple(each.finding_id or each.issue_id for each in now.pursued(block_on))
     return ReplayedVerdict(visit.iteration, visit.step, was.status, now.status, blocking)
 
 

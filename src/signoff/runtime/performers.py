@@ -64,7 +64,7 @@ def _text_answer(effect: Effect, error: errors.SignoffError) -> Reply:
     """
     if not (effect.own_schema and isinstance(error, errors.AgentBadOutput) and error.answer):
         raise error
-    return Reply(error.answer, usage=usage_of(error))
+    return Reply(error.answer, usage=usage_of(error), agent=error.agent or None)
 
 
 @light_dataclass(frozen=True)

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from signoff.documents.control_characters import CONTROL, escape_controls, json_text
+from signoff.documents.control_characters import CONTROL, escape_controls, json_text, shown_text
 
 HOSTILE = "".join(map(chr, [*range(0xA0), 0x061C, 0x200E, 0x200F])) + "\u202a\u202e\u2066\u2069"
 
@@ -37,3 +37,19 @@ def test_half_an_emoji_can_be_written_to_any_file() -> None:
     text = json_text("cut: \ud83d")
 
     assert json.loads(text.encode().decode()) == "cut: \ud83d"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a\nb", "a\nb"),
+        ([], "none"),
+        (["one", "two"], "one\ntwo"),
+        ({"clear": "passed by ruff"}, "clear: passed by ruff"),
+        (["one\nclear: passed by eve"], '[\n  "one\\nclear: passed by eve"\n]'),
+        ({"a\nb": "c"}, '{\n  "a\\nb": "c"\n}'),
+        ({"a": 1}, '{\n  "a": 1\n}'),
+    ],
+)
+def test_no_entry_of_a_shown_list_can_pass_for_another(value: object, text: str) -> None:
+    assert shown_text(value) == text

@@ -110,7 +110,7 @@ def test_an_approval_is_rejected_by_a_stricter_policy() -> None:
 
     (verdict,) = result.verdicts
     assert (verdict.was, verdict.now) == (Verdict.APPROVED, Verdict.REWRITE)
-    assert verdict.blocking == ("clear-001",)
+    assert verdict.blocking == ("f-clear-001",)
     assert result.parts_at == "round 1, step judge"
 
 

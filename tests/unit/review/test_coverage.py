@@ -1,8 +1,17 @@
-"""What a review has not read, in words and for programs."""
+"""What a review has read and not read, in words and for programs."""
 
 from __future__ import annotations
 
-from signoff.review.coverage import NotRead, ReviewCoverage
+import pytest
+
+from signoff.core.words import FindingStatus
+from signoff.review.coverage import (
+    ConstraintResult,
+    NotRead,
+    Reader,
+    ReaderKind,
+    ReviewCoverage,
+)
 
 
 def test_names_are_listed_by_reason_and_what_is_missing_comes_first() -> None:
@@ -25,3 +34,28 @@ def test_many_names_are_counted() -> None:
     assert list(coverage.lines(2)) == ["left out (hidden): 0, 1 and 3 more"]
     assert coverage.complete
     assert len(coverage.to_json()["left_out"]) == 5
+
+
+CLAUDE, RUFF = Reader("claude", ReaderKind.CRITIC), Reader("ruff", ReaderKind.CHECK)
+REPLACED = Reader("auto", ReaderKind.CRITIC, usable=False, humans=("ann",))
+FOUND = {FindingStatus.OPEN: {"HIGH": 1, "LOW": 2}, FindingStatus.DISMISSED: {"LOW": 1}}
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (ConstraintResult("short"), "nobody has read it"),
+        (ConstraintResult("short", (CLAUDE, RUFF)), "passed by claude and ruff"),
+        (ConstraintResult("short", (REPLACED,)), "passed by ann; auto gave no usable review"),
+        (
+            ConstraintResult("short", (CLAUDE,), FOUND),
+            "1 HIGH open, 2 LOW open, 1 LOW dismissed; read by claude",
+        ),
+        (
+            ConstraintResult("short", (RUFF,), changed=1),
+            "not read since the last change; before it: passed by ruff",
+        ),
+    ],
+)
+def test_a_result_names_who_read_the_text(result: ConstraintResult, words: str) -> None:
+    assert result.words == result.to_json()["result"] == words
