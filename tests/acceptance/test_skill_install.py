@@ -45,12 +45,25 @@ def test_all_skills_are_installed_in_the_project(critic: CliProject) -> None:
     below.mkdir()
     done = CliProject(below, critic._server).signoff("skill", "install")
 
-    folder = critic.folder / ".claude" / "skills"
     assert done.returncode == 0, done.stderr
-    assert installed(folder) == sorted([*LIBRARY, "critic"])
+    for folder in (".claude/skills", ".agents/skills"):
+        assert installed(critic.folder / folder) == sorted([*LIBRARY, "critic"])
     assert len(LIBRARY) == 12
     assert re.search(r"^critic +installed +\S*critic/SKILL.md$", done.stdout, re.MULTILINE)
     assert actions(critic, "install") == dict.fromkeys([*LIBRARY, "critic"], "unchanged")
+
+
+def test_an_agent_is_served_from_the_folder_that_it_reads(critic: CliProject) -> None:
+    """Claude Code does not look where Codex and Gemini do, and some users have only one of them."""
+    rows = [("claude", ".claude"), ("codex", ".agents"), ("gemini", ".agents")]
+    for agent, place in rows:
+        for options, root in (([], critic.folder), (["--user"], critic.folder / "home")):
+            words = ["planner", "--agent", agent, *options]
+            assert actions(critic, "install", *words) == {"planner": "installed"}
+            assert installed(root / place / "skills") == ["planner"]
+            assert len([*root.glob(".[ac]*/skills")]) == 1
+            assert actions(critic, "uninstall", *words) == {"planner": "removed"}
+            (root / place / "skills").rmdir()
 
 
 def test_the_first_command_of_an_installed_skill_works(critic: CliProject) -> None:
@@ -116,6 +129,7 @@ def test_uninstalling_removes_only_what_was_installed(critic: CliProject) -> Non
     edited.write_text(edited.read_text() + "mine\n")
     extra = critic.write(".claude/skills/planner/example.md", "mine\n")
 
+    critic.signoff("skill", "uninstall", "--agent", "codex")
     one = actions(critic, "uninstall", "deepthink")
     named = actions(critic, "uninstall", "mine")
     rest = critic.signoff("skill", "uninstall")
@@ -123,7 +137,7 @@ def test_uninstalling_removes_only_what_was_installed(critic: CliProject) -> Non
     assert (one, named) == ({"deepthink": "removed"}, {"mine": "kept"})
     assert rest.returncode == 0
     assert "refactor/SKILL.md is kept: it was edited since" in rest.stderr
-    left = [path for path in (critic.folder / ".claude").rglob("*") if path.is_file()]
+    left = [path for path in critic.folder.glob(".[ac]*/**/*") if path.is_file()]
     assert sorted(left) == sorted([mine, edited, extra])
     assert "mine" not in rest.stdout
 
@@ -142,7 +156,9 @@ def test_uninstalling_where_nothing_is_installed_does_nothing(project: CliProjec
         ("install planer", "unknown skill 'planer'"),
         ("install ../x", "unknown skill '../x'"),
         ("install planner nothing", "unknown skill 'nothing'"),
-        ("install --to a --user", "exclude each other"),
+        ("install --to a --user", "--to and --user exclude each other"),
+        ("install --to a --agent codex", "--to and --agent exclude each other"),
+        ("install --agent vim", "'claude', 'codex', 'gemini'"),
         ("install --to", "requires an argument"),
         ("uninstall planner", "unknown installed skill 'planner'"),
         ("uninstall ../../x", "unknown installed skill '../../x'"),

@@ -3,23 +3,31 @@
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from signoff.cli import main
 from signoff.skills import discover_workflows
 from tests.patience import PATIENCE_SECONDS
-from tests.real.vendors import CLAUDE, KEY, Vendor
+from tests.real.vendors import KEY, Vendor
 from tests.stubs.vendors.server import Say, Turn, VendorStub
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
+VARIABLES: Mapping[str, Mapping[str, str]] = {
+    "claude": {"ANTHROPIC_API_KEY": KEY},
+    "codex": {"CODEX_API_KEY": KEY},
+    "gemini": {"GEMINI_API_KEY": KEY, "GEMINI_CLI_NO_RELAUNCH": "true"},
+}
+LISTED = {"gemini": r"<name>{}</name>\n    <description>{}</description>"}
+"""How each program tells its model of a skill, in JSON."""
 
-@pytest.mark.parametrize("vendor", [CLAUDE], ids=["claude"], indirect=True)
+
+@pytest.mark.parametrize("user", [False, True], ids=["project", "user"])
 def test_installed_skills_are_listed_with_their_descriptions(
+    user: bool,
     vendor: Vendor,
     serve: Callable[[Turn], VendorStub],
     home: Path,
@@ -28,32 +36,40 @@ def test_installed_skills_are_listed_with_their_descriptions(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its model chooses by them; descriptions that are too long in total are left out."""
-    monkeypatch.chdir(place)
-    assert main(["skill", "install"]) == 0
+    project = place.parent
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("HOME", str(home))
+    assert main(["skill", "install", "--agent", vendor.name, *(["--user"] if user else [])]) == 0
     stub = serve(Say("Hello."))
 
-    events = [*events_of(vendor, stub.url, place, home)]
-    told = json.dumps([heard.body for heard in stub.heard if stub.wants(heard)])
-
-    skills = discover_workflows()
-    first = next(event for event in events if event.get("subtype") == "init")
-    assert set(skills) <= set(first["skills"])
-    for name, skill in skills.items():
-        assert f"- {name}: {' '.join(skill.description.split())}" in told
-
-
-def events_of(vendor: Vendor, url: str, place: Path, home: Path) -> list[dict[str, Any]]:
-    """Has the program answer a prompt in a project; returns what it reports."""
     done = subprocess.run(
-        [str(vendor.program), "-p", "Greet the moon.", "--model", vendor.model,
-         "--output-format", "stream-json", "--verbose"],
-        cwd=place,
-        env={"HOME": str(home), "PATH": os.defpath, "ANTHROPIC_BASE_URL": url,
-             "ANTHROPIC_API_KEY": KEY},
-        stdin=subprocess.DEVNULL,
+        command(vendor, stub.url),
+        cwd=project,
+        env={"HOME": str(home), "PATH": os.environ["PATH"], **VARIABLES[vendor.name]}
+        | {"ANTHROPIC_BASE_URL": stub.url, "GOOGLE_GEMINI_BASE_URL": stub.url},
+        input="Greet the moon.",
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,
-    )  # fmt: skip
+    )
+    told = [json.dumps(heard.body) for heard in stub.heard if stub.wants(heard)]
+
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    for name, skill in discover_workflows().items():
+        description = " ".join(skill.description.split())
+        assert LISTED.get(vendor.name, "- {}: {}").format(name, description) in told[0]
+
+
+def command(vendor: Vendor, url: str) -> list[str]:
+    """Returns how a user starts the program for one prompt, which is its standard input."""
+    start = [str(vendor.program), "--model", vendor.model]
+    match vendor.name:
+        case "claude":
+            return [*start, "-p"]
+        case "codex":
+            provider = f'name="stub",base_url="{url}/v1",env_key="CODEX_API_KEY"'
+            options = ["-c", f'model_providers.stub={{{provider},wire_api="responses"}}']
+            chosen = ["-c", 'model_provider="stub"', "--skip-git-repo-check", "-"]
+            return [start[0], "exec", *start[1:], *options, *chosen]
+        case _:
+            return [*start, "--output-format", "json", "--skip-trust"]

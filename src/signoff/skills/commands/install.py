@@ -21,16 +21,19 @@ from signoff.skills.commands.skill_file import can_be_folder, skill_text
 from signoff.skills.commands.skill_folder import FileAction, InstallAction, SkillFolder
 from signoff.skills.discovery import Skill, all_skills, find_source
 
-PLACE = Path(".claude", "skills")
-"""Where agents look for skills, in a project and in the home directory."""
+_SHARED = Path(".agents", "skills")
+PLACES = {"claude": Path(".claude", "skills"), "codex": _SHARED, "gemini": _SHARED}
+"""Where each agent looks for skills, in a project and in the home directory."""
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the names of skills, and the options that choose the folder."""
+    """Adds the names of skills, and the options that choose the folders."""
     for option in (
-        click.option("--user", is_flag=True, help=f"Use {PLACE} in your home directory."),
+        click.option("--user", is_flag=True, help="Use your home directory, not the project."),
         click.option("--to", type=click.Path(path_type=Path), metavar="DIR",
-                     help=f"The folder of skills; {PLACE} of the project by default."),
+                     help="Another folder of skills, for an agent that is not listed."),
+        click.option("--agent", type=click.Choice([*PLACES]),
+                     help="Only the folder that this agent reads."),
         click.argument("names", metavar="[NAME]...", nargs=-1),
     ):  # fmt: skip
         command = option(command)
@@ -40,21 +43,25 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command(cls=CliCommand)
 @place_options
 @output_options
-def install(names: Sequence[str], to: Path | None, user: bool, out: Output) -> int:
-    """Install skills for a coding agent.
+def install(
+    names: Sequence[str], agent: str | None, to: Path | None, user: bool, out: Output
+) -> int:
+    """Install skills for coding agents.
 
-    Writes DIR/NAME/SKILL.md for each skill: when to use it, its first command, and how to follow
-    it. Without a NAME, that is every skill of the library and of the project. Installing again
-    updates files that have not changed since; files that you edited stay as they are.
+    Writes NAME/SKILL.md for each skill: when to use it, its first command, and how to follow it.
+    Claude Code reads .claude/skills, Codex and Gemini read .agents/skills; both folders are
+    written. Without a NAME, that is every skill of the library and of the project. Installing
+    again updates files that have not changed since; files that you edited stay as they are.
 
     Examples:
       signoff skill install
-      signoff skill install planner code-review
+      signoff skill install planner code-review --agent codex
       signoff skill install --user
     """
-    folder = _folder(to, user=user)
+    folders = _folders(to, agent, user=user)
     skills, problems = _skills(names)
-    _print([folder.install(each.workflow.name, skill_text(each.workflow)) for each in skills], out)
+    texts = {each.workflow.name: skill_text(each.workflow) for each in skills}
+    _print([each.install(name, text) for each in folders for name, text in texts.items()], out)
     own = [each.workflow.name for each in skills if not each.source.in_library]
     if user and own:
         out.note(f"only works in this project: {', '.join(own)}")
@@ -66,10 +73,12 @@ def install(names: Sequence[str], to: Path | None, user: bool, out: Output) -> i
 @click.command(cls=CliCommand)
 @place_options
 @output_options
-def uninstall(names: Sequence[str], to: Path | None, user: bool, out: Output) -> None:
+def uninstall(
+    names: Sequence[str], agent: str | None, to: Path | None, user: bool, out: Output
+) -> None:
     """Remove installed skills.
 
-    Without a NAME, these are all that were installed in the folder. Files that you edited, and
+    Without a NAME, these are all that were installed in the folders. Files that you edited, and
     those that signoff did not write, stay as they are.
 
     Examples:
@@ -77,20 +86,27 @@ def uninstall(names: Sequence[str], to: Path | None, user: bool, out: Output) ->
       signoff skill uninstall planner
       signoff skill uninstall --user
     """
-    folder = _folder(to, user=user)
-    present, installed = folder.names(), folder.installed_names()
+    folders = _folders(to, agent, user=user)
+    known = {name for each in folders for name in each.names()}
     for name in names:
-        if name not in present:
-            raise UnknownName("installed skill", name, installed)
-    _print([folder.uninstall(name) for name in dict.fromkeys(names or installed)], out)
+        if name not in known:
+            every = {name for each in folders for name in each.installed_names()}
+            raise UnknownName("installed skill", name, sorted(every))
+    results = []
+    for folder in folders:
+        chosen = folder.names() if names else folder.installed_names()
+        results += [folder.uninstall(each) for each in chosen if not names or each in names]
+    _print(results, out)
 
 
-def _folder(to: Path | None, *, user: bool) -> SkillFolder:
-    if user and to is not None:
-        raise UsageError("--to and --user exclude each other")
-    if user:
-        return SkillFolder(Path.home() / PLACE)
-    return SkillFolder(to.expanduser() if to is not None else context_here().root / PLACE)
+def _folders(to: Path | None, agent: str | None, *, user: bool) -> list[SkillFolder]:
+    if to is not None and (user or agent):
+        raise UsageError(f"--to and {'--user' if user else '--agent'} exclude each other")
+    if to is not None:
+        return [SkillFolder(to.expanduser())]
+    root = Path.home() if user else context_here().root
+    places = [PLACES[agent]] if agent else dict.fromkeys(PLACES.values())
+    return [SkillFolder(root / each) for each in places]
 
 
 def _skills(names: Sequence[str]) -> tuple[list[Skill], list[Problem]]:
