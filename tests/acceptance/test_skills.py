@@ -191,6 +191,103 @@ def test_a_dispatched_step_says_what_to_launch_and_what_follows_each_verdict(
     assert all(command in text for command in step["next_commands"].values())
 
 
+SEED = """
+from signoff.skills import Outcome, StepContext, StepDef, Workflow
+
+MAX_ITERATIONS = 4
+
+
+def step_planning(ctx: StepContext) -> tuple[Outcome, dict]:
+    mode = ctx.workflow_params.get("mode", "full")
+    if mode == "quick":
+        return Outcome.SKIP, {}
+    return Outcome.OK, {}
+
+
+def step_investigate(ctx: StepContext) -> tuple[Outcome, dict]:
+    iteration = ctx.step_state.get("iteration", 1)
+    confidence = ctx.workflow_params.get("confidence", "exploring")
+
+    if confidence == "high":
+        return Outcome.OK, {"confidence": confidence}
+    elif iteration >= MAX_ITERATIONS:
+        return Outcome.OK, {"confidence": "capped"}
+    else:
+        return Outcome.ITERATE, {"iteration": iteration + 1}
+
+
+def helped(ctx):
+    params = ctx.workflow_params
+    return Outcome.OK, {"tone": params["tone"], "style": style_of(ctx)}
+
+
+def style_of(ctx):
+    return ctx.workflow_params.get("style")
+
+
+WORKFLOW = Workflow(
+    "seed",
+    StepDef(id="planning", title="Plan", actions=["Plan it."], handler=step_planning, next={
+        Outcome.OK: "investigate",      # full mode
+        Outcome.SKIP: "formulate",      # quick mode
+    }),
+    StepDef(id="investigate", title="Look", actions=["Look."], handler=step_investigate,
+            next={
+                Outcome.OK: "formulate",       # exit loop
+                Outcome.ITERATE: "investigate"  # continue loop
+            }),
+    StepDef(id="formulate", title="Formulate", actions=["Write it."], handler=helped,
+            next={Outcome.OK: None}),
+)
+"""
+
+
+def test_parameters_that_handlers_only_read_are_accepted_and_asked_for(
+    project: CliProject,
+) -> None:
+    """Seed 001 reads `mode` and `confidence` without declaring them (its patterns 2 and 3)."""
+    project.write(".signoff/skills/seed.py", SEED)
+    rows = {
+        ("--step", "1", "--mode", "quick"): "--step 3 --mode quick",
+        ("--step", "1", "--mode", "full"): "--step 2 --mode full",
+        ("--step", "2"): "--step 2 --iteration 2 --confidence '<confidence>'",
+        ("--step", "2", "--iteration", "2", "--confidence", "high"): "--step 3 --confidence high",
+    }
+    for given, following in rows.items():
+        step = project.json("skill", "step", "seed", *given)
+        assert step["next_command"].partition(" seed ")[2] == following, given
+
+    refused = project.signoff("skill", "step", "seed", "--step", "3", "--style", "dry")
+    options = {each["option"] for each in project.json("skill", "show", "seed")["params"]}
+
+    assert options == {"--mode", "--confidence", "--tone"}
+    assert "list it in the inputs= of the Workflow" in refused.stderr
+    assert "No such option '--style'" in refused.stderr
+
+
+def test_a_run_asks_for_what_a_repeated_step_reads_and_keeps_what_it_was_started_with(
+    project: CliProject,
+) -> None:
+    """Both ways to follow a skill decide alike."""
+    project.write(".signoff/skills/seed.py", SEED)
+    started = project.signoff("run", "seed", "--pull", "--name", "one", "-i", "mode=quick")
+    skipped = project.json("submit", "one", "--result", "planned")
+    project.signoff("run", "seed", "--pull", "--name", "two")
+    (second,) = project.json("submit", "two", "--result", "planned")["work"]
+    steps = []
+    for confidence in ("low", "high"):
+        result = json.dumps({"result": "seen", "confidence": confidence})
+        steps.append(project.json("submit", "two", "--result", result)["step"])
+    unknown = project.signoff("run", "seed", "-i", "style=dry")
+
+    assert started.returncode == 10, started.stderr
+    assert skipped["step"] == "formulate"
+    assert second["form"] == {"result": "<result>", "confidence": "<confidence>"}
+    assert steps == ["investigate", "formulate"]
+    assert unknown.returncode == 2
+    assert "list it in the inputs= of the Workflow" in unknown.stderr
+
+
 def test_the_last_step_has_no_command(critic: CliProject) -> None:
     """An agent stops there instead of guessing."""
     step = shown(critic, "--step", "4", "--verdict", "x")

@@ -80,6 +80,9 @@ class Constant:
 
 Domain = BoundedInt | ChoiceSet | Constant
 
+UNDECLARED = "to declare it for a handler, list it in the inputs= of the Workflow"
+"""What an author does about a parameter that no handler declares or reads as a constant."""
+
 
 @frozen_dataclass()
 class Param:
@@ -142,15 +145,17 @@ def bind(
     inputs: Mapping[str, Any],
     others: Collection[str] | None = (),
     later: Collection[str] = (),
+    remedy: str = "",
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Converts and checks the parameters of a run; returns the values and every problem.
 
     `others` are names whose values are passed unchecked; None accepts any name. Those of `later`
-    may be missing although they are required.
+    may be missing although they are required. `remedy` is what else an unknown name may need.
     """
     known = [*declared, *sorted(others or ())]
     unknown = [name for name in inputs if others is not None and name not in known]
     valid = f"valid: {', '.join(known)}" if known else "it takes none"
+    valid = "; ".join(filter(None, [valid, remedy]))
     problems = [Problem(f"parameter {name!r}", "is unknown", valid) for name in unknown]
     values = {n: v for n, v in inputs.items() if n not in declared and n not in unknown}
     for name, param in declared.items():

@@ -142,6 +142,49 @@ def source_of(function: FunctionType) -> Definition | None:
     return matches[-1] if matches else None
 
 
+def constant_reads(function: Callable[..., Any], attribute: str) -> tuple[str, ...]:
+    """Returns the constant keys that a function reads from a mapping, an attribute of its argument.
+
+    These are `ctx.attribute["key"]`, `ctx.attribute.get("key")`, and the same with a variable that
+    `ctx.attribute` was assigned to.
+    """
+    source_function = function_of(function)
+    code = getattr(source_function, "__code__", None)
+    # Most functions read none, and finding the source of one takes longer than everything else.
+    if code is None or attribute not in code.co_names:
+        return ()
+    node = source_of(source_function)
+    if node is None:
+        return ()
+    names = {
+        target.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assign) and _is_attribute(each.value, attribute)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    reads = (_constant_key(each, attribute, names) for each in ast.walk(node))
+    return tuple(dict.fromkeys(key for key in reads if key))
+
+
+def _constant_key(node: ast.AST, attribute: str, names: set[str]) -> str:
+    match node:
+        case ast.Subscript(value=owner, slice=ast.Constant(value=str(key))):
+            pass
+        case ast.Call(
+            func=ast.Attribute(value=owner, attr="get"), args=[ast.Constant(value=str(key)), *_]
+        ):
+            pass
+        case _:
+            return ""
+    is_alias = isinstance(owner, ast.Name) and owner.id in names
+    return key if is_alias or _is_attribute(owner, attribute) else ""
+
+
+def _is_attribute(node: ast.AST, attribute: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == attribute
+
+
 @lru_cache(maxsize=16)
 def parse_module(source: str) -> ast.Module:
     """Returns the syntax tree of a module."""

@@ -67,7 +67,7 @@ def command_to(
     """Returns how to continue from a step where an edge leads; None at the end."""
     if to is None or isinstance(to, End):
         return None
-    own = workflow.params[to]
+    own = {**workflow.params[to], **(reported(workflow, to) if to == step else {})}
     # Before a step is repeated, its work is done again, which may change what it is called with.
     again = to == step
     taken = _taken_from(workflow, to)
@@ -82,6 +82,14 @@ def command_to(
     return NextCommand(
         workflow.name, to, number, MappingProxyType(known), MappingProxyType(missing)
     )
+
+
+def reported(workflow: Workflow, step: str) -> dict[str, Param]:
+    """Returns the parameters that the handler of a step only reads from its context.
+
+    Before a step is repeated they are asked for again; other steps are not asked for them.
+    """
+    return {name: Param(name, str, default=None) for name in workflow.reads.get(step, ())}
 
 
 def _next_round(own: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, int]:

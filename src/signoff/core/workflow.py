@@ -11,8 +11,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from signoff.core.args import Param, bind, missing, read_params
+from signoff.core.args import UNDECLARED, Param, bind, missing, read_params
 from signoff.core.callables import param_problems
+from signoff.core.code import constant_reads
 from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
 from signoff.core.edges import EdgeTable, edge_table
@@ -30,6 +31,9 @@ from signoff.errors import (
     UnknownName,
     UsageError,
 )
+
+PYTHON = "python"
+"""The notation of workflows that are built in Python."""
 
 Prepare = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """`(parameters of the run) -> more parameters`."""
@@ -61,6 +65,8 @@ class Workflow:
     inputs: frozenset[str] | None
     """Parameters that handlers read from their context, besides those that they declare. None
     accepts any name."""
+    reads: Mapping[str, tuple[str, ...]]
+    """Those of them that nothing declares, by step: names that its handler reads as constants."""
     required: frozenset[str]
     """Those of them without which no run gets past its first step. Unlike a `Param`, this is not
     part of the digest."""
@@ -83,7 +89,7 @@ class Workflow:
         description: str = "",
         limits: Limits | None = None,
         max_iterations: int | None = None,
-        notation: str = "python",
+        notation: str = PYTHON,
         roles: Mapping[str, str] | None = None,
         source: Mapping[str, Any] | None = None,
         warnings: Sequence[str] = (),
@@ -112,8 +118,13 @@ class Workflow:
         put(self, "roles", MappingProxyType(dict(roles or {})))
         put(self, "source", MappingProxyType(dict(source or {})))
         put(self, "warnings", tuple(warnings))
-        put(self, "inputs", names)
         put(self, "input_params", MappingProxyType(input_params))
+        put(self, "inputs", names)
+        # Other notations know what their handlers read.
+        reads = self._undeclared() if names is not None and notation == PYTHON else {}
+        put(self, "reads", MappingProxyType(reads))
+        if names is not None and reads:
+            put(self, "inputs", names.union(*reads.values()))
         put(self, "prepare", prepare)
         put(self, "agents", MappingProxyType(dict(agents or {})))
         put(self, "required", frozenset(required))
@@ -213,7 +224,8 @@ class Workflow:
         later: Collection[str],
     ) -> dict[str, Any]:
         others = None if self.inputs is None else {*self.inputs, *also} - {*declared}
-        values, problems = bind(declared, params, others, later)
+        remedy = UNDECLARED if self.notation == PYTHON else ""
+        values, problems = bind(declared, params, others, later, remedy)
         problems += [missing(name) for name in sorted(self.required - values.keys())]
         if problems:
             raise InvalidParams(problems)
@@ -286,6 +298,20 @@ class Workflow:
         follow = next_command(self, step.id, outcome, named)
         target = follow.step if follow is not None else None
         return StepOutput(step.id, step.title, actions, outcome, after, target, next_command=follow)
+
+    def _undeclared(self) -> dict[str, tuple[str, ...]]:
+        """Returns the names that handlers read from their context and nothing declares, by step."""
+        found = {
+            step.id: names
+            for step in self.steps.values()
+            if callable(step.handler) and (names := constant_reads(step.handler, "workflow_params"))
+        }
+        declared = {*self.declared_params, *(self.inputs or ())} if found else {}
+        return {
+            step: undeclared
+            for step, names in found.items()
+            if (undeclared := tuple(name for name in names if name not in declared))
+        }
 
     @property
     def _reported(self) -> Collection[str]:

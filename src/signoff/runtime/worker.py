@@ -19,6 +19,7 @@ from signoff.core.effects import ProductPrompt, Reply
 from signoff.core.outcome import Outcome
 from signoff.core.placeholders import placeholder
 from signoff.core.step import ITERATION, WORKER, HandlerObject, StepDef
+from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput
 from signoff.light_dataclass import light_dataclass
@@ -54,6 +55,8 @@ class Worker:
     """Whether the step may be repeated, so that the run counts its rounds."""
     inputs: Collection[str] = ()
     """What only the start of the run sets, such as the state directory."""
+    reads: Collection[str] = ()
+    """Those of the parameters that the handler reads from its context, with its own defaults."""
 
     async def work(self, ctx: StepContext) -> StepContext:
         """Has the instructions followed; returns the context in which the handler decides."""
@@ -143,7 +146,8 @@ class Worker:
         if problems:
             raise AgentBadOutput("", *problems, answer=reply.text)
         # What only the run sets reaches the handler as well.
-        params = {name: each.default for name, each in declared.items()} | params
+        own_defaults = {n: e.default for n, e in declared.items() if n not in self.reads}
+        params = own_defaults | {n: e for n, e in params.items() if n in own or n in own_defaults}
         return {RESULT: given[RESULT], **{n: params[n] for n in own}}, params
 
 
@@ -158,8 +162,9 @@ def worker_of(workflow: Workflow, step: StepDef) -> Worker | None:
     declared = workflow.declared_params.items()
     defaults = {n: each.default for n, each in declared if n not in workflow.input_params}
     repeats = workflow.edges.get(step.id, Outcome.ITERATE.value) is not None
-    params, inputs = workflow.params[step.id], workflow.input_params
-    return Worker(step, params, sources, defaults, repeats, inputs)
+    reads = reported(workflow, step.id) if repeats else {}
+    params, inputs = {**workflow.params[step.id], **reads}, workflow.input_params
+    return Worker(step, params, sources, defaults, repeats, inputs, reads)
 
 
 def _unfilled(given: Mapping[str, Any], params: Mapping[str, Param]) -> list[str]:

@@ -12,6 +12,7 @@ import click
 from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
+from signoff.core.args import Param
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.workflow import Workflow
 from signoff.skills.commands.command_text import first_command, option_name
@@ -124,8 +125,13 @@ def _params(workflow: Workflow) -> list[dict[str, Any]]:
             else value_text(param.default),
             "description": param.arg.description,
         }
-        for name, param in workflow.declared_params.items()
+        for name, param in {**_undeclared(workflow), **workflow.declared_params}.items()
     ]  # fmt: skip
+
+
+def _undeclared(workflow: Workflow) -> dict[str, Param]:
+    """Returns the texts that handlers read from their context without declaring them."""
+    return {name: Param(name, str, default=None) for name in sorted(workflow.inputs or ())}
 
 
 def _first_sentence(text: str) -> str:

@@ -18,7 +18,7 @@ import click
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
 from signoff.cli.text import clean
-from signoff.core.args import Param
+from signoff.core.args import UNDECLARED, Param
 from signoff.core.placeholders import placeholder
 from signoff.core.step import ITERATION
 from signoff.core.workflow import Workflow
@@ -64,6 +64,7 @@ class StepCommand(CliCommand):
             # The help of the command without a skill does not have the skill's options.
             listed = ", ".join(map(option_name, _params(ctx.obj))) or "none"
             what = f"{error.message.rstrip('.')}; {ctx.obj.name!r} has these options: {listed}"
+            what = f"{what} ({UNDECLARED})" if ctx.obj.inputs is not None else what
             raise UsageError(what) from None
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
