@@ -386,6 +386,44 @@ def test_a_module_that_cannot_be_imported_is_reported_and_hides_no_other(
     assert shown(critic, "--step", "1")["step_id"] == "plan"
 
 
+ONE_STEP = """
+from signoff.skills import AgentRole, Dispatch, Outcome, StepDef, Workflow
+from signoff.skills.qr import QRGate
+from signoff.skills.state import STATE_DIR
+
+def work(ctx):
+    ctx.workflow_params["mode"] = "quick"
+    return Outcome.OK, {}
+
+def judge(ctx):
+    WORKFLOW.steps["only"].next[Outcome.OK] = "only"
+    return Outcome.OK, {}
+
+WORKFLOW = Workflow("one", StepDef("only", STEP, next={Outcome.OK: None}), inputs=[STATE_DIR])
+"""
+
+
+def test_what_would_pass_unseen_is_refused_both_ways(project: CliProject) -> None:
+    """A verdict without a way on, a step that no one is given, a workflow that changes itself."""
+    dispatch, read_only = "Dispatch(AgentRole.ARCHITECT)", "are read-only"
+    rows = {
+        f"'', [], {dispatch}": "can end with Outcome.FAIL, which leads nowhere",
+        "'Judge', ['Judge.'], QRGate(phase='plan-design')": "can end with Outcome.FAIL",
+        "'Publish the release'": "has a title, but no instructions",
+        "'Publish', [' ']": "has a title, but no instructions",
+        "'', [], work": read_only,
+        "'', [], judge": read_only,
+    }
+    for number, (step, words) in enumerate(rows.items()):
+        project.write("one.py", ONE_STEP.replace("STEP,", f"{step},", 1))
+        by_step = project.signoff("skill", "step", "one.py", "--step", "1")
+        by_run = project.signoff("run", "one.py", "--name", f"run{number}")
+
+        assert (by_step.returncode, by_run.returncode) in ((2, 2), (1, 1)), step
+        assert words in by_step.stderr, step
+        assert words in by_run.stdout + by_run.stderr, step
+
+
 def test_a_module_runs_as_a_program_without_being_imported_twice(project: CliProject) -> None:
     """Everything in it would exist twice otherwise."""
     project.write("team/__init__.py", "")

@@ -9,7 +9,7 @@ dicts: they print, compare, iterate and serialize as such, and `[*value, more]` 
 from __future__ import annotations
 
 import math
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, NoReturn, Self
 
 from signoff.errors import NotSerialisable
@@ -29,7 +29,8 @@ _LARGE = 10**4000
 
 def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError(
-        "the state a handler sees is read-only; return the new value in its update instead"
+        "workflows, parameters and the state that a handler sees are read-only; return the new "
+        "value in its update instead"
     )
 
 
@@ -124,6 +125,15 @@ def as_key(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     raise NotSerialisable(f"the key {key!r:.80} of a dict is not a string; keys must be strings")
+
+
+def read_only(value: Any) -> Any:
+    """Returns the same value with read-only lists and dicts; unlike `freeze`, of any type."""
+    if isinstance(value, dict | MappingProxyType):
+        return FrozenDict({key: read_only(each) for key, each in value.items()})
+    if type(value) is list:
+        return FrozenList([read_only(each) for each in value])
+    return value
 
 
 def thaw(value: Any) -> Any:

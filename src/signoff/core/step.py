@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from signoff.core.context import StepContext
+from signoff.core.frozen import read_only
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
 from signoff.light_dataclass import frozen_dataclass
@@ -109,6 +110,10 @@ class Gate:
     """Whether it needs the signature of a passkey to pass; options that end the run as rejected
     need none."""
 
+    def __post_init__(self) -> None:
+        """Makes its lists read-only."""
+        _make_read_only(self, "options", "context")
+
 
 @frozen_dataclass()
 class StepDef:
@@ -136,6 +141,10 @@ class StepDef:
     edits: bool = False
     """Whether the agent that follows the instructions may change files in the folder of the run."""
 
+    def __post_init__(self) -> None:
+        """Makes its lists and mappings read-only: runs and threads share it."""
+        _make_read_only(self, "actions", "next", "preconditions", "postconditions")
+
     @property
     def agent(self) -> str:
         """The agent or role that gets its instructions; empty if no agent is needed."""
@@ -147,3 +156,8 @@ class StepDef:
     def instructions(self) -> str:
         """Its title and actions, as the agent gets them."""
         return "\n\n".join([f"# {self.title or self.id}", *map(str, self.actions)])
+
+
+def _make_read_only(owner: Gate | StepDef, *names: str) -> None:
+    for name in names:
+        object.__setattr__(owner, name, read_only(getattr(owner, name)))

@@ -20,7 +20,7 @@ from signoff.core.callables import agreement_problems, handler_problems
 from signoff.core.edges import as_edge, declared_edges
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import AMOUNT, Limits
-from signoff.core.step import Condition, Edge, Gate, GateOption, StepDef
+from signoff.core.step import Condition, Edge, Gate, GateOption, HandlerObject, StepDef
 from signoff.errors import Problem
 
 Steps = Sequence[StepDef]
@@ -244,6 +244,24 @@ def _handlers_can_be_called(steps: Steps, _entry: str) -> Iterator[Problem]:
         yield from (_of(step, what, remedy) for what, remedy in handler_problems(step.handler))
 
 
+def _verdicts_lead_on(steps: Steps, _entry: str) -> Iterator[Problem]:
+    for step in steps:
+        if not isinstance(step.handler, HandlerObject) or Outcome.DEFAULT in step.next:
+            continue
+        for outcome in step.handler.outcomes:
+            if outcome not in step.next and not (step.gate is not None and outcome is Outcome.OK):
+                what = f"can end with Outcome.{outcome.name}, which leads nowhere"
+                yield _of(step, what, f"add Outcome.{outcome.name} to next, with a step or None")
+
+
+def _titled_steps_are_done(steps: Steps, _entry: str) -> Iterator[Problem]:
+    # In a run nobody would be given such a step, and it would count as done.
+    for step in steps:
+        has_work = step.handler is not None or step.gate is not None
+        if step.title and not has_work and not any(str(each).strip() for each in step.actions):
+            yield _of(step, "has a title, but no instructions", "give it actions=[...]")
+
+
 def _gates_decide(steps: Steps, _entry: str) -> Iterator[Problem]:
     for step in steps:
         if step.gate is None:
@@ -267,6 +285,8 @@ _RULES: tuple[Callable[[Steps, str], Iterator[Problem]], ...] = (
     _every_step_leads_on,
     _all_are_reachable,
     _handlers_can_be_called,
+    _verdicts_lead_on,
+    _titled_steps_are_done,
     lambda steps, _entry: agreement_problems(steps),
     _gates_decide,
 )

@@ -17,6 +17,7 @@ from signoff.core.code import constant_reads
 from signoff.core.context import StepContext
 from signoff.core.digest import describe, digest
 from signoff.core.edges import EdgeTable, edge_table
+from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
 from signoff.core.spend import Limits
@@ -116,7 +117,7 @@ class Workflow:
         put(self, "max_iterations", max_iterations)
         put(self, "notation", notation)
         put(self, "roles", MappingProxyType(dict(roles or {})))
-        put(self, "source", MappingProxyType(dict(source or {})))
+        put(self, "source", read_only(dict(source or {})))
         put(self, "warnings", tuple(warnings))
         put(self, "input_params", MappingProxyType(input_params))
         put(self, "inputs", names)
@@ -266,7 +267,7 @@ class Workflow:
         # Only the fields are copied: cached values such as the digest depend on the source.
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         copy = object.__new__(Workflow)
-        vars(copy).update(values, source=MappingProxyType({**self.source, **more}))
+        vars(copy).update(values, source=read_only({**self.source, **more}))
         return copy
 
     def run(
@@ -348,6 +349,8 @@ def _evaluate(
 ) -> tuple[Outcome, dict[str, Any]]:
     if not callable(step.handler):
         return Outcome.OK, {}
+    # As in a run: a handler that changes what it is given would decide otherwise there.
+    values, state = read_only(values), read_only(state)
     context = StepContext(step.id, values, state)
     named = {name: values[name] for name in workflow.params[step.id] if name in values}
     returned = step.handler(context, **named)

@@ -22,6 +22,7 @@ from signoff.core.checked import Checked, Otherwise
 from signoff.core.context import Failure, StepContext
 from signoff.core.correction import enclosed_answer
 from signoff.core.effects import ProductPrompt, Reply
+from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
 from signoff.core.questions import Option, UserQuestion
 from signoff.core.requests import RETRY, Answer, Choice, Questions, Request
@@ -91,6 +92,10 @@ class Dispatch(HandlerObject):
     """Whether the sub-agent may ask the user before it answers."""
     for_each: str = ""
     """The name of a list in the state; each of its items gets a sub-agent of its own."""
+
+    def __post_init__(self) -> None:
+        """Makes the values for the prompt read-only, like the rest of a workflow."""
+        object.__setattr__(self, "context_vars", read_only(self.context_vars))
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:

@@ -16,6 +16,7 @@ from typing import Any
 from signoff.core.args import Arg, Param, bind, describe_param
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt, Reply
+from signoff.core.frozen import read_only
 from signoff.core.outcome import Outcome
 from signoff.core.placeholders import placeholder
 from signoff.core.step import ITERATION, WORKER, HandlerObject, StepDef
@@ -72,8 +73,8 @@ class Worker:
         value, params = self._read(reply, ctx)
         return replace(
             ctx,
-            workflow_params={**ctx.workflow_params, **params},
-            step_state={**ctx.step_state, self.step.id: value},
+            workflow_params=read_only({**ctx.workflow_params, **params}),
+            step_state=read_only({**ctx.step_state, self.step.id: value}),
         )
 
     def _prompt(self, ctx: StepContext) -> ProductPrompt:

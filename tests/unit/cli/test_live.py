@@ -17,7 +17,7 @@ from signoff.testing import FrozenClock
 
 FLOW = Workflow(
     "review",
-    StepDef("draft", "Write it", next={Outcome.OK: "judge"}),
+    StepDef("draft", "Write it", ["Write."], next={Outcome.OK: "judge"}),
     StepDef("judge", next={Outcome.OK: None, Outcome.ITERATE: Edge("draft", 3)}),
 )
 

@@ -214,7 +214,7 @@ def _skeleton(chart: str) -> list[str]:
 def test_a_label_reads_as_it_was_written() -> None:
     """Escaping must lose nothing, or the diagram lies."""
     words = 'ask "why" (1. of 2) & <go> #1: 50% {x}|y - é中 v1.2 a/b it\'s'
-    flow = Workflow("x", StepDef("a", words, next={Outcome.OK: None}))
+    flow = Workflow("x", StepDef("a", words, handler=lambda ctx: (Outcome.OK, {}), next={Outcome.OK: None}))
 
     (label,) = re.findall(r'\("a<br/>(.*)"\)', graph.mermaid(flow))
 
@@ -254,7 +254,7 @@ def test_nothing_a_terminal_would_obey_reaches_it() -> None:
 
 def test_long_words_are_cut() -> None:
     """One step stays on one line."""
-    flow = Workflow("x", StepDef("a", "word " * 100, next={Outcome.OK: None}))
+    flow = Workflow("x", StepDef("a", "word " * 100, ["Do it."], next={Outcome.OK: None}))
 
     assert max(map(len, graph.text(flow).splitlines())) < graph.LONGEST + 10
     assert "..." in graph.text(flow)

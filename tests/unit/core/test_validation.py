@@ -54,7 +54,7 @@ def test_a_sound_workflow_has_no_problems() -> None:
     assert not problems(
         StepDef("draft", "Draft", ["write"], work, {Outcome.OK: "check"}, on_error="help"),
         StepDef("check", next={Outcome.DEFAULT: "ship", Outcome.ITERATE: Edge("draft", 3)}),
-        StepDef("help", handler=Dispatch("developer"), next={Outcome.OK: End.FAILED}),
+        StepDef("help", handler=Dispatch("developer"), next={Outcome.DEFAULT: End.FAILED}),
         StepDef("ship", gate=gate, timeout=2.5, retries=0, limits=Limits(usd=1)),
         max_iterations=5,
         limits=Limits(calls=9),

@@ -36,7 +36,7 @@ async def later(ctx: StepContext) -> Result:
 FLOW = Workflow(
     "flow",
     StepDef("plan", "Plan it", ["think"], plan, {Outcome.OK: "do", Outcome.SKIP: None}),
-    StepDef("do", "Do it", handler=Dispatch("developer"), next={Outcome.OK: "wait"}),
+    StepDef("do", "Do it", handler=Dispatch("developer"), next={Outcome.DEFAULT: "wait"}),
     StepDef("wait", handler=later, next={Outcome.OK: "say"}),
     StepDef("say", "Say it", ["tell them"], next={Outcome.OK: End.COMPLETED}),
 )

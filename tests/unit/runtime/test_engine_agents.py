@@ -90,7 +90,7 @@ async def test_a_limit_on_money_needs_its_price(bench: EngineFixture) -> None:
     class Unpriced(ScriptedAgent):
         capabilities = Capabilities(reports_price=False)
 
-    step = StepDef("work", handler=Dispatch("own", "Do it."), next={OK: None})
+    step = StepDef("work", handler=Dispatch("own", "Do it."), next={Outcome.DEFAULT: None})
     flow = Workflow("flow", step, limits=Limits(usd=1), agents={"own": Unpriced()})
 
     with pytest.raises(NotAllowed, match="price of a call of 'own' is unknown"):

@@ -393,7 +393,7 @@ async def test_a_dispatched_step_is_given_to_its_own_agent_only(bench: EngineFix
     """Its instructions are for the sub-agent; a worker would do the work twice."""
     bench.agent.on("Look around", {"status": "pass", "notes": ""})
 
-    await bench.start(flow(Dispatch("claude")))
+    await bench.start(flow(Dispatch("claude"), next={Outcome.DEFAULT: None}))
 
     assert len(bench.agent.prompts) == 1
 

@@ -60,6 +60,7 @@ class QRGate(Dispatch):
 
     def __post_init__(self) -> None:
         """Completes the script with the phase, so that every surface shows the whole command."""
+        super().__post_init__()
         if not PHASE.fullmatch(self.phase):
             raise ValueError(f"phase={self.phase!r} must be lowercase words joined by '-'")
         if self.free_form:
