@@ -91,13 +91,37 @@ def test_only_named_skills_are_installed_where_the_user_wants_them(critic: CliPr
     assert not (critic.folder / ".claude").exists()
 
 
-def test_a_skill_of_the_project_is_mentioned_when_it_is_installed_for_the_user(
+def test_a_skill_of_the_project_works_elsewhere_when_it_is_installed_for_the_user(
     critic: CliProject,
 ) -> None:
-    """In another project its first command would fail."""
-    assert "only works in this project: critic" in critic.signoff(
-        "skill", "install", "critic", "deepthink", "--user"
-    ).stderr  # fmt: skip
+    """A file of the project names no folder: it is under version control."""
+    elsewhere = CliProject(critic.folder / "home", critic._server)
+    critic.signoff("skill", "install", "critic", "deepthink", "--user")
+    critic.signoff("skill", "install", "critic")
+
+    for file in (elsewhere.folder / ".agents/skills").glob("*/SKILL.md"):
+        for words in re.findall(r"signoff (skill (?:step|show) [^`\n]+)", file.read_text()):
+            done = elsewhere.signoff(*shlex.split(words))
+            assert done.returncode == 0, done.stderr
+    own = (critic.folder / ".agents/skills/critic/SKILL.md").read_text()
+    assert str(critic.folder) not in own
+
+
+def test_what_the_file_says_about_resuming_is_true(critic: CliProject) -> None:
+    """A skill that keeps files makes a new folder each time; others keep nothing at all."""
+    critic.signoff("skill", "install", "planner", "critic", "--agent", "codex")
+    texts = {
+        name: " ".join((critic.folder / f".agents/skills/{name}/SKILL.md").read_text().split())
+        for name in ("planner", "critic")
+    }
+    first = [critic.json("skill", "step", "planner", "--step", "1")["next_command"] for _ in "12"]
+    again = {critic.signoff(*shlex.split(first[0])[1:]).stdout for _ in "12"}
+
+    assert first[0] != first[1]
+    assert "Run the first command only once" in texts["planner"]
+    assert len(again) == 1
+    assert "run the last one again: it prints the same step" in texts["planner"]
+    assert "Nothing is stored between commands" in texts["critic"]
 
 
 def test_installing_again_updates_what_is_unchanged_and_keeps_what_was_edited(

@@ -25,6 +25,10 @@ from tests.acceptance.stand_in_agent import answer, follow, title_of, titles_of
 
 NOT_ACCEPTED, WAITING = 16, 10
 SKILLS = discover_workflows()
+OVER = "What you reported ends the rounds of this step: do not do another one."
+READ = 2.4
+"""How much an agent reads at most on its way through a skill, in lengths of its instructions."""
+
 every_skill = pytest.mark.parametrize("skill", SKILLS.values(), ids=SKILLS)
 
 
@@ -75,6 +79,10 @@ def problems_of(skill: Workflow, pages: Sequence[str]) -> list[str]:
         if title is None:
             continue
         own = by_title[title]
+        if OVER in page:
+            # A round is reported at the step itself, which needs no reading then.
+            problems += [f"{title!r} is shown again" for _ in own.actions if own.actions[0] in page]
+            continue
         if f"{title}\n\n" + "\n\n".join(own.actions) not in page:
             problems.append(f"the instructions of {title!r} are not complete")
         problems += [
@@ -97,6 +105,32 @@ def test_an_agent_that_only_follows_commands_is_given_every_step_either_way(
     assert titles_of(by_command) == titles_of(by_run)
     assert "This was the last step." in by_command[-1]
     assert "no open work; run one is completed" in by_run[-1]
+
+
+@every_skill
+def test_an_agent_reads_little_besides_instructions_either_way(
+    here: CliProject, skill: Workflow
+) -> None:
+    """It pays for what it reads: its own results are not repeated, nor a step that is over."""
+    result = "Found nothing that contradicts it. " * 40
+    shown: list[str] = []
+
+    def run(words: Sequence[str]) -> str:
+        if "--result" in words:
+            given = words[at := [*words].index("--result") + 1]
+            text = result if given == "result" else given.replace(': "result"', f': "{result}"')
+            words = [*words[:at], text, *words[at + 1 :]]
+        page = printed(here, words)
+        shown.append(page)
+        return page
+
+    follow(f"signoff run {skill.name} --pull --name one", run)
+    instructions = sum(len("\n".join(step.actions)) for step in main_path(skill))
+    by_run, by_command = len("".join(shown)), len("".join(stateless(skill.name, here)))
+
+    assert by_run < READ * instructions
+    assert by_command < READ * instructions
+    assert result not in "".join(shown)
 
 
 @pytest.mark.parametrize("number", [2, 5, 7])

@@ -70,7 +70,13 @@ def critic(project: CliProject) -> CliProject:
 
 
 def shown(project: CliProject, *options: str) -> Any:
-    return project.json("skill", "step", "critic", *options)
+    """Returns a step, with the commands as they are without the folder of the project."""
+    return unpinned(project, project.json("skill", "step", "critic", *options))
+
+
+def unpinned(project: CliProject, step: Any) -> Any:
+    """Returns what a command printed without the option that makes it work in any folder."""
+    return json.loads(json.dumps(step).replace(f" --project-dir {project.folder}", ""))
 
 
 def test_a_skill_is_listed_with_its_steps_and_origin(critic: CliProject) -> None:
@@ -110,7 +116,7 @@ def test_a_skill_is_shown_with_its_steps_and_parameters(critic: CliProject) -> N
         {"ok": None},
     ]
     assert {each["option"]: each["values"] for each in facts["params"]}["--mode"] == "<full|quick>"
-    assert facts["first_command"] == "signoff skill step critic --step 1"
+    assert unpinned(critic, facts)["first_command"] == "signoff skill step critic --step 1"
     assert facts["first_command"] in text
     assert "quality-reviewer" in text
 
@@ -127,15 +133,43 @@ def test_a_required_input_is_part_of_every_first_command(project: CliProject) ->
     text = project.signoff("skill", "show", "notes.py").stdout
     refused = project.signoff("skill", "step", "notes.py", "--step", "1")
 
-    assert "signoff skill step notes.py --step 1 --since '<since>'\n" in text
+    pinned = f"--project-dir {project.folder}"
+    assert f"signoff skill step notes.py --step 1 --since '<since>' {pinned}\n" in text
     assert "signoff run notes.py -i 'since=<since>' --pull" in text
     assert refused.stderr == "signoff: step 1 of 'notes' needs --since '<since>'\n"
+
+
+def test_every_printed_command_works_in_any_folder(critic: CliProject) -> None:
+    """Agents change the folder, and then get the steps of another project, or none."""
+    critic.write("team/other.py", SKILL.replace('"critic"', '"other"'))
+    critic.write("checks/review.py", "print('checked')")
+    below, elsewhere = critic.folder / "team", critic.folder / "home"
+    elsewhere.mkdir()
+    inside, outside = (CliProject(each, critic._server) for each in (below, elsewhere))
+
+    for target in ("critic", "other.py"):
+        visited, words = [], ["skill", "step", target, "--step", "2"]
+        at = inside
+        while words:
+            result = at.signoff(*words)
+            assert result.returncode == 0, result.stderr
+            visited.append(result.stdout.splitlines()[-1] if "last step" in result.stdout else "")
+            commands = re.findall(r"^    (signoff .+)$", result.stdout, re.MULTILINE)
+            for script in [each for each in commands if " script " in each]:
+                assert "checked" in outside.signoff(*shlex.split(script)[1:]).stdout
+            steps = [each for each in commands if " script " not in each]
+            words = shlex.split(steps[0])[1:] if steps else []
+            words = [word.split("|")[-1].strip("<>") for word in words]
+            at = outside
+        assert visited[-1] == "This was the last step. There is no next command."
+        assert len(visited) == 4
 
 
 def test_an_ordinary_step_shows_its_instructions_and_the_next_command(critic: CliProject) -> None:
     """That is all an agent needs to go on."""
     step = shown(critic, "--step", "1", "--topic", "two words")
     text = critic.signoff("skill", "step", "critic", "--step", "1", "--topic", "two words").stdout
+    pinned = f"{step['next_command']} --project-dir {critic.folder}"
 
     assert list(step) == FIELDS
     assert step == {
@@ -150,7 +184,7 @@ def test_an_ordinary_step_shows_its_instructions_and_the_next_command(critic: Cl
     }
     assert text == (
         "# critic, step 1 of 4: Plan\n\nPlan the review.\n\nList the claims.\n\n"
-        f"When this step is done, run:\n\n    {step['next_command']}\n"
+        f"When this step is done, run:\n\n    {pinned}\n"
     )
 
 
@@ -186,9 +220,9 @@ def test_a_dispatched_step_says_what_to_launch_and_what_follows_each_verdict(
         "ok": "signoff skill step critic --step 4 --topic x --verdict '<verdict>'",
         "fail": "signoff skill step critic --step 2 --topic x",
     }
-    for part in ("quality-reviewer", "signoff skill script checks.review", '"why": "x"'):
+    script = f"signoff skill script --project-dir {critic.folder} checks.review"
+    for part in ("quality-reviewer", script, '"why": "x"', *step["next_commands"].values()):
         assert part in text
-    assert all(command in text for command in step["next_commands"].values())
 
 
 SEED = """
@@ -255,7 +289,7 @@ def test_parameters_that_handlers_only_read_are_accepted_and_asked_for(
     }
     for given, following in rows.items():
         step = project.json("skill", "step", "seed", *given)
-        assert step["next_command"].partition(" seed ")[2] == following, given
+        assert unpinned(project, step)["next_command"].partition(" seed ")[2] == following, given
 
     refused = project.signoff("skill", "step", "seed", "--step", "3", "--style", "dry")
     options = {each["option"] for each in project.json("skill", "show", "seed")["params"]}
@@ -286,6 +320,39 @@ def test_a_run_asks_for_what_a_repeated_step_reads_and_keeps_what_it_was_started
     assert steps == ["investigate", "formulate"]
     assert unknown.returncode == 2
     assert "list it in the inputs= of the Workflow" in unknown.stderr
+
+
+def test_a_worker_outside_of_the_project_submits_values_apart_from_a_long_result(
+    project: CliProject,
+) -> None:
+    """Nobody has to write a page of text as JSON, in quotes, on a command line."""
+    project.write(".signoff/skills/seed.py", SEED)
+    outside = CliProject(project.folder / "home", project._server)
+    outside.folder.mkdir()
+    outside.write("long.md", 'It "works".\n')
+    printed = project.signoff("run", "seed", "--pull", "--name", "one").stdout
+    command = re.findall(r"^  signoff (submit .+--result .+)$", printed, re.MULTILINE)[0]
+    to_text = outside.signoff(*shlex.split(command)[1:], "--set", "tone=dry")
+    done = outside.signoff(*[word.strip("<>") for word in shlex.split(command)])
+    submit = ["submit", "one", "--project-dir", str(project.folder), "--file", "long.md"]
+    rows = {
+        ("--set", "mood=x"): "unknown value 'mood'",
+        ("--set", "confidence"): "is not NAME=VALUE",
+        ("--set", "confidence=<confidence>"): "placeholder",
+        ("--failure", "no", "--set", "confidence=high"): "give one of",
+    }
+    for given, words in rows.items():
+        refused = outside.signoff(*submit, *given)
+        assert (refused.returncode, words in refused.stderr) == (2, True), (given, refused.stderr)
+    again = outside.signoff(*submit, "--set", "confidence=low")
+    last = outside.signoff(*submit, "--set", "confidence=high", "--json")
+
+    assert done.returncode == 0, done.stderr
+    assert to_text.returncode == 2
+    assert "investigate" in again.stdout
+    assert json.loads(last.stdout)["step"] == "formulate"
+    (work,) = json.loads(last.stdout)["work"]
+    assert json.dumps({"result": 'It "works".\n'})[1:-1] in work["prompt"]
 
 
 def test_the_last_step_has_no_command(critic: CliProject) -> None:
@@ -443,7 +510,8 @@ def test_a_module_runs_as_a_program_without_being_imported_twice(project: CliPro
     assert (done.stdout + done.stderr).count("imported as") == 1
     assert (first.stdout + first.stderr).count("imported as") == 1
     assert "# critic, step 1 of 4: Plan" in first.stdout
-    assert command == "signoff skill step team.critic:WORKFLOW --step 2"
+    pinned = f"--project-dir {project.folder}"
+    assert command == f"signoff skill step team.critic:WORKFLOW --step 2 {pinned}"
     assert project.signoff(*shlex.split(command)[1:]).stdout.startswith("# critic, step 2 of 4")
 
 
@@ -456,7 +524,8 @@ def test_a_program_that_is_found_by_name_prints_the_same_as_the_command(critic: 
         cwd=critic.folder, env=critic.environment, capture_output=True, text=True,
     )  # fmt: skip
 
-    assert json.loads(own.stdout.partition("\n")[2]) == shown(critic, "--step", "2")
+    printed = json.loads(own.stdout.partition("\n")[2])
+    assert unpinned(critic, printed) == shown(critic, "--step", "2")
 
 
 @pytest.mark.parametrize("name", sorted(discover_workflows()))

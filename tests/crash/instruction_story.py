@@ -35,8 +35,9 @@ def decide(
 WORKFLOW = Workflow(
     "instructions",
     StepDef("look", "Look", ["Search."], decide, {Outcome.OK: "review", Outcome.ITERATE: "look"}),
-    StepDef("review", "Review", ["Judge."], Dispatch("claude"),
-            {Outcome.OK: None, Outcome.FAIL: None}),
+    StepDef(
+        "review", "Review", ["Judge."], Dispatch("claude"), {Outcome.OK: None, Outcome.FAIL: None}
+    ),
     roles={"worker": "claude"},
 )
 

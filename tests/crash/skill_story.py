@@ -60,7 +60,8 @@ async def story(store: Store, log: EffectLog) -> None:
 
     def answer(request: AgentRequest) -> Any:
         """Answers by the prompt and the files alone: a fresh process knows nothing else."""
-        title, file = request.prompt.splitlines()[0], qr_file(folder, PHASE)
+        title = next(line for line in request.prompt.splitlines() if line.startswith("# "))
+        file = qr_file(folder, PHASE)
         if title == "# Write":
             return {"result": "text", "done": "yes" if '"done": "no"' in request.prompt else "no"}
         if title == "# Fix":

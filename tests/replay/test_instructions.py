@@ -31,5 +31,5 @@ async def test_a_run_goes_on_and_its_remaining_instructions_are_handed_out(
     assert result.status is Status.COMPLETED
     notes = "then" if answered else "now"
     assert result.state == {"review": {"status": "pass", "notes": notes}, "write": "All is well."}
-    asked = [prompt.splitlines()[0] for prompt in agent.prompts]
+    asked = [line for prompt in agent.prompts for line in prompt.splitlines() if line[:2] == "# "]
     assert asked == ([] if answered else ["# Review it"]) + ["# Write it down"]

@@ -70,6 +70,8 @@ class AnswerInput:
     """When it was given, in seconds since 1970; None means now."""
     proof: Proof | None = None
     """What an authenticator returned, where the request requires presence."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a worker's result that are given apart from it, by name."""
     extras: Mapping[str, Any] = field(default_factory=dict)
     """What a worker submits in addition to the result, by the names of the notation's options, or
     what a surface adds to a decision."""

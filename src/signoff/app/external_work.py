@@ -26,13 +26,14 @@ from signoff.core import events as ev
 from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
-from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UsageError
+from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork
 from signoff.runtime.ports import Observer
 from signoff.runtime.run_inbox import BY_HUMAN
 from signoff.runtime.store_port import InboxItem, RunRow
+from signoff.runtime.worker import RESULT
 
 PATIENCE_SECONDS = 60.0
 """How long to wait for another process that drives the run."""
@@ -78,6 +79,8 @@ class WorkItem:
     """The role of the sub-agent that has to do it; empty if the worker itself does."""
     form: Mapping[str, str] | None = None
     """The result with placeholders, if the prompt describes it; it says more than the schema."""
+    context: int = 0
+    """How many characters of the prompt, at its beginning, repeat what the run has found so far."""
 
 
 @light_dataclass(frozen=True)
@@ -98,6 +101,8 @@ class RunStatus:
     work: tuple[WorkItem, ...] = ()
     people: tuple[Mapping[str, Any], ...] = ()
     """Requests that humans have to answer before the run continues."""
+    root: str = ""
+    """The folder of the project, which a worker may be outside of."""
     verdict: SubmitResult | None = None
     progress: ResumeReport | None = None
     """Where the run continues, if its notation can say."""
@@ -165,6 +170,7 @@ def run_status(project: Project, name: str) -> RunStatus:
         row=row,
         work=tuple(_work_item(project, item) for item in items if _is_work(item)),
         people=tuple(request_to_json(project, item) for item in items if not _is_work(item)),
+        root=str(project.home.root.absolute()),
         progress=resume_report(project, row),
     )
 
@@ -183,7 +189,9 @@ def _work_item(project: Project, item: InboxItem) -> WorkItem:
     )
 
 
-_DETAILS = frozenset({"step", "item", "attempt", "feedback", "must_hold", "takes", "role", "form"})
+_DETAILS = frozenset(
+    {"step", "item", "attempt", "feedback", "must_hold", "takes", "role", "form", "context"}
+)
 
 
 def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
@@ -215,6 +223,7 @@ def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
 def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
     form = form_of(project, item)
     about = form.get("about", {})
+    answer = _with_values(answer, about.get("form") or {}, form.get("schema"))
     if not answer.failed:
         _refuse_malformed(str(answer.value), form.get("schema"))
     _refuse_placeholders(answer, about.get("form") or {})
@@ -225,6 +234,23 @@ def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
         if words.get(name, name) not in takes:
             raise InvalidAnswer(f"this work does not accept {name}; leave it out")
     record_answer(project, item.id, answer, work=True)
+
+
+def _with_values(answer: AnswerInput, form: Mapping[str, str], schema: Any) -> AnswerInput:
+    """Returns a submission whose result is one JSON object with the values that came apart."""
+    if not answer.values:
+        return answer
+    if not form and schema is None:
+        raise UsageError("the result of this work is a text; it takes no other values")
+    text = str(answer.value)
+    fields = _json_object(text)
+    if text.strip() and not fields:
+        fields = {RESULT: text}
+    fields |= answer.values
+    for name in fields if form else ():
+        if name not in form:
+            raise UnknownName("value", name, form)
+    return replace(answer, value=json.dumps(fields, ensure_ascii=False))
 
 
 def _refuse_placeholders(answer: AnswerInput, form: Mapping[str, str]) -> None:

@@ -20,6 +20,7 @@ from signoff.cli import exits
 from signoff.cli.driving import choose_view, events_file
 from signoff.cli.headline import question_lines
 from signoff.cli.interrupts import Interrupted, run_interruptibly
+from signoff.cli.options import in_project
 from signoff.cli.output import Output
 from signoff.cli.summary import WORDS
 from signoff.cli.text import one_line
@@ -96,8 +97,9 @@ def print_status(status: RunStatus, out: Output, number: int | None = None) -> N
         for line in status.progress.lines if status.progress is not None and not verdict else ():
             out.line(one_line(line, 500))
         for item in items[:SHOWN]:
-            _print_item(item, out)
-        _print_others(items[SHOWN:], out)
+            # A worker that submits knows the results so far, and would pay for reading them again.
+            _print_item(item, status.root, out, whole=verdict is None)
+        _print_others(items[SHOWN:], status.root, out)
         if status.token and not out.quiet:
             out.note(
                 "to keep the worker from answering for a human, set in its environment: "
@@ -117,7 +119,7 @@ def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
         "reason": row.reason,
         "accepted": verdict.accepted if verdict else None,
         "problem": (verdict.problem or None) if verdict else None,
-        "work": [{**asdict(item), "submit": _commands(item)} for item in items],
+        "work": [{**asdict(item), "submit": _commands(item, status.root)} for item in items],
         "for_people": [{name: request[name] for name in _FOR_PEOPLE} for request in status.people],
         "exit_code": status_exit_code(status),
         "progress": status.progress.facts if status.progress is not None else None,
@@ -125,21 +127,26 @@ def to_json(status: RunStatus, items: Sequence[WorkItem]) -> dict[str, Any]:
     }
 
 
-def _print_item(item: WorkItem, out: Output) -> None:
+def _print_item(item: WorkItem, root: str, out: Output, *, whole: bool) -> None:
     again = f", attempt {item.attempt}" if item.attempt > 1 else ""
     out.line(f"--- work #{item.number} of run {item.run}: {item.step}{again} ---")
     if item.role:
         out.line(_SUB_AGENT.format(role=item.role))
         out.line()
-    out.line(item.prompt)
+    out.line(item.prompt if whole else item.prompt[item.context :])
     if item.role:
         out.line("--- end of its instructions ---")
     out.line()
     _print_conditions(item, out)
     out.line("When it is done, or cannot be done:")
-    for command in _commands(item):
+    for command in _commands(item, root):
         out.line(f"  {command}")
     out.line("  A long result: --file FILE in place of --result, or --result - for stdin.")
+    if item.form:
+        out.line("  The values apart from a result that is a text: --set NAME=VALUE, repeatable.")
+    if item.context and not whole:
+        shown = in_project(f"signoff next {shlex.quote(item.run)} --item {item.number}", root)
+        out.line(f"  The results so far, if you do not know them: {shown}")
     for option in plugins.options_of("submit") if item.takes else ():
         if option.word in item.takes:
             out.line(f"  Optional: {option.flag} {option.metavar}. {option.help}")
@@ -159,19 +166,20 @@ def _print_conditions(item: WorkItem, out: Output) -> None:
         out.line()
 
 
-def _print_others(items: Sequence[WorkItem], out: Output) -> None:
+def _print_others(items: Sequence[WorkItem], root: str, out: Output) -> None:
     if items:
         first, last, run = items[0].number, items[-1].number, shlex.quote(items[0].run)
         which = f"#{first}" if len(items) == 1 else f"#{first} to #{last}"
-        out.line(f"and {len(items)} more ({which}): signoff next {run} --item {first}")
+        command = in_project(f"signoff next {run} --item {first}", root)
+        out.line(f"and {len(items)} more ({which}): {command}")
 
 
-def _commands(item: WorkItem) -> list[str]:
+def _commands(item: WorkItem, root: str) -> list[str]:
     submit = f"signoff submit {shlex.quote(item.run)} --item {item.number}"
     bound = f"{submit} --digest {item.digest[:SHORT]}"
     return [
-        f"{bound} --result {shlex.quote(_result_form(item))}",
-        f"{bound} --failure {shlex.quote(REASON_PLACEHOLDER)}",
+        in_project(f"{bound} --result {shlex.quote(_result_form(item))}", root),
+        in_project(f"{bound} --failure {shlex.quote(REASON_PLACEHOLDER)}", root),
     ]
 
 
@@ -188,7 +196,8 @@ def _print_rest(status: RunStatus, out: Output) -> None:
     why = f": {one_line(row.reason)}" if row.reason and row.status is not Status.WAITING else ""
     out.line(f"no open work; run {row.name} is {words}{why}")
     if row.status in _FIXABLE:
-        out.line(f"  fix that, then run: signoff next {shlex.quote(row.name)} (no work is lost)")
+        command = in_project(f"signoff next {shlex.quote(row.name)}", status.root)
+        out.line(f"  fix that, then run: {command} (no work is lost)")
     for request in status.people:
         prompt = one_line(request["prompt"], 200)
         out.line(f"  a human decides #{request['number']} ({request['step']}): {prompt}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import cleandoc
@@ -27,6 +28,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _DEBUG = "signoff.debug"
 """The key in click's context under which `--debug` is stored."""
+_ENTERED = "signoff.entered"
+"""The key under which the folder before `--project-dir` is stored."""
 _EXAMPLES = re.compile(r"\n\n(?=(?:Examples|First steps):\n)")
 
 
@@ -138,6 +141,51 @@ def declared_options(
     return decorate
 
 
+def project_dir_option(command: F) -> F:
+    """Adds `--project-dir`: everything happens as if signoff were run in that folder."""
+    return click.option(
+        "--project-dir",
+        # Checked when it is entered: a command that found it earlier is in that folder by now.
+        type=click.Path(file_okay=False),
+        metavar="DIR",
+        # Eager, so that the paths of other options start in that folder.
+        is_eager=True,
+        expose_value=False,
+        callback=_enter,
+        help="Work in this folder instead of the current one.",
+    )(command)
+
+
+def in_project(command: str, folder: str) -> str:
+    """Returns a command that works wherever it is run; `folder` is the project's, or empty."""
+    return f"{command} --project-dir {shlex.quote(folder)}" if folder else command
+
+
+def entered_folder() -> tuple[Path, Path] | None:
+    """Returns the current folder before `--project-dir`, and the option's value."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_ENTERED) if context is not None else None
+
+
+def enter_folder(context: click.Context, name: str) -> None:
+    """Makes a folder the current one until the command ends, unless it has one already."""
+    if _ENTERED in context.meta:
+        return
+    before = Path.cwd()
+    try:
+        os.chdir(name)
+    except OSError as error:
+        what = f"Invalid value for '--project-dir': {name!r}: {error.strerror}."
+        raise click.UsageError(what, context) from error
+    context.meta[_ENTERED] = before, Path(name)
+    context.call_on_close(lambda: os.chdir(before))
+
+
+def _enter(context: click.Context, _option: click.Parameter, folder: str | None) -> None:
+    if folder is not None:
+        enter_folder(context, folder)
+
+
 def run_argument(command: F) -> F:
     """Adds the optional name of a run."""
     return click.argument("run", required=False, shell_complete=complete_run)(command)
@@ -229,21 +277,21 @@ def pairs(values: Sequence[str], option: str) -> dict[str, str]:
     return parsed
 
 
-def inputs(values: Sequence[str]) -> dict[str, Any]:
-    """Parses workflow parameters: `key=text`, or `key:=JSON` for lists and other values."""
+def inputs(values: Sequence[str], option: str = "-i") -> dict[str, Any]:
+    """Parses the values of an option: `key=text`, or `key:=JSON` for lists and other values."""
     params: dict[str, Any] = {}
     for text in values:
-        for key, value in pairs([text], "--input").items():
+        for key, value in pairs([text], option).items():
             name = key.removesuffix(":").strip()
             if name in params:
                 raise click.BadParameter(
-                    f'{name!r} is given twice; for a list: -i {name}:=\'["a", "b"]\'',
-                    param_hint="--input",
+                    f'{name!r} is given twice; for a list: {option} {name}:=\'["a", "b"]\'',
+                    param_hint=option,
                 )
             if value == f"<{name}>":
                 # Pasted from a command that was shown; choices are checked by their domain.
                 what = f"{name!r} still has its placeholder {value}; fill in a value"
-                raise click.BadParameter(what, param_hint="--input")
+                raise click.BadParameter(what, param_hint=option)
             params[name] = _json(name, value) if key.endswith(":") else value
     return params
 

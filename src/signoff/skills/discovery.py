@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,6 @@ from signoff.discovery import (
     DiscoveredWorkflow,
     Discovery,
     assigned_value,
-    discover_files,
     load_module,
     python_files,
     source_files,
@@ -100,28 +99,67 @@ class Skill:
     source: SkillSource
 
 
-def discover_workflows(package: str | Path | ModuleType = LIBRARY) -> dict[str, Workflow]:
+class Workflows(Mapping[str, Workflow]):
+    """Workflows by name; the module of each is imported when it is first used."""
+
+    def __init__(self, sources: Mapping[str, SkillSource]) -> None:
+        self._sources = sources
+        self._loaded: dict[str, Workflow] = {}
+
+    def __getitem__(self, name: str) -> Workflow:
+        """Returns a workflow; raises `InvalidSkill` if its module cannot be used."""
+        if name not in self._loaded:
+            self._loaded[name] = self._sources[name].load()
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yields the names."""
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        """Returns how many there are."""
+        return len(self._sources)
+
+    def __contains__(self, name: object) -> bool:
+        """Tells whether there is a workflow of that name, without importing it."""
+        return name in self._sources
+
+
+def discover_workflows(package: str | Path | ModuleType = LIBRARY) -> Workflows:
     """Returns the workflows of all modules of a package or a folder, by name.
 
-    A module that does not assign `WORKFLOW` is not imported. One `InvalidWorkflow` lists every
-    module that cannot be used and every name that is used twice.
+    Names are read from the sources, and a module whose source does not show it is imported. One
+    `InvalidWorkflow` lists every source that cannot be read and every name that is used twice.
     """
     source = package.__name__ if isinstance(package, ModuleType) else str(package)
     problems: list[Problem] = []
-    discovery = discover_files(source_files(source, Path.cwd(), problems), problems)
-    if discovery.problems:
-        raise InvalidWorkflow(source, discovery.problems)
-    return {each.workflow.name: each.workflow for each in discovery.found}
+    files = source_files(source, Path.cwd(), problems)
+    by_name: dict[str, list[SkillSource]] = {}
+    for each in _named(_read((path.resolve(), False) for path in files)):
+        if each.problem is not None:
+            problems.append(each.problem)
+        else:
+            by_name.setdefault(each.name, []).append(each)
+    problems += [_duplicate(name, same) for name, same in by_name.items() if len(same) > 1]
+    if problems:
+        raise InvalidWorkflow(source, problems)
+    return Workflows({name: same[0] for name, same in by_name.items()})
 
 
 def find_skill(name: str, context: CompileContext) -> Workflow:
     """Imports one skill by its name, a file or `package.module:WORKFLOW`; else `UnknownName`."""
+    return find_in_folder(name, context)[0]
+
+
+def find_in_folder(name: str, context: CompileContext) -> tuple[Workflow, Path | None]:
+    """Returns a skill, and the folder in which `name` leads to it; None if it does everywhere."""
     make_importable([Path.cwd(), context.root])
     if _MODULE.fullmatch(name):
-        return _from_module(name)
+        return _from_module(name), Path.cwd()
     if name.endswith(".py"):
-        return _from_file(Path.cwd() / name)
-    return find_source(name, context).load()
+        return _from_file(Path.cwd() / name), Path.cwd()
+    source = find_source(name, context)
+    return source.load(), None if source.in_library else context.root
 
 
 def resolve_skill(name: str, context: CompileContext) -> Workflow:
@@ -244,8 +282,11 @@ def _own_source(path: Path, mentions: str) -> SkillSource | None:
 
 def _literal_name(value: ast.expr) -> str:
     match value:
-        case ast.Call(args=[ast.Constant(value=str(name)), *_]):
-            return name
+        case ast.Call(func=ast.Name(id="Workflow") | ast.Attribute(attr="Workflow")):
+            named = [each.value for each in value.keywords if each.arg == "name"]
+            first = [*value.args[:1], *named][:1]
+            constant = first[0].value if first and isinstance(first[0], ast.Constant) else None
+            return constant if isinstance(constant, str) else ""
     return ""
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from signoff.testing.project_fixture import ProjectFixture as ProjectFixture
     from signoff.testing.skill_inputs import extract_schema as extract_schema
     from signoff.testing.skill_inputs import generate_inputs as generate_inputs
+    from signoff.testing.skill_inputs import generate_test_inputs as generate_test_inputs
     from signoff.testing.skill_invocation import case_id as case_id
     from signoff.testing.skill_invocation import run_skill_invocation as run_skill_invocation
     from signoff.testing.store_suite import StoreSuite as StoreSuite
@@ -49,7 +50,7 @@ _HOMES = {
     "signoff.testing.agent_suite": ("AgentSuite",),
     "signoff.testing.store_suite": ("StoreSuite",),
     # skills
-    "signoff.testing.skill_inputs": ("extract_schema", "generate_inputs"),
+    "signoff.testing.skill_inputs": ("extract_schema", "generate_inputs", "generate_test_inputs"),
     "signoff.testing.skill_invocation": ("case_id", "run_skill_invocation"),
     # crashes
     "signoff.testing.crash": ("Survival", "crash_at", "crash_everywhere"),

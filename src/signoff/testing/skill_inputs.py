@@ -64,6 +64,10 @@ def generate_inputs(
     return _inputs(workflow, schema)
 
 
+generate_test_inputs = generate_inputs
+"""The same function under its longer name."""
+
+
 def _domains(workflow: Workflow, step: StepDef, samples: Samples) -> Iterator[tuple[str, Domain]]:
     own, declared = workflow.params[step.id], workflow.declared_params
     # Every step takes the inputs of the workflow: handlers read them from their context.

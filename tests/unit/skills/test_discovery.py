@@ -68,11 +68,32 @@ def test_modules_of_the_library_are_named_after_their_skills(project: Path) -> N
     assert sorted(skill_names(context(project))) == sorted(discover_workflows())
 
 
-def test_one_error_lists_every_broken_module_and_every_duplicate(project: Path) -> None:
-    """Fixing one per try would waste a morning."""
+def test_a_module_is_imported_when_its_workflow_is_first_used(project: Path) -> None:
+    """Listing skills must not run the code of any, and a broken one must not hide the others."""
+    write(project / "good.py", "good")
+    write(project / "bad.py", "bad", "import not_installed_here")
+    (project / "named.py").write_text(
+        "from signoff.skills import *\nMADE = print('imported')\n"
+        "WORKFLOW = Workflow(name='named', validate=False)\n"
+    )
+    before = set(sys.modules)
+
+    found = discover_workflows(project)
+
+    assert sorted(found) == ["bad", "good", "named"]
+    assert "bad" in found
+    assert len(found) == 3
+    assert set(sys.modules) == before
+    assert found["good"] is found["good"]
+    with pytest.raises(InvalidSkill, match=r"bad.py:4: ModuleNotFoundError"):
+        found["bad"]
+
+
+def test_one_error_lists_every_unreadable_module_and_every_duplicate(project: Path) -> None:
+    """Fixing one per try would waste a morning; two modules of one name are an error at once."""
     for file, name in (("one", "plan"), ("two", "plan"), ("three", "look")):
-        write(project / f"{file}.py", name)
-    write(project / "broken.py", "broken", "import not_installed_here")
+        write(project / f"{file}.py", name, "raise SystemExit('imported')")
+    write(project / "broken.py", "NAME", "import not_installed_here", literal=False)
     (project / "cut.py").write_text("WORKFLOW = (\n")
 
     with pytest.raises(InvalidWorkflow) as caught:
@@ -81,6 +102,7 @@ def test_one_error_lists_every_broken_module_and_every_duplicate(project: Path) 
     assert len(caught.value.problems) == 3
     for text in ("broken.py:4", "not_installed_here", "cut.py:1", "'plan'", "one.py", "two.py"):
         assert text in str(caught.value)
+    assert "SystemExit" not in str(caught.value)
 
 
 def test_what_is_neither_a_folder_nor_a_package_is_an_error(project: Path) -> None:

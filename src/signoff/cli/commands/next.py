@@ -6,7 +6,13 @@ import click
 
 from signoff.app.external_work import next_work
 from signoff.cli.external_work import drive_external, status_exit_code
-from signoff.cli.options import CliCommand, open_here, output_options, run_argument
+from signoff.cli.options import (
+    CliCommand,
+    open_here,
+    output_options,
+    project_dir_option,
+    run_argument,
+)
 from signoff.cli.output import Output
 
 
@@ -15,6 +21,7 @@ from signoff.cli.output import Output
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
               help="Show only this work item.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
+@project_dir_option
 @output_options
 def command(run: str | None, number: int | None, out: Output) -> int:
     """Show the open work of RUN and the conditions it must meet.

@@ -24,6 +24,7 @@ from signoff.cli.options import (
     notation_options,
     pairs,
     progress_options,
+    project_dir_option,
     set_up_logging,
 )
 from signoff.cli.output import DisplayOptions, Output
@@ -52,6 +53,7 @@ from signoff.errors import ConfigError
               help="Hand the run to a worker and return at once.")  # fmt: skip
 @click.option("--needs", "labels", multiple=True, metavar="NAME",
               help="With --detach: only a worker with this capability. Repeatable.")  # fmt: skip
+@project_dir_option
 @notation_options("run")
 @progress_options
 def command(

@@ -13,9 +13,12 @@ from signoff.app.external_work import submit
 from signoff.cli.external_work import drive_external, status_exit_code
 from signoff.cli.options import (
     CliCommand,
+    entered_folder,
+    inputs,
     notation_options,
     open_here,
     output_options,
+    project_dir_option,
     read_text_file,
     run_argument,
 )
@@ -26,8 +29,10 @@ from signoff.cli.output import Output
 @run_argument
 @click.option("--result", metavar="RESULT",
               help="The result, JSON or text; - reads it from stdin.")  # fmt: skip
-@click.option("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--file", type=click.Path(dir_okay=False, path_type=Path),
               help="Read the result from a file.")  # fmt: skip
+@click.option("--set", "values", multiple=True, metavar="NAME=VALUE",
+              help="Another value of the result; NAME:=JSON for lists. Repeatable.")  # fmt: skip
 @click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")
 @click.option("--item", "number", type=click.IntRange(1), metavar="N",
               help="The work item, if several are open.")  # fmt: skip
@@ -37,11 +42,13 @@ from signoff.cli.output import Output
 @click.option("--by", default="", metavar="NAME",
               help="Who did it; the logged-in user by default.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
+@project_dir_option
 @output_options
 def command(
     run: str | None,
     result: str | None,
     file: Path | None,
+    values: tuple[str, ...],
     failure: str | None,
     number: int | None,
     options: dict[str, Any],
@@ -58,6 +65,7 @@ def command(
     Examples:
       signoff submit book --result '{"decision": "approved"}'
       signoff submit book --item 7 --result - < result.json
+      signoff submit critic --file findings.md --set confidence=high
       signoff submit book --item 7 --result '{}' \\
           --statements '[["UPDATE chapters SET words = ? WHERE id = 3", [900]]]'
       signoff submit book --item 7 --failure "chapter 3 is missing"
@@ -66,10 +74,14 @@ def command(
     reason and the open work are printed); 10 accepted, and waiting for a human; otherwise as
     for `run`.
     """
-    text = _parse(result, file, failure)
-    if failure is not None and options:
-        raise click.UsageError(f"--failure cannot be combined with {' or '.join(options)}")
-    answer = AnswerInput(text, failed=failure is not None, extras=options, digest=digest, by=by)
+    fields = inputs(values, "--set")
+    text = _parse(result, file, failure, needed=not fields)
+    if failure is not None and (options or fields):
+        given = [*options, *(["--set"] if fields else [])]
+        raise click.UsageError(f"--failure cannot be combined with {' or '.join(given)}")
+    answer = AnswerInput(
+        text, failed=failure is not None, values=fields, extras=options, digest=digest, by=by
+    )
     with open_here() as project:
         status = drive_external(
             out,
@@ -80,11 +92,14 @@ def command(
     return status_exit_code(status)
 
 
-def _parse(result: str | None, file: Path | None, failure: str | None) -> str:
-    if sum(each is not None for each in (result, file, failure)) != 1:
+def _parse(result: str | None, file: Path | None, failure: str | None, *, needed: bool) -> str:
+    given = sum(each is not None for each in (result, file, failure))
+    if given > 1 or (needed and not given):
         raise click.UsageError("give one of --result, --file and --failure")
     if file is not None:
-        return read_text_file(file)
+        # The worker names a file where it is, whatever the folder of the project.
+        before, _ = entered_folder() or (Path(), Path())
+        return read_text_file(before / file)
     if result == "-":
         return sys.stdin.read()
     return (failure if result is None else result) or ""

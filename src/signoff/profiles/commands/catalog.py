@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from signoff.cli.options import CliCommand, output_options
+from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
-from signoff.profiles.commands.project import context_here, project_dir_option, settings_here
+from signoff.profiles.commands.project import context_here, settings_here
 
 
 @click.command("list", cls=CliCommand)

@@ -19,14 +19,11 @@ from signoff.cli.options import (
     open_here,
     pairs,
     progress_options,
+    project_dir_option,
 )
 from signoff.cli.output import DisplayOptions
 from signoff.errors import InvalidParams, UsageError
-from signoff.profiles.commands.project import (
-    find_session,
-    project_dir_option,
-    session_argument,
-)
+from signoff.profiles.commands.project import find_session, session_argument
 from signoff.profiles.notation import NOTATION
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.transitions import SessionCommand, TransitionTable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from signoff.cli.options import complete_run
+from signoff.cli.options import complete_run, entered_folder
 from signoff.cli.text import near
 from signoff.errors import UsageError
 from signoff.remedies import ShowRun
@@ -26,21 +26,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 NOTATION = "profiles"
 _TARGETS = "profile:"
 _RECENT = 50
-_ENTERED = "signoff.profiles.entered"
-
-
-def project_dir_option(command: F) -> F:
-    """Adds `--project-dir`: everything happens as if signoff were run in that folder."""
-    return click.option(
-        "--project-dir",
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        metavar="DIR",
-        # Eager, so that the paths of other options start in that folder.
-        is_eager=True,
-        expose_value=False,
-        callback=_enter,
-        help="Work in this folder instead of the current one.",
-    )(command)
 
 
 def session_argument(command: F) -> F:
@@ -95,7 +80,7 @@ def is_session(project: Project, row: RunRow) -> bool:
 
 def shown_path(path: Path) -> str:
     """Returns a path as the user's shell sees it, which `--project-dir` leaves where it is."""
-    entered = _entered()
+    entered = entered_folder()
     if entered is None:
         return near(path)
     before, _ = entered
@@ -104,20 +89,5 @@ def shown_path(path: Path) -> str:
 
 def project_dir_words() -> str:
     """Returns the option for a command that is run in the same shell; empty without it."""
-    entered = _entered()
+    entered = entered_folder()
     return f" --project-dir {shlex.quote(str(entered[1]))}" if entered is not None else ""
-
-
-def _entered() -> tuple[Path, Path] | None:
-    """Returns the current folder before `--project-dir`, and the option's value."""
-    context = click.get_current_context(silent=True)
-    return context.meta.get(_ENTERED) if context is not None else None
-
-
-def _enter(context: click.Context, _option: click.Parameter, folder: Path | None) -> None:
-    if folder is None:
-        return
-    before = Path.cwd()
-    os.chdir(folder)
-    context.meta[_ENTERED] = before, folder
-    context.call_on_close(lambda: os.chdir(before))

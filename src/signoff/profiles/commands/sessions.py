@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.options import CliCommand, open_here, output_options
+from signoff.cli.options import (
+    CliCommand,
+    open_here,
+    output_options,
+    project_dir_option,
+)
 from signoff.cli.output import Output
 from signoff.errors import UnknownName
-from signoff.profiles.commands.project import (
-    find_session,
-    is_session,
-    project_dir_option,
-    session_argument,
-)
+from signoff.profiles.commands.project import find_session, is_session, session_argument
 from signoff.profiles.phases import WorkflowStatus
 
 if TYPE_CHECKING:

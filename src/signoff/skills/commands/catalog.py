@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from signoff.cli import exits
-from signoff.cli.options import CliCommand, output_options
+from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
 from signoff.core.args import Param
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import first_command, option_name
+from signoff.skills.commands.command_text import Target, first_command, option_name
 from signoff.skills.commands.project import context_here
 
 
@@ -61,6 +61,7 @@ def list_skills(out: Output) -> int:
 
 @click.command(cls=CliCommand)
 @click.argument("name", metavar="NAME")
+@project_dir_option
 @output_options
 def show(name: str, out: Output) -> None:
     """Show the steps and the parameters of a skill.
@@ -69,12 +70,13 @@ def show(name: str, out: Output) -> None:
       signoff skill show decision-critic
       signoff skill show decision-critic --json
     """
-    from signoff.skills.discovery import find_skill
+    from signoff.skills.discovery import find_in_folder
 
     with redirect_stdout(sys.stderr):
-        workflow = find_skill(name, context_here())
+        workflow, folder = find_in_folder(name, context_here())
     steps, params = _steps(workflow), _params(workflow)
-    first = first_command(workflow, name)
+    pinned = str(folder.absolute()) if folder is not None else ""
+    first = first_command(workflow, Target(name, pinned))
     if out.as_json:
         shown = {"name": workflow.name, "description": workflow.description}
         out.json({**shown, "steps": steps, "params": params, "first_command": first})

@@ -8,32 +8,40 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
 
 PROGRAM = ("signoff", "skill", "step")
+PROJECT_DIR = "project_dir"
+
+
+class Target(NamedTuple):
+    """How a printed command finds a skill, wherever it is run."""
+
+    name: str = ""
+    """Its name, its file or its module; empty for the name of the workflow."""
+    folder: str = ""
+    """The folder in which it is found by that; empty for a skill of the library."""
 
 
 def command_text(
-    command: NextCommand, target: str = "", more: Iterable[tuple[str, str]] = ()
+    command: NextCommand, target: Target = Target(), more: Iterable[tuple[str, str]] = ()
 ) -> str:
-    """Returns the command that shows the next step; `target` is how the skill is found.
-
-    `more` are further options, which may be repeated.
-    """
-    words = [*PROGRAM, target or command.workflow, "--step", str(command.number)]
+    """Returns the command that shows the next step; `more` are further options."""
+    words = [*PROGRAM, target.name or command.workflow, "--step", str(command.number)]
     for name, value in command.params.items():
         words += _option(name, value_text(value))
     for name, param in command.open.items():
         words += _option(name, placeholder(param))
-    for name, text in more:
+    for name, text in (*more, *([(PROJECT_DIR, target.folder)] if target.folder else ())):
         words += _option(name, text)
     return " ".join(map(_quoted, words))
 
 
-def first_command(workflow: Workflow, target: str = "") -> str:
+def first_command(workflow: Workflow, target: Target = Target()) -> str:
     """Returns the command that shows the first step, with what the step requires to fill in."""
     step = workflow.entry_point
     taken = {**workflow.input_params, **workflow.params[step]}

@@ -60,11 +60,7 @@ def install(
     """
     folders = _folders(to, agent, user=user)
     skills, problems = _skills(names)
-    texts = {each.workflow.name: skill_text(each.workflow) for each in skills}
-    _print([each.install(name, text) for each in folders for name, text in texts.items()], out)
-    own = [each.workflow.name for each in skills if not each.source.in_library]
-    if user and own:
-        out.note(f"only works in this project: {', '.join(own)}")
+    _print([_install(each, folder) for folder in folders for each in skills], out)
     for problem in problems:
         out.warn(str(problem))
     return exits.ERROR if problems else exits.OK
@@ -97,6 +93,14 @@ def uninstall(
         chosen = folder.names() if names else folder.installed_names()
         results += [folder.uninstall(each) for each in chosen if not names or each in names]
     _print(results, out)
+
+
+def _install(skill: Skill, folder: SkillFolder) -> FileAction:
+    # A file of the project may be under version control, where nobody else has its path.
+    root = context_here().root.absolute()
+    is_found = skill.source.in_library or folder.path.absolute().is_relative_to(root)
+    text = skill_text(skill.workflow, "" if is_found else str(root))
+    return folder.install(skill.workflow.name, text)
 
 
 def _folders(to: Path | None, agent: str | None, *, user: bool) -> list[SkillFolder]:

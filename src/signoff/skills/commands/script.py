@@ -14,7 +14,7 @@ from warnings import filterwarnings
 
 import click
 
-from signoff.cli.options import CliCommand
+from signoff.cli.options import CliCommand, project_dir_option
 from signoff.documents.python_files import describe_failure, make_importable
 from signoff.errors import HandlerFailed, SignoffError, UsageError
 from signoff.skills.commands.project import context_here
@@ -26,6 +26,7 @@ from signoff.skills.discovery import skills_folder
     # Everything after the module belongs to the script, options included.
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
+@project_dir_option
 @click.argument("module", metavar="MODULE")
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1, type=click.UNPROCESSED)
 def script(module: str, arguments: Sequence[str]) -> None:

@@ -12,9 +12,11 @@ import re
 import shlex
 import textwrap
 
+from signoff.cli.options import in_project
 from signoff.cli.text import one_line
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import first_command
+from signoff.skills.commands.command_text import Target, first_command
+from signoff.skills.stateless import keeps_state
 
 FILE = "SKILL.md"
 MOST_DESCRIPTION = 1024
@@ -57,25 +59,39 @@ program `signoff` is missing, report that and stop: do not make up the steps.
 
 ## Resume
 
-Note each command that you run: it contains everything that its step needs. To resume after an
-interruption, run the last one again. It prints the same step. If it is lost, start again with the
-first one.
+{resume}
 
 - `{show}` lists the steps and the options.
-- `{run}` follows the same steps as a recorded run, in which none can be skipped.
+- `{run}` follows the same steps as a recorded run.
+  No step can be skipped, and a new session goes on where the last one stopped.
 """
 
+_WITH_FILES = """\
+Note each command that you run. After an interruption, run the last one again: it prints the same
+step, and the state directory that it names has the files of the steps before. Run the first command
+only once, because it creates a new state directory each time. What is in no file is lost with your
+session. If you have lost the command, start again with the first one."""
 
-def skill_text(workflow: Workflow) -> str:
-    """Returns the file of a skill, with its mark."""
+_WITHOUT_FILES = """\
+Nothing is stored between commands. Note each command that you run, and the result of each step.
+After an interruption, run the last command again: it prints the same step, and continue from your
+notes. Without the results of the steps before, start again with the first command."""
+
+
+def skill_text(workflow: Workflow, folder: str = "") -> str:
+    """Returns the file of a skill, with its mark; `folder` is where its commands find the skill.
+
+    It is empty if they find it wherever the file is read.
+    """
     name, steps = workflow.name, workflow.total_steps
     body = _BODY.format(
         name=name,
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
         steps=f"are {steps} steps" if steps > 1 else "is one step",
-        first=first_command(workflow),
-        show=shlex.join(["signoff", "skill", "show", name]),
-        run=shlex.join(["signoff", "run", name, "--pull"]),
+        first=first_command(workflow, Target(name, folder)),
+        show=in_project(shlex.join(["signoff", "skill", "show", name]), folder),
+        run=in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
+        resume=_WITH_FILES if keeps_state(workflow) else _WITHOUT_FILES,
     )
     return marked(name, f"{_front_matter(workflow)}\n{body}")
 

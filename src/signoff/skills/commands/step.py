@@ -11,11 +11,12 @@ import shlex
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import click
 
-from signoff.cli.options import CliCommand, output_options
+from signoff.cli.options import CliCommand, enter_folder, output_options, project_dir_option
 from signoff.cli.output import Output
 from signoff.cli.text import clean
 from signoff.core.args import UNDECLARED, Param
@@ -23,7 +24,7 @@ from signoff.core.placeholders import placeholder
 from signoff.core.step import ITERATION
 from signoff.core.workflow import Workflow
 from signoff.errors import Problem, UsageError
-from signoff.skills.commands.command_text import option_name
+from signoff.skills.commands.command_text import PROJECT_DIR, Target, option_name
 from signoff.skills.commands.project import context_here
 from signoff.skills.commands.step_page import (
     ANSWER_ID,
@@ -34,13 +35,15 @@ from signoff.skills.commands.step_page import (
     as_text,
     may_ask,
 )
-from signoff.skills.discovery import InvalidSkill, find_skill
-from signoff.skills.stateless import evaluate_step, repeats, step_at
+from signoff.skills.discovery import InvalidSkill, find_in_folder
+from signoff.skills.stateless import STATE_DIR, evaluate_step, keeps_state, repeats, step_at
 
 _SWITCHES = ("--json", "--debug", "--help", "-h")
 """The options without a value."""
-_RESERVED = ("step", "json", "debug", "help", "total_steps", ANSWER_ID, ANSWER_VALUE)
+_RESERVED = ("step", "json", "debug", "help", "total_steps", PROJECT_DIR, ANSWER_ID, ANSWER_VALUE)
 _HELP = {ITERATION: "How often the step has been reached; 1 is the first time."}
+_TARGET = "signoff.skills.target"
+"""The key in click's context under which is stored how printed commands find the skill."""
 _PREFIX = "skill_"
 """Begins the names of a skill's parameters in click, apart from the command's own."""
 
@@ -52,9 +55,13 @@ class StepCommand(CliCommand):
         """Finds the skill, adds its options, and parses the command line."""
         name = _first_argument(args)
         if name is not None and not ctx.resilient_parsing:
+            # The skill is found before its options, and with them this one, are parsed.
+            if folder := _value_of(option_name(PROJECT_DIR), args):
+                enter_folder(ctx, folder)
             # A module may print while it is imported; stdout is for instructions.
             with redirect_stdout(sys.stderr):
-                ctx.obj = find_skill(name, context_here())
+                ctx.obj, folder = find_in_folder(name, context_here())
+            ctx.meta[_TARGET] = Target(name, str(folder.absolute()) if folder else "")
             _refuse_reserved(ctx.obj)
         try:
             return super().parse_args(ctx, args)
@@ -81,12 +88,13 @@ class StepCommand(CliCommand):
               help="A sub-agent's question that the user answered. Repeatable.")  # fmt: skip
 @click.option(option_name(ANSWER_VALUE), "labels", multiple=True, metavar="ANSWER",
               help="The answer to it.")  # fmt: skip
+@project_dir_option
 @output_options
-@click.pass_obj
+@click.pass_context
 def step(
-    workflow: Workflow,
+    context: click.Context,
     /,
-    name: str,
+    name: str,  # noqa: ARG001  # was read to find the skill
     number: int,
     headers: Sequence[str],
     labels: Sequence[str],
@@ -104,12 +112,16 @@ def step(
       signoff skill step deepthink --step 1 --mode quick
       signoff skill step deepthink --step 1 --json
     """
+    workflow, target = context.obj, context.meta[_TARGET]
     declared = _params(workflow)
     given = {
         name.removeprefix(_PREFIX): _read(declared.get(name.removeprefix(_PREFIX)), name, value)
         for name, value in values.items()
         if value is not None
     }
+    if keeps_state(workflow) and given.get(STATE_DIR):
+        # The next command may be run in another folder.
+        given[STATE_DIR] = str(Path(given[STATE_DIR]).absolute())
     answers = _answers(headers, labels)
     if answers and not may_ask(step_at(workflow, number)):
         raise UsageError(
@@ -119,9 +131,9 @@ def step(
     with redirect_stdout(sys.stderr):
         evaluated = evaluate_step(workflow, number, given)
     if out.as_json:
-        out.json(as_json(evaluated, name, answers))
+        out.json(as_json(evaluated, target, answers))
     else:
-        out.line(as_text(evaluated, name, answers))
+        out.line(as_text(evaluated, target, answers))
 
 
 def _first_argument(args: Sequence[str]) -> str | None:
@@ -133,6 +145,14 @@ def _first_argument(args: Sequence[str]) -> str | None:
         if word not in _SWITCHES and "=" not in word:
             next(words, None)
     return None
+
+
+def _value_of(option: str, args: Sequence[str]) -> str:
+    """Returns the value of an option in arguments that are not parsed yet; empty without it."""
+    for word, following in zip(args, [*args[1:], ""], strict=True):
+        if word == option or word.startswith(f"{option}="):
+            return following if word == option else word.partition("=")[2]
+    return ""
 
 
 def _params(workflow: Workflow) -> dict[str, Param | None]:

@@ -14,7 +14,7 @@ from signoff.documents.control_characters import json_text
 from signoff.runtime.dispatch import RUN_SCRIPT, Dispatch
 from signoff.runtime.question_relay import typed_response
 from signoff.runtime.return_budget import BUDGET_RULE
-from signoff.skills.commands.command_text import command_text, option_name
+from signoff.skills.commands.command_text import Target, command_text, option_name
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import STATE_DIR, EvaluatedStep, iterations
 from signoff.skills.step_text import LAST_STEP, commands, page, when_done
@@ -29,8 +29,8 @@ Answers = Sequence[tuple[str, str]]
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
 
 
-def as_json(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> dict[str, Any]:
-    """Returns the step for programs; `target` is how the skill is found."""
+def as_json(evaluated: EvaluatedStep, target: Target, answers: Answers = ()) -> dict[str, Any]:
+    """Returns the step for programs; `target` is how its commands find the skill."""
     following, dispatch = evaluated.following, evaluated.output.dispatch
     shown = {
         "workflow": evaluated.workflow.name,
@@ -38,7 +38,7 @@ def as_json(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> dic
         "total_steps": evaluated.workflow.total_steps,
         "step_id": evaluated.step.id,
         "title": evaluated.output.title,
-        "actions": list(evaluated.output.actions),
+        "actions": [*_actions(evaluated)],
         "next_command": command_text(following, target) if following is not None else None,
         "next_commands": {
             label: command_text(command, target) if command is not None else None
@@ -55,7 +55,7 @@ def as_json(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> dic
     return {**shown, "dispatch": launched}
 
 
-def as_text(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> str:
+def as_text(evaluated: EvaluatedStep, target: Target, answers: Answers = ()) -> str:
     """Returns the step for agents and people; `answers` are those of the user to a sub-agent."""
     workflow, output = evaluated.workflow, evaluated.output
     place = f"{workflow.name}, step {evaluated.number} of {workflow.total_steps}"
@@ -66,7 +66,12 @@ def as_text(evaluated: EvaluatedStep, target: str, answers: Answers = ()) -> str
         folder = evaluated.state_dir
         more = [f"The state directory is {json_text(folder)}."] if folder else []
         more += _round(evaluated)
-    return page(title, output.actions, [*more, *_end(evaluated, target)])
+    return page(title, _actions(evaluated), [*more, *_end(evaluated, target)])
+
+
+def _actions(evaluated: EvaluatedStep) -> Sequence[str]:
+    """Returns the instructions of the step; none if its rounds are over."""
+    return () if evaluated.is_over else evaluated.output.actions
 
 
 def _round(evaluated: EvaluatedStep) -> Iterator[str]:
@@ -75,7 +80,6 @@ def _round(evaluated: EvaluatedStep) -> Iterator[str]:
     if domain is None or evaluated.limit is not None:
         return
     if evaluated.is_over:
-        # Otherwise an agent that has reported success would follow the instructions again.
         yield "What you reported ends the rounds of this step: do not do another one."
     elif evaluated.iteration > 1 or evaluated.output.outcome is Outcome.ITERATE:
         yield f"This is round {evaluated.iteration}; there are at most {domain.hi}."
@@ -94,7 +98,7 @@ def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
     return {"agent": dispatch.agent} if dispatch is not None else {}
 
 
-def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator[str]:
+def _launch(evaluated: EvaluatedStep, target: Target, answers: Answers) -> Iterator[str]:
     """Yields how to launch the sub-agent of the step."""
     launched = _launched(evaluated)
     each = launched.get("for_each")
@@ -107,7 +111,10 @@ def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator
         yield f"Tell it that the state directory is {json_text(evaluated.state_dir)}."
     if launched.get("script"):
         # A script may have options of its own, such as the phase of a quality review.
-        words = [*RUN_SCRIPT, *shlex.split(launched["script"])]
+        script = shlex.split(launched["script"])
+        # One that is part of signoff is found everywhere.
+        pinned = target.folder if not script[0].startswith("signoff.") else ""
+        words = [*RUN_SCRIPT, *(["--project-dir", pinned] if pinned else ()), *script]
         if evaluated.state_dir:
             words += [option_name(STATE_DIR), evaluated.state_dir]
         yield commands("Tell it to run this and follow what it prints:", shlex.join(words))
@@ -121,7 +128,7 @@ def _launch(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator
         yield from _relay(evaluated, target, answers)
 
 
-def _relay(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator[str]:
+def _relay(evaluated: EvaluatedStep, target: Target, answers: Answers) -> Iterator[str]:
     """Yields what lets the sub-agent ask, and brings the answers back to it."""
     yield f"Give it this as well:\n\n{_quoted(SUB_AGENT_QUESTION_FORMAT)}"
     if answers:
@@ -136,7 +143,7 @@ def _relay(evaluated: EvaluatedStep, target: str, answers: Answers) -> Iterator[
     )
 
 
-def _answer_command(evaluated: EvaluatedStep, target: str, answers: Answers) -> str:
+def _answer_command(evaluated: EvaluatedStep, target: Target, answers: Answers) -> str:
     """Returns the command for this step with the answers so far, and one more to fill in."""
     pairs = [*answers, OPEN_ANSWER]
     more = [
@@ -150,7 +157,7 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
-def _end(evaluated: EvaluatedStep, target: str) -> Iterator[str]:
+def _end(evaluated: EvaluatedStep, target: Target) -> Iterator[str]:
     if evaluated.limit is not None:
         yield (
             f"This was round {evaluated.limit}, the last one that this step may have, and it "
@@ -175,7 +182,7 @@ def _condition(evaluated: EvaluatedStep, label: str) -> str:
     return _VERDICTS.get(label, f"If the answer is {label!r}")
 
 
-def _choice(condition: str, command: NextCommand | None, target: str) -> str:
+def _choice(condition: str, command: NextCommand | None, target: Target) -> str:
     if command is None:
         return f"{condition}, stop: the skill ends there."
     return commands(f"{condition}, run:", command_text(command, target))

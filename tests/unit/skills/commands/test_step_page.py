@@ -9,6 +9,7 @@ from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.return_budget import BUDGET_RULE
+from signoff.skills.commands.command_text import Target
 from signoff.skills.commands.step_page import as_json, as_text
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import evaluate_step
@@ -32,7 +33,7 @@ FLOW = Workflow(
 
 
 def text(number: int, **params: Any) -> str:
-    return as_text(evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), "flow")
+    return as_text(evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), Target("flow"))
 
 
 def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
@@ -53,7 +54,7 @@ def test_an_ordinary_step_says_where_its_files_are() -> None:
     assert 'The state directory is "my dir".' in as_text(
         evaluate_step(flow, 1, {"state_dir": "my dir"}), "flow"
     )
-    assert "state directory" not in as_text(evaluate_step(flow, 1, {}), "flow")
+    assert "state directory" not in as_text(evaluate_step(flow, 1, {}), Target("flow"))
 
 
 def test_a_script_keeps_the_options_it_is_declared_with() -> None:
@@ -61,7 +62,7 @@ def test_a_script_keeps_the_options_it_is_declared_with() -> None:
     review = Dispatch("reviewer", script="checks.review --phase 'a b'")
     workflow = Workflow("x", StepDef("a", handler=review, next={OK: None, FAIL: None}))
 
-    page = as_text(evaluate_step(workflow, 1, {}), "x")
+    page = as_text(evaluate_step(workflow, 1, {}), Target("x"))
 
     assert "\n    signoff skill script checks.review --phase 'a b'\n" in page
 
@@ -73,7 +74,7 @@ def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
         "x", StepDef("a", handler=explore, next={OK: "b"}), StepDef("b", next={OK: None})
     )
 
-    page = as_text(evaluate_step(workflow, 1, {}), "x")
+    page = as_text(evaluate_step(workflow, 1, {}), Target("x"))
 
     assert "When it is done, run:\n\n    signoff skill step x --step 2" in page
     assert "verdict" not in page
@@ -93,7 +94,7 @@ ASKING = Workflow(
 
 def test_a_sub_agent_that_may_ask_gets_the_format_and_its_caller_the_relay() -> None:
     """Neither could guess what the other expects."""
-    page = as_text(evaluate_step(ASKING, 1, {"state_dir": "my dir"}), "asking")
+    page = as_text(evaluate_step(ASKING, 1, {"state_dir": "my dir"}), Target("asking"))
 
     assert QUESTION_RELAY_HANDLER in page
     assert SUB_AGENT_QUESTION_FORMAT in page.replace("\n> ", "\n").replace("\n>\n", "\n\n")
@@ -110,7 +111,10 @@ def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
     answers = [("Storage", "SQLite"), ("Auth", "token"), ("Auth", "-key")]
     evaluated = evaluate_step(ASKING, 1, {"state_dir": "d"})
 
-    page, facts = as_text(evaluated, "asking", answers), as_json(evaluated, "asking", answers)
+    page, facts = (
+        as_text(evaluated, Target("asking"), answers),
+        as_json(evaluated, Target("asking"), answers),
+    )
 
     response = (
         '<user_response>\n  <answer header="Storage">\n    <choice label="SQLite"></choice>\n'
@@ -131,7 +135,9 @@ def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
 
 def test_other_sub_agents_are_not_offered_to_ask() -> None:
     """Their questions would be no verdict."""
-    assert "user_answer" not in str(as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), "flow"))
+    assert "user_answer" not in str(
+        as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), Target("flow"))
+    )
     assert "needs_user_input" not in text(1)
     assert BUDGET_RULE in text(1)
 
@@ -140,8 +146,8 @@ def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
     """An agent must not look for a command that does not exist."""
     evaluated = evaluate_step(FLOW, 1, {"state_dir": "d"})
 
-    assert "If it fails, stop" in as_text(evaluated, "flow")
-    assert as_json(evaluated, "x.py")["next_commands"] == {
+    assert "If it fails, stop" in as_text(evaluated, Target("flow"))
+    assert as_json(evaluated, Target("x.py"))["next_commands"] == {
         "ok": "signoff skill step x.py --step 2 --state-dir d",
         "fail": None,
     }
@@ -184,10 +190,12 @@ def test_a_step_that_repeats_says_whether_another_round_is_due(
     ]
     flow = Workflow("flow", *steps)
 
-    page = as_text(evaluate_step(flow, 1, params), "flow")
+    page = as_text(evaluate_step(flow, 1, params), Target("flow"))
 
-    assert f"Find it.\n\n{line}" in page
-    assert "round" not in as_text(evaluate_step(flow, 2, {}), "flow")
+    is_over = line.startswith("What")
+    assert f"{'Look' if is_over else 'Find it.'}\n\n{line}" in page
+    assert ("Find it." in page) is not is_over
+    assert "round" not in as_text(evaluate_step(flow, 2, {}), Target("flow"))
 
 
 def test_a_loop_that_is_used_up_stops_the_agent() -> None:

@@ -42,8 +42,13 @@ async def run_skill(
     agents = dict.fromkeys(roles, agent)
     result = await run_async(skill, params, store=MemoryStore(), agents=agents)
     by_title = {f"# {step.title}": step.id for step in skill.steps.values()}
-    steps = [by_title[prompt.splitlines()[0]] for prompt in agent.prompts]
+    steps = [by_title[heading(prompt)] for prompt in agent.prompts]
     return SkillRun(result, steps, agent.prompts)
+
+
+def heading(prompt: str) -> str:
+    """Returns the line with the title of the step."""
+    return next(line for line in prompt.splitlines() if line.startswith("# "))
 
 
 def reported(**params: Any) -> dict[str, Any]:

@@ -43,6 +43,6 @@ async def test_in_a_run_each_area_is_read_by_a_sub_agent(tmp_path: Path) -> None
 
     assert run.steps.count("explore") == 2
     assert run.result.state["explore"] == ["rows", "steps"]
-    trace = next(prompt for prompt in run.prompts if prompt.startswith("# Trace real paths"))
+    trace = next(prompt for prompt in run.prompts if "\n# Trace real paths" in prompt)
     assert "rows" in trace
     assert "steps" in trace
