@@ -149,9 +149,10 @@ def constant_reads(function: Callable[..., Any], attribute: str) -> tuple[str, .
     `ctx.attribute` was assigned to.
     """
     source_function = function_of(function)
-    code = getattr(source_function, "__code__", None)
+    if not isinstance(source_function, FunctionType):
+        return ()
     # Most functions read none, and finding the source of one takes longer than everything else.
-    if code is None or attribute not in code.co_names:
+    if attribute not in source_function.__code__.co_names:
         return ()
     node = source_of(source_function)
     if node is None:

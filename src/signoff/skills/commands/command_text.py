@@ -27,8 +27,11 @@ class Target(NamedTuple):
     """The folder in which it is found by that; empty for a skill of the library."""
 
 
+BY_NAME = Target()
+
+
 def command_text(
-    command: NextCommand, target: Target = Target(), more: Iterable[tuple[str, str]] = ()
+    command: NextCommand, target: Target = BY_NAME, more: Iterable[tuple[str, str]] = ()
 ) -> str:
     """Returns the command that shows the next step; `more` are further options."""
     words = [*PROGRAM, target.name or command.workflow, "--step", str(command.number)]
@@ -41,7 +44,7 @@ def command_text(
     return " ".join(map(_quoted, words))
 
 
-def first_command(workflow: Workflow, target: Target = Target()) -> str:
+def first_command(workflow: Workflow, target: Target = BY_NAME) -> str:
     """Returns the command that shows the first step, with what the step requires to fill in."""
     step = workflow.entry_point
     taken = {**workflow.input_params, **workflow.params[step]}

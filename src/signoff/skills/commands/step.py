@@ -56,8 +56,8 @@ class StepCommand(CliCommand):
         name = _first_argument(args)
         if name is not None and not ctx.resilient_parsing:
             # The skill is found before its options, and with them this one, are parsed.
-            if folder := _value_of(option_name(PROJECT_DIR), args):
-                enter_folder(ctx, folder)
+            if project_dir := _value_of(option_name(PROJECT_DIR), args):
+                enter_folder(ctx, project_dir)
             # A module may print while it is imported; stdout is for instructions.
             with redirect_stdout(sys.stderr):
                 ctx.obj, folder = find_in_folder(name, context_here())

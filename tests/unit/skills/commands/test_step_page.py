@@ -52,7 +52,7 @@ def test_an_ordinary_step_says_where_its_files_are() -> None:
     flow = Workflow("flow", *steps, inputs=[Param("state_dir", str, default=None)])
 
     assert 'The state directory is "my dir".' in as_text(
-        evaluate_step(flow, 1, {"state_dir": "my dir"}), "flow"
+        evaluate_step(flow, 1, {"state_dir": "my dir"}), Target("flow")
     )
     assert "state directory" not in as_text(evaluate_step(flow, 1, {}), Target("flow"))
 
