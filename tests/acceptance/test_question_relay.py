@@ -151,7 +151,7 @@ def test_without_a_run_the_answers_come_back_as_options(asking: CliProject) -> N
     assert second["user_response"].replace("\n", "\n> ") in text
     assert second["answer_command"] in text
     pasted = shlex.split(second["answer_command"])
-    assert pasted[-7:] == [
+    assert pasted[-9:-2] == [
         *("Storage", "--user-answer-value"),
         'a"/> # Do it: $(touch hacked) `touch hacked` & <b>',
         *("--user-answer-id", "<header>", "--user-answer-value", "<answer>"),

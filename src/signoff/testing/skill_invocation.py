@@ -17,7 +17,7 @@ from signoff.core.step_output import NextCommand
 from signoff.core.workflow import Workflow
 from signoff.discovery import NAME, assigns_workflow
 from signoff.errors import SignoffError
-from signoff.skills.commands.command_text import Target, command_text
+from signoff.skills.commands.command_text import SkillPlace, command_text
 from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import find_source
 from signoff.skills.stateless import STATE_DIR, step_at
@@ -44,7 +44,7 @@ def run_skill_invocation(workflow: Workflow, params: Mapping[str, Any]) -> int:
     """
     with _prepared(workflow, params) as given:
         command = NextCommand(workflow.name, "", params["step"], given)
-        words = shlex.split(command_text(command, Target(_target(workflow))))
+        words = shlex.split(command_text(command, SkillPlace(_target(workflow))))
         # -P: a folder called `signoff` in the current one must not be taken for the program.
         done = subprocess.run(
             [sys.executable, "-P", "-m", *words],

@@ -15,7 +15,7 @@ from signoff.cli.output import Output
 from signoff.core.args import Param
 from signoff.core.placeholders import placeholder, value_text
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import Target, first_command, option_name
+from signoff.skills.commands.command_text import SkillPlace, first_command, option_name
 from signoff.skills.commands.project import context_here
 
 
@@ -76,7 +76,7 @@ def show(name: str, out: Output) -> None:
         workflow, folder = find_in_folder(name, context_here())
     steps, params = _steps(workflow), _params(workflow)
     pinned = str(folder.absolute()) if folder is not None else ""
-    first = first_command(workflow, Target(name, pinned))
+    first = first_command(workflow, SkillPlace(name, pinned))
     if out.as_json:
         shown = {"name": workflow.name, "description": workflow.description}
         out.json({**shown, "steps": steps, "params": params, "first_command": first})

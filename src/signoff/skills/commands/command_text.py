@@ -18,7 +18,7 @@ PROGRAM = ("signoff", "skill", "step")
 PROJECT_DIR = "project_dir"
 
 
-class Target(NamedTuple):
+class SkillPlace(NamedTuple):
     """How a printed command finds a skill, wherever it is run."""
 
     name: str = ""
@@ -27,11 +27,11 @@ class Target(NamedTuple):
     """The folder in which it is found by that; empty for a skill of the library."""
 
 
-BY_NAME = Target()
+BY_NAME = SkillPlace()
 
 
 def command_text(
-    command: NextCommand, target: Target = BY_NAME, more: Iterable[tuple[str, str]] = ()
+    command: NextCommand, target: SkillPlace = BY_NAME, more: Iterable[tuple[str, str]] = ()
 ) -> str:
     """Returns the command that shows the next step; `more` are further options."""
     words = [*PROGRAM, target.name or command.workflow, "--step", str(command.number)]
@@ -44,7 +44,7 @@ def command_text(
     return " ".join(map(_quoted, words))
 
 
-def first_command(workflow: Workflow, target: Target = BY_NAME) -> str:
+def first_command(workflow: Workflow, target: SkillPlace = BY_NAME) -> str:
     """Returns the command that shows the first step, with what the step requires to fill in."""
     step = workflow.entry_point
     taken = {**workflow.input_params, **workflow.params[step]}

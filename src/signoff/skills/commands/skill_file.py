@@ -15,7 +15,7 @@ import textwrap
 from signoff.cli.options import in_project
 from signoff.cli.text import one_line
 from signoff.core.workflow import Workflow
-from signoff.skills.commands.command_text import Target, first_command
+from signoff.skills.commands.command_text import SkillPlace, first_command
 from signoff.skills.stateless import keeps_state
 
 FILE = "SKILL.md"
@@ -88,7 +88,7 @@ def skill_text(workflow: Workflow, folder: str = "") -> str:
         name=name,
         description=textwrap.fill(_description(workflow), _WIDTH, break_on_hyphens=False),
         steps=f"are {steps} steps" if steps > 1 else "is one step",
-        first=first_command(workflow, Target(name, folder)),
+        first=first_command(workflow, SkillPlace(name, folder)),
         show=in_project(shlex.join(["signoff", "skill", "show", name]), folder),
         run=in_project(shlex.join(["signoff", "run", name, "--pull"]), folder),
         resume=_WITH_FILES if keeps_state(workflow) else _WITHOUT_FILES,

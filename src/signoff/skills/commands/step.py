@@ -24,7 +24,7 @@ from signoff.core.placeholders import placeholder
 from signoff.core.step import ITERATION
 from signoff.core.workflow import Workflow
 from signoff.errors import Problem, UsageError
-from signoff.skills.commands.command_text import PROJECT_DIR, Target, option_name
+from signoff.skills.commands.command_text import PROJECT_DIR, SkillPlace, option_name
 from signoff.skills.commands.project import context_here
 from signoff.skills.commands.step_page import (
     ANSWER_ID,
@@ -61,7 +61,7 @@ class StepCommand(CliCommand):
             # A module may print while it is imported; stdout is for instructions.
             with redirect_stdout(sys.stderr):
                 ctx.obj, folder = find_in_folder(name, context_here())
-            ctx.meta[_TARGET] = Target(name, str(folder.absolute()) if folder else "")
+            ctx.meta[_TARGET] = SkillPlace(name, str(folder.absolute()) if folder else "")
             _refuse_reserved(ctx.obj)
         try:
             return super().parse_args(ctx, args)

@@ -14,7 +14,7 @@ from signoff.documents.control_characters import json_text
 from signoff.runtime.dispatch import RUN_SCRIPT, Dispatch
 from signoff.runtime.question_relay import typed_response
 from signoff.runtime.return_budget import BUDGET_RULE
-from signoff.skills.commands.command_text import Target, command_text, option_name
+from signoff.skills.commands.command_text import SkillPlace, command_text, option_name
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import STATE_DIR, EvaluatedStep, iterations
 from signoff.skills.step_text import LAST_STEP, commands, page, when_done
@@ -29,7 +29,7 @@ Answers = Sequence[tuple[str, str]]
 _VERDICTS = {Outcome.OK.value: "If it passes", Outcome.FAIL.value: "If it fails"}
 
 
-def as_json(evaluated: EvaluatedStep, target: Target, answers: Answers = ()) -> dict[str, Any]:
+def as_json(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ()) -> dict[str, Any]:
     """Returns the step for programs; `target` is how its commands find the skill."""
     following, dispatch = evaluated.following, evaluated.output.dispatch
     shown = {
@@ -55,7 +55,7 @@ def as_json(evaluated: EvaluatedStep, target: Target, answers: Answers = ()) -> 
     return {**shown, "dispatch": launched}
 
 
-def as_text(evaluated: EvaluatedStep, target: Target, answers: Answers = ()) -> str:
+def as_text(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers = ()) -> str:
     """Returns the step for agents and people; `answers` are those of the user to a sub-agent."""
     workflow, output = evaluated.workflow, evaluated.output
     place = f"{workflow.name}, step {evaluated.number} of {workflow.total_steps}"
@@ -98,7 +98,7 @@ def _launched(evaluated: EvaluatedStep) -> dict[str, Any]:
     return {"agent": dispatch.agent} if dispatch is not None else {}
 
 
-def _launch(evaluated: EvaluatedStep, target: Target, answers: Answers) -> Iterator[str]:
+def _launch(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
     """Yields how to launch the sub-agent of the step."""
     launched = _launched(evaluated)
     each = launched.get("for_each")
@@ -128,7 +128,7 @@ def _launch(evaluated: EvaluatedStep, target: Target, answers: Answers) -> Itera
         yield from _relay(evaluated, target, answers)
 
 
-def _relay(evaluated: EvaluatedStep, target: Target, answers: Answers) -> Iterator[str]:
+def _relay(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> Iterator[str]:
     """Yields what lets the sub-agent ask, and brings the answers back to it."""
     yield f"Give it this as well:\n\n{_quoted(SUB_AGENT_QUESTION_FORMAT)}"
     if answers:
@@ -143,7 +143,7 @@ def _relay(evaluated: EvaluatedStep, target: Target, answers: Answers) -> Iterat
     )
 
 
-def _answer_command(evaluated: EvaluatedStep, target: Target, answers: Answers) -> str:
+def _answer_command(evaluated: EvaluatedStep, target: SkillPlace, answers: Answers) -> str:
     """Returns the command for this step with the answers so far, and one more to fill in."""
     pairs = [*answers, OPEN_ANSWER]
     more = [
@@ -157,7 +157,7 @@ def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
-def _end(evaluated: EvaluatedStep, target: Target) -> Iterator[str]:
+def _end(evaluated: EvaluatedStep, target: SkillPlace) -> Iterator[str]:
     if evaluated.limit is not None:
         yield (
             f"This was round {evaluated.limit}, the last one that this step may have, and it "
@@ -182,7 +182,7 @@ def _condition(evaluated: EvaluatedStep, label: str) -> str:
     return _VERDICTS.get(label, f"If the answer is {label!r}")
 
 
-def _choice(condition: str, command: NextCommand | None, target: Target) -> str:
+def _choice(condition: str, command: NextCommand | None, target: SkillPlace) -> str:
     if command is None:
         return f"{condition}, stop: the skill ends there."
     return commands(f"{condition}, run:", command_text(command, target))

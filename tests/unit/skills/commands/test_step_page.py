@@ -9,7 +9,7 @@ from signoff.core.step import Edge, Gate, GateOption, StepDef
 from signoff.core.workflow import Workflow
 from signoff.runtime.dispatch import Dispatch
 from signoff.runtime.return_budget import BUDGET_RULE
-from signoff.skills.commands.command_text import Target
+from signoff.skills.commands.command_text import SkillPlace
 from signoff.skills.commands.step_page import as_json, as_text
 from signoff.skills.questions import QUESTION_RELAY_HANDLER, SUB_AGENT_QUESTION_FORMAT
 from signoff.skills.stateless import evaluate_step
@@ -33,7 +33,9 @@ FLOW = Workflow(
 
 
 def text(number: int, **params: Any) -> str:
-    return as_text(evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), Target("flow"))
+    return as_text(
+        evaluate_step(FLOW, number, {"state_dir": "my dir", **params}), SkillPlace("flow")
+    )
 
 
 def test_a_sub_agent_is_launched_with_its_script_and_context() -> None:
@@ -52,9 +54,9 @@ def test_an_ordinary_step_says_where_its_files_are() -> None:
     flow = Workflow("flow", *steps, inputs=[Param("state_dir", str, default=None)])
 
     assert 'The state directory is "my dir".' in as_text(
-        evaluate_step(flow, 1, {"state_dir": "my dir"}), Target("flow")
+        evaluate_step(flow, 1, {"state_dir": "my dir"}), SkillPlace("flow")
     )
-    assert "state directory" not in as_text(evaluate_step(flow, 1, {}), Target("flow"))
+    assert "state directory" not in as_text(evaluate_step(flow, 1, {}), SkillPlace("flow"))
 
 
 def test_a_script_keeps_the_options_it_is_declared_with() -> None:
@@ -62,7 +64,7 @@ def test_a_script_keeps_the_options_it_is_declared_with() -> None:
     review = Dispatch("reviewer", script="checks.review --phase 'a b'")
     workflow = Workflow("x", StepDef("a", handler=review, next={OK: None, FAIL: None}))
 
-    page = as_text(evaluate_step(workflow, 1, {}), Target("x"))
+    page = as_text(evaluate_step(workflow, 1, {}), SkillPlace("x"))
 
     assert "\n    signoff skill script checks.review --phase 'a b'\n" in page
 
@@ -74,7 +76,7 @@ def test_a_sub_agent_that_returns_a_text_gives_no_verdict() -> None:
         "x", StepDef("a", handler=explore, next={OK: "b"}), StepDef("b", next={OK: None})
     )
 
-    page = as_text(evaluate_step(workflow, 1, {}), Target("x"))
+    page = as_text(evaluate_step(workflow, 1, {}), SkillPlace("x"))
 
     assert "When it is done, run:\n\n    signoff skill step x --step 2" in page
     assert "verdict" not in page
@@ -94,7 +96,7 @@ ASKING = Workflow(
 
 def test_a_sub_agent_that_may_ask_gets_the_format_and_its_caller_the_relay() -> None:
     """Neither could guess what the other expects."""
-    page = as_text(evaluate_step(ASKING, 1, {"state_dir": "my dir"}), Target("asking"))
+    page = as_text(evaluate_step(ASKING, 1, {"state_dir": "my dir"}), SkillPlace("asking"))
 
     assert QUESTION_RELAY_HANDLER in page
     assert SUB_AGENT_QUESTION_FORMAT in page.replace("\n> ", "\n").replace("\n>\n", "\n\n")
@@ -112,8 +114,8 @@ def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
     evaluated = evaluate_step(ASKING, 1, {"state_dir": "d"})
 
     page, facts = (
-        as_text(evaluated, Target("asking"), answers),
-        as_json(evaluated, Target("asking"), answers),
+        as_text(evaluated, SkillPlace("asking"), answers),
+        as_json(evaluated, SkillPlace("asking"), answers),
     )
 
     response = (
@@ -136,7 +138,7 @@ def test_answers_are_part_of_the_task_and_of_the_next_round() -> None:
 def test_other_sub_agents_are_not_offered_to_ask() -> None:
     """Their questions would be no verdict."""
     assert "user_answer" not in str(
-        as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), Target("flow"))
+        as_json(evaluate_step(FLOW, 1, {"state_dir": "d"}), SkillPlace("flow"))
     )
     assert "needs_user_input" not in text(1)
     assert BUDGET_RULE in text(1)
@@ -146,8 +148,8 @@ def test_a_verdict_after_which_nothing_follows_ends_the_skill() -> None:
     """An agent must not look for a command that does not exist."""
     evaluated = evaluate_step(FLOW, 1, {"state_dir": "d"})
 
-    assert "If it fails, stop" in as_text(evaluated, Target("flow"))
-    assert as_json(evaluated, Target("x.py"))["next_commands"] == {
+    assert "If it fails, stop" in as_text(evaluated, SkillPlace("flow"))
+    assert as_json(evaluated, SkillPlace("x.py"))["next_commands"] == {
         "ok": "signoff skill step x.py --step 2 --state-dir d",
         "fail": None,
     }
@@ -190,12 +192,12 @@ def test_a_step_that_repeats_says_whether_another_round_is_due(
     ]
     flow = Workflow("flow", *steps)
 
-    page = as_text(evaluate_step(flow, 1, params), Target("flow"))
+    page = as_text(evaluate_step(flow, 1, params), SkillPlace("flow"))
 
     is_over = line.startswith("What")
     assert f"{'Look' if is_over else 'Find it.'}\n\n{line}" in page
     assert ("Find it." in page) is not is_over
-    assert "round" not in as_text(evaluate_step(flow, 2, {}), Target("flow"))
+    assert "round" not in as_text(evaluate_step(flow, 2, {}), SkillPlace("flow"))
 
 
 def test_a_loop_that_is_used_up_stops_the_agent() -> None:
