@@ -214,10 +214,9 @@ def _skeleton(chart: str) -> list[str]:
 def test_a_label_reads_as_it_was_written() -> None:
     """Escaping must lose nothing, or the diagram lies."""
     words = 'ask "why" (1. of 2) & <go> #1: 50% {x}|y - é中 v1.2 a/b it\'s'
-    gate = Gate("Ship?", [GateOption("yes", None)])
-    flow = Workflow("x", StepDef("a", words, handler=lambda ctx: (Outcome.OK, {}), gate=gate))
+    flow = Workflow("x", StepDef("a", words, ["Do it."], next={Outcome.OK: None}))
 
-    (label,) = re.findall(r'\("a<br/>(.*)"\)', graph.mermaid(flow))
+    (label,) = re.findall(r'\("a<br/>(.*)<br/>by worker"\)', graph.mermaid(flow))
 
     assert re.sub(r"#(\d+);", lambda m: chr(int(m[1])), label) == words
 
