@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
-import tarfile
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from signoff.errors import UsageError, WriteFailed
-from signoff.flows.files.git import Repository
+from signoff.flows.files.git import Repository, TreeFile
 
 _FOLDER = "runs/.base"
 """Inside the home; runs are not committed, and no run has a hidden name."""
 _OWN = ("runs/", "signoff.db")
 """How paths of files begin that only signoff writes, inside the home."""
+_LINK, _PROGRAM = "120000", "100755"
+"""Modes of git."""
 MOST_TREES = 10
 UNUSED_SECONDS = 86_400.0
 """Of more trees than that, those that no review has used for this long are deleted."""
@@ -35,9 +36,9 @@ def base_tree(repository: Repository, commit: str, home: Path) -> Path:
             os.utime(folder)
             return folder
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _unpack(repository.archive(commit), folder, home.name)
+        _write(repository.tree(commit), folder, home.name)
         _prune(folder.parent)
-    except (OSError, tarfile.TarError) as error:
+    except OSError as error:
         raise WriteFailed(f"cannot write the files of {commit}: {error}") from error
     return folder
 
@@ -53,18 +54,15 @@ def _check_untracked(repository: Repository, home: Path) -> None:
             )
 
 
-def _unpack(content: bytes, folder: Path, home: str) -> None:
+def _write(files: Iterable[TreeFile], folder: Path, home: str) -> None:
     draft = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            # Every member is checked below. Python's own filters came with 3.11.4.
-            archive.extraction_filter = lambda member, _path: member
-            for member in archive:
-                if _stays_inside(member, draft):
-                    archive.extract(member, draft)
-                elif member.name.startswith(f"{home}/"):
-                    # No rule may get lost that way.
-                    raise tarfile.ExtractError(f"{member.name} leads outside the project")
+        for file in files:
+            if _stays_inside(file, draft):
+                _write_file(file, draft / file.path)
+            elif file.path.startswith(f"{home}/"):
+                # No rule may get lost that way.
+                raise WriteFailed(f"{file.path} leads outside the project")
         (draft / home).mkdir(exist_ok=True)
         os.utime(draft)
         _move(draft, folder)
@@ -73,13 +71,22 @@ def _unpack(content: bytes, folder: Path, home: str) -> None:
         raise
 
 
-def _stays_inside(member: tarfile.TarInfo, folder: Path) -> bool:
-    """Tells whether a member, and what it links to, is inside the folder; devices never are."""
-    paths = [folder / member.name]
-    if member.issym():
-        paths.append(paths[0].parent / member.linkname)
-    known = member.isreg() or member.isdir() or member.issym()
-    return known and all(path.resolve().is_relative_to(folder.resolve()) for path in paths)
+def _stays_inside(file: TreeFile, folder: Path) -> bool:
+    """Tells whether a file, and what it links to, is inside the folder."""
+    paths = [folder / file.path]
+    if file.mode == _LINK:
+        paths.append(paths[0].parent / os.fsdecode(file.content))
+    return all(path.resolve().is_relative_to(folder.resolve()) for path in paths)
+
+
+def _write_file(file: TreeFile, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if file.mode == _LINK:
+        path.symlink_to(os.fsdecode(file.content))
+        return
+    path.write_bytes(file.content)
+    if file.mode == _PROGRAM:
+        path.chmod(0o755)
 
 
 def _move(draft: Path, folder: Path) -> None:

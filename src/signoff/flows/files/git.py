@@ -1,7 +1,12 @@
 """What git knows about the files of a project: which there are, and what has changed.
 
 Git is only read. Names go to it after `--`, and a revision is resolved first, so neither can pass
-for an option. Programs that the configuration of a repository may name are not run.
+for an option.
+
+A repository under review may be hostile, and its configuration can name a program for nearly
+everything that git does. Nothing here runs one. Only commands that read are used, and those that
+have settings for programs are told to do without: no hooks, no file system monitor, no filters, no
+signature checks, no diff programs, no questions to submodules, and no fetching of missing objects.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from shutil import which
 
@@ -16,10 +22,31 @@ from signoff.errors import UsageError
 from signoff.light_dataclass import light_dataclass
 
 SECONDS = 60
+PARTIAL = (
+    "this repository is a partial clone that lacks what the review compares with, and a review "
+    "fetches nothing; run: git fetch --refetch --no-filter"
+)
+_NOT_FETCHED = ("promisor", "lazy fetching", "transport")
+"""Words of git's errors about objects that it has to fetch; the last is that of older versions."""
 LONGEST_LOG = 4_000
 """Characters of commit messages that critics get."""
 _SET_FOR_HOOKS = frozenset({"GIT_DIR", "GIT_INDEX_FILE", "GIT_PREFIX"})
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+_SETTINGS = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.quotePath": "false",
+    # A folder of the project that looks like a bare repository would be taken for one, with its
+    # own configuration.
+    "safe.bareRepository": "explicit",
+}
+"""What holds whatever the configuration of a repository says."""
+_VARIABLES = {
+    # Git writes an index that it has refreshed, and calls a hook for it.
+    "GIT_OPTIONAL_LOCKS": "0",
+    # Missing objects of a partial clone would be fetched with programs that the repository names.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",  # for git before 2.44, which does not know the other
+}
 
 
 @light_dataclass(frozen=True)
@@ -31,6 +58,16 @@ class ChangedFile:
     """Where it was before; the same unless it was renamed."""
     deleted: bool = False
     added: bool = False
+
+
+@light_dataclass(frozen=True)
+class TreeFile:
+    """One file of a commit."""
+
+    path: str
+    mode: str
+    """As git writes it: `120000` is a link, `100755` a program."""
+    content: bytes
 
 
 @light_dataclass(frozen=True)
@@ -46,15 +83,14 @@ class Repository:
         Raises `GitError` if git refuses one, such as that of another user: without git, files
         that it ignores would be reviewed.
         """
-        repository = cls(root)
         try:
-            inside = repository._run("rev-parse", "--is-inside-work-tree")
+            inside = _git(root, _SETTINGS, "rev-parse", "--is-inside-work-tree")
         except GitError:
             folders = (root.resolve(), *root.resolve().parents)
             if which("git") and any((each / ".git").exists() for each in folders):
                 raise
             return None
-        return repository if inside.strip() == b"true" else None
+        return cls(root) if inside.strip() == b"true" else None
 
     def files(self, folder: str) -> list[str]:
         """Returns the files in a folder that git does not ignore, whether committed or not."""
@@ -91,7 +127,8 @@ class Repository:
         """Returns what has changed since a commit, with what is not committed or not added yet."""
         status = self._run(
             *("diff", "--name-status", "-z", "-M", "--no-ext-diff", "--no-textconv"),
-            *("--relative", commit, "--", *paths),
+            # Otherwise, git asks the repository of a submodule what has changed in it.
+            *("--ignore-submodules=dirty", "--relative", commit, "--", *paths),
         )
         changed = list(_changed(_names(status)))
         others = self._run("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
@@ -107,57 +144,103 @@ class Repository:
 
     def messages(self, commit: str) -> str:
         """Returns the messages of the commits since another one, the oldest first."""
-        log = self._run("log", "--reverse", "--format=%B", f"{commit}..HEAD", "--")
+        # Not `git log`, which checks signatures if the configuration says so.
+        plain = ("--reverse", "--no-commit-header", "--format=%B")
+        log = self._run("rev-list", *plain, f"{commit}..HEAD", "--")
         return log.decode(errors="replace").strip()[:LONGEST_LOG]
 
     def marked(self, paths: Sequence[str]) -> dict[str, str]:
         """Returns files that `.gitattributes` calls generated or vendored, and which it is."""
-        output = self._run(
-            *("check-attr", "-z", "--stdin", "linguist-generated", "linguist-vendored"),
-            stdin=os.fsencode("\0".join(paths)),
-        )
-        words = _names(output)
-        triples = zip(words[::3], words[1::3], words[2::3], strict=False)
         return {
             path: name.removeprefix("linguist-")
-            for path, name, value in triples
+            for path, name, value in self._attributes(
+                paths, "linguist-generated", "linguist-vendored"
+            )
             if value in ("set", "true")
         }
 
-    def archive(self, commit: str) -> bytes:
-        """Returns the files of a commit below this folder, as a tar archive."""
-        prefix = self._run("rev-parse", "--show-prefix").decode().strip()
-        return self._run("archive", "--format=tar", f"{commit}:{prefix}" if prefix else commit)
+    def filtered(self, paths: Sequence[str]) -> set[str]:
+        """Returns files whose content in the repository only a program can tell, such as LFS."""
+        drivers = {*self._filter_drivers, "lfs"}
+        return {path for path, _, value in self._attributes(paths, "filter") if value in drivers}
+
+    def tree(self, commit: str) -> Iterator[TreeFile]:
+        """Yields the files of a commit below this folder, as they are in the repository."""
+        listed = [each.partition("\t") for each in _names(self._run("ls-tree", "-r", "-z", commit))]
+        modes = {path: about.split() for about, _, path in listed}
+        blobs = {path: oid for path, (_, kind, oid) in modes.items() if kind == "blob"}
+        output = self._run("cat-file", "--batch", stdin="\n".join([*blobs.values(), ""]).encode())
+        contents = dict(_blobs(output, list(blobs)))
+        for path in blobs:
+            if path not in contents:
+                raise GitError(f"git has no content of {path} in {commit}; fetch it first")
+            yield TreeFile(path, modes[path][0], contents[path])
+
+    def _attributes(self, paths: Sequence[str], *names: str) -> Iterator[tuple[str, str, str]]:
+        """Yields a path, the name of an attribute and its value, for each of both."""
+        if not paths:
+            return
+        output = self._run(
+            "check-attr", "-z", "--stdin", *names, stdin=os.fsencode("\0".join(paths))
+        )
+        words = _names(output)
+        yield from zip(words[::3], words[1::3], words[2::3], strict=False)
+
+    @cached_property
+    def _filter_drivers(self) -> frozenset[str]:
+        """The filters that are configured; reading the configuration runs nothing."""
+        listed = _git(self.root, _SETTINGS, "config", "--list", "--name-only", "-z")
+        keys = [key for key in _names(listed) if key.startswith("filter.") and key.count(".") > 1]
+        return frozenset(key.removeprefix("filter.").rpartition(".")[0] for key in keys)
 
     def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        try:
-            done = subprocess.run(  # arguments are our own, names come after `--`
-                ["git", *_SAFE, *arguments],  # the user's git, from PATH
-                cwd=self.root,
-                env=_environment(os.environ),
-                input=stdin,
-                capture_output=True,
-                timeout=SECONDS,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise GitError(f"git {arguments[0]} failed: {error}") from error
-        if done.returncode:
-            why = done.stderr.decode(errors="replace").strip().splitlines()
-            raise GitError(f"git {arguments[0]} failed: {''.join(why[:1])}")
-        return done.stdout
+        settings = {
+            f"filter.{name}.{key}": "false" if key == "required" else ""
+            for name in self._filter_drivers
+            for key in ("clean", "smudge", "process", "required")
+        }
+        return _git(self.root, {**_SETTINGS, **settings}, *arguments, stdin=stdin)
 
 
-def _environment(variables: Mapping[str, str]) -> dict[str, str]:
+def _git(root: Path, settings: Mapping[str, str], *arguments: str, stdin: bytes = b"") -> bytes:
+    """Runs git with settings that override those of the repository; raises `GitError`."""
+    try:
+        done = subprocess.run(  # arguments are our own, names come after `--`
+            ["git", *arguments],  # the user's git, from PATH
+            cwd=root,
+            env=_environment(os.environ, settings),
+            input=stdin,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GitError(f"git {arguments[0]} failed: {error}") from error
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip()
+        if any(each in why for each in _NOT_FETCHED):
+            raise GitError(PARTIAL)
+        lines = why.splitlines()
+        fatal = [line for line in lines if line.startswith("fatal:")] or lines
+        raise GitError(f"git {arguments[0]} failed: {''.join(fatal[:1])}")
+    return done.stdout
+
+
+def _environment(variables: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
     """Returns the environment for git, without what git tells the programs of its hooks.
 
     A hook gets the repository relative to the folder it starts in, and git takes the folder of a
     project for the top of that repository then. A repository that a user names comes with a folder
     for its files, and stays.
     """
-    if "GIT_WORK_TREE" in variables:
-        return dict(variables)
-    return {name: value for name, value in variables.items() if name not in _SET_FOR_HOOKS}
+    hidden = frozenset() if "GIT_WORK_TREE" in variables else _SET_FOR_HOOKS
+    inherited = {name: value for name, value in variables.items() if name not in hidden}
+    # As variables, because the name of a filter may contain what `-c` takes for its end.
+    first = int(inherited.get("GIT_CONFIG_COUNT") or 0)
+    overrides = {"GIT_CONFIG_COUNT": str(first + len(settings))}
+    for number, (key, value) in enumerate(settings.items(), first):
+        overrides |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return {**inherited, **_VARIABLES, **overrides}
 
 
 class GitError(UsageError):

@@ -100,11 +100,16 @@ class FileSelector:
         # A change could call its own files generated; then only what they were before counts.
         doubted = set() if self.trusted is None else _not_generated(base)
         files = dict(self._read(wanted, doubted, skipped, refuse=False))
+        for path in repository.filtered([*files]):
+            del files[path]
+            skipped[path] = Skip.FILTERED.value
         chosen = [each for each in present if each.path in files]
         return Selection(
             files,
             skipped,
-            base={path: text for path, text in base.items() if path in files},
+            base={
+                path: _line_ends_as_in(files[path], base[path]) for path in base if path in files
+            },
             renamed={e.path: e.old_path for e in chosen if _is_renamed(e)},
             deleted=tuple(each.path for each in changes if each.deleted and is_utf8(each.path)),
             intent=intent or repository.messages(commit),
@@ -244,6 +249,13 @@ def _base_texts(
         before = decoded(old.get(each.old_path, b""))
         texts[each.path] = before if isinstance(before, str) and not each.added else ""
     return texts
+
+
+def _line_ends_as_in(present: str, old: str) -> str:
+    """Returns an old text with the line ends that git gives it when it writes it to a file."""
+    lines = present.count("\n")
+    converted = lines and present.count("\r\n") == lines and "\r\n" not in old
+    return old.replace("\n", "\r\n") if converted else old
 
 
 def _not_generated(base: Mapping[str, str]) -> set[str]:

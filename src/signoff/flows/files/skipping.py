@@ -59,6 +59,8 @@ class Skip(Enum):
     ENCODING = "not UTF-8"
     NAME = "named in another encoding"
     UNREADABLE = "unreadable"
+    FILTERED = "filtered by git"
+    """Of a change: git stores another text, which only a program of the repository can tell."""
 
     @property
     def by_rule(self) -> bool:
@@ -66,7 +68,7 @@ class Skip(Enum):
         return self not in _MISSED
 
 
-_MISSED = frozenset({Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE})
+_MISSED = frozenset({Skip.LARGE, Skip.ENCODING, Skip.NAME, Skip.UNREADABLE, Skip.FILTERED})
 
 
 def file_coverage(skipped: Mapping[str, str]) -> ReviewCoverage:

@@ -293,3 +293,17 @@ def test_a_repository_that_the_user_names_is_used(
     git(plain, "init", "-q", "-b", "main")
 
     assert FileSelector(plain, plain).repository() is not None
+
+
+def test_lines_that_git_ends_differently_in_files_have_not_changed(plain: Path) -> None:
+    """Otherwise, the review of a change on Windows would be about every line."""
+    git(plain, "init", "-q", "-b", "main")
+    git(plain, "config", "core.autocrlf", "true")
+    write(plain, docs__a_dot_md="one\r\ntwo\r\n", docs__b_dot_md="B.\r\n")
+    git(plain, "add", "-A")
+    git(plain, "commit", "-q", "-m", "first")
+    write(plain, docs__a_dot_md="one\r\nTWO\r\n", docs__b_dot_md="B.\r\n")
+
+    found = FileSelector(plain, plain).changed_since("main", [])
+
+    assert found.base == {"docs/a.md": "one\r\ntwo\r\n"}
