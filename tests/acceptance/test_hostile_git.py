@@ -60,7 +60,7 @@ HOOKS = (
 
 
 class HostileProject:
-    """A repository that names a program wherever git takes one; each leaves its name when it runs."""
+    """A repository that names a program wherever git takes one; each leaves its name."""
 
     def __init__(self, project: ReviewProject) -> None:
         self.project = project
@@ -68,7 +68,7 @@ class HostileProject:
         self.marks = project.folder / "marks"
 
     def plant(self) -> None:
-        """Gives the repository its programs; git itself must not be asked for anything after that."""
+        """Gives the repository its programs; a test asks git for nothing after that."""
         self.marks.mkdir()
         self.programs.mkdir()
         self._sign_last_commit()
