@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from signoff.documents import python_files
 from tests.huge_pages import use_huge_pages
 from tests.shared_imports import import_share
 
@@ -61,6 +62,7 @@ def search_path() -> Iterator[None]:
     before = sys.path.copy()
     yield
     sys.path[:] = before
+    python_files._project_folders.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,17 @@
 """Runs the command line as `python -m signoff`."""
 
+import os
 import sys
 
-from signoff.cli import main
+
+def _run() -> int:
+    # Python puts the current folder in front of the import path; it may be a project to review.
+    if not sys.flags.safe_path and sys.path[:1] in (["",], [os.getcwd()]):
+        del sys.path[0]
+    from signoff.cli import main
+
+    return main()
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_run())

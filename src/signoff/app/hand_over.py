@@ -132,7 +132,7 @@ def _start_worker(home: Home) -> subprocess.Popen[bytes]:
             output.truncate(0)
         # In a session of its own: the terminal's ctrl-c and its end must not reach it.
         return subprocess.Popen(
-            [sys.executable, "-m", "signoff", *local_worker_arguments()],
+            [sys.executable, "-P", "-m", "signoff", *local_worker_arguments()],
             cwd=home.root,
             env={**os.environ, VARIABLE: str(home.path)},
             stdin=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from signoff import plugins
 from signoff.agents.options import option_names
 from signoff.app.option_check import origin_of, unknown_option_problems
 from signoff.app.settings import Settings
-from signoff.documents.python_files import make_importable
+from signoff.documents.python_files import extend_import_path, make_importable
 from signoff.errors import ConfigError, Problem
 from signoff.runtime.ports import Observer
 
@@ -36,6 +36,7 @@ def observer_problems(settings: Settings, root: Path) -> Iterator[Problem]:
 def observer_factory(name: str, kind: str) -> ObserverFactory:
     """Returns what builds an observer; raises `ConfigError` if it is unknown."""
     if ":" in kind:
+        extend_import_path(kind)
         return plugins.load(kind)  # type: ignore[no-any-return]  # whatever the user names
     # Built-in observers are looked up first, which avoids a search through installed packages.
     import_path = plugins.OBSERVERS.get(kind) or plugins.observer_kinds().get(kind)

@@ -52,7 +52,7 @@ def server_command() -> list[str]:
     """Returns the command that starts the server: by name if clients find it, else by its path."""
     found = shutil.which(NAME)
     same = found is not None and Path(found).parent == Path(sys.executable).parent
-    return [NAME, "mcp"] if same else [sys.executable, "-m", NAME, "mcp"]
+    return [NAME, "mcp"] if same else [sys.executable, "-P", "-m", NAME, "mcp"]
 
 
 def _merge_json(text: str, name: str, server: Sequence[str], **more: Any) -> str:

@@ -31,6 +31,7 @@ from signoff.contracts.work import VARIABLE
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path as KeyPath
 from signoff.documents.mistakes import format_path
+from signoff.documents.python_files import extend_import_path
 from signoff.errors import ConfigError, InvalidWorkflow, Problem
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -324,6 +325,7 @@ class FunctionsByName:
         if text in self.commands:
             return self.commands[text]
         module, _, name = text.partition(":")
+        extend_import_path(module)
         return getattr(import_module(module), name)
 
     def problems(self, text: str, where: str, what: str) -> Iterator[Problem]:

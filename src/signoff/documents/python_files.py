@@ -1,4 +1,8 @@
-"""Imports a user's Python file or module, and reports errors in it with their line."""
+"""Imports a user's Python file or module, and reports errors in it with their line.
+
+A project's folders come last on the import path, and only once code of the project is imported.
+Otherwise a review would run a file of the project that is called like a library.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +24,33 @@ _OURS = str(Path(__file__).parents[1])
 _IMPORTLIB = str(Path(importlib.__file__).parent)
 
 
+_project_folders: list[str] = []
+"""Where code of projects is imported from, once any is; the first has precedence."""
+
 _loose_folders: set[str] = set()
 """Folders of workflow files that are not in a package; modules next to them are imported too."""
 
 
 def make_importable(folders: Iterable[Path]) -> None:
-    """Adds folders to the import path; the first folder has precedence."""
-    for folder in reversed(list(folders)):
-        if str(folder) not in sys.path:
-            sys.path.insert(0, str(folder))
+    """Names the folders that code of a project is imported from; the first has precedence."""
+    for folder in map(str, reversed(list(folders))):
+        if folder not in sys.path and folder not in _project_folders:
+            _project_folders.insert(0, folder)
+
+
+def extend_import_path(module: str = "") -> None:
+    """Lets code of projects be imported, after everything that is installed.
+
+    To be called where a definition or a setting names such code, right before it is imported. A
+    module of signoff itself needs no project.
+    """
+    if not module.startswith("signoff."):
+        sys.path[:] = extended_import_path()
+
+
+def extended_import_path() -> list[str]:
+    """Returns where the code of projects and all other code is searched."""
+    return [each for each in sys.path if each not in _project_folders] + _project_folders
 
 
 def _search_first(folder: Path) -> None:
@@ -37,9 +59,10 @@ def _search_first(folder: Path) -> None:
     A process may load workflows from several folders, and two of them may have a `helpers.py`.
     Python would give the second workflow the helpers of the first.
     """
-    if sys.path[0] != str(folder):
-        sys.path.remove(str(folder))
-        sys.path.insert(0, str(folder))
+    if str(folder) in _project_folders:
+        _project_folders.remove(str(folder))
+        _project_folders.insert(0, str(folder))
+    extend_import_path()
     others = _loose_folders - {str(folder)}
     _loose_folders.add(str(folder))
     for path in folder.iterdir() if others else ():
@@ -54,6 +77,7 @@ def _search_first(folder: Path) -> None:
 
 def import_named(name: str) -> ModuleType:
     """Imports `package.module`; raises `ModuleNotFoundError` only if that itself is missing."""
+    extend_import_path(name)
     with reported_errors(name, module=name):
         return importlib.import_module(name)
 
@@ -117,6 +141,7 @@ def import_loose(path: Path) -> ModuleType:
     name = _loose_name(path)
     if name in sys.modules:
         return sys.modules[name]
+    extend_import_path()
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise InvalidWorkflow(path.name, [Problem(str(path), "is not a Python file")])

@@ -63,4 +63,4 @@ def test_the_command_works_without_a_search_path() -> None:
     command = server_command()
 
     assert command[-1] == "mcp"
-    assert command[0] == "signoff" or command[1:3] == ["-m", "signoff"]
+    assert command[0] == "signoff" or command[1:4] == ["-P", "-m", "signoff"]

@@ -35,9 +35,23 @@ def test_files_in_two_folders_get_the_modules_beside_them(tmp_path: Path, helper
 def test_a_folder_that_comes_later_on_the_import_path_is_searched_first(tmp_path: Path) -> None:
     """A program may have put the folder there itself, behind another one."""
     first, second = (_workflow(tmp_path / str(n), n) for n in (1, 2))
+    limits = [import_file(first).LIMIT]
     sys.path.append(str(second.parent))
 
-    assert [import_file(path).LIMIT for path in (first, second)] == [1, 2]
+    assert [*limits, import_file(second).LIMIT] == [1, 2]
+
+
+def test_an_installed_module_comes_before_one_beside_the_workflow(tmp_path: Path) -> None:
+    """A project cannot replace a library that signoff has yet to import."""
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed/price_rules.py").write_text("LIMIT = 0\n")
+    sys.path.append(str(tmp_path / "installed"))
+    sys.modules.pop("price_rules", None)
+
+    limit = import_file(_workflow(tmp_path / "project", 1)).LIMIT
+    del sys.modules["price_rules"]
+
+    assert limit == 0
 
 
 def test_modules_of_the_standard_library_are_not_replaced(tmp_path: Path) -> None:

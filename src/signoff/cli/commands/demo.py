@@ -104,7 +104,7 @@ def command(
 def _killed_run(folder: Path, agent: str | None) -> int | None:
     """Runs the demo in a process that kills itself; None if it ended before that."""
     chosen = ["--agent", agent] if agent else []
-    command_line = [sys.executable, "-m", "signoff", "demo", "--folder", str(folder), *chosen]
+    command_line = [sys.executable, "-P", "-m", "signoff", "demo", "--folder", str(folder), *chosen]
     with preserved_terminal():
         code = subprocess.run([*command_line, "--die", "--no-input"], check=False).returncode
     return code if code == -signal.SIGKILL else None

@@ -15,7 +15,7 @@ from warnings import filterwarnings
 import click
 
 from signoff.cli.options import CliCommand, project_dir_option
-from signoff.documents.python_files import describe_failure, make_importable
+from signoff.documents.python_files import describe_failure, extend_import_path, make_importable
 from signoff.errors import HandlerFailed, SignoffError, UsageError
 from signoff.skills.commands.project import context_here
 from signoff.skills.discovery import skills_folder
@@ -40,6 +40,7 @@ def script(module: str, arguments: Sequence[str]) -> None:
     """
     context = context_here()
     make_importable([Path.cwd(), context.root, *skills_folder(context)])
+    extend_import_path(module)
     if not _exists(module):
         raise UsageError(f"unknown script {module!r}: there is no Python module of that name")
     # That a package imports its own script is nothing the agent could do anything about.
