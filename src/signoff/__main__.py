@@ -6,7 +6,12 @@ import sys
 
 def _run() -> int:
     # Python puts the current folder in front of the import path; it may be a project to review.
-    if not sys.flags.safe_path and sys.path[:1] in (["",], [os.getcwd()]):
+    if not sys.flags.safe_path and sys.path[:1] in (
+        [
+            "",
+        ],
+        [os.getcwd()],
+    ):
         del sys.path[0]
     from signoff.cli import main
 

@@ -19,7 +19,7 @@ workflow:
   - {step: adjudicate, name: judge, agent: gemini}
   - {step: refine, name: fix, agent: claude, loop_to: review}
 """
-COMPLETED, REFUSED, LIMIT = 0, 2, 11
+COMPLETED, REFUSED, WAITING, LIMIT = 0, 2, 10, 11
 HALT = "behavior: {critical: halt, high: halt}\n"
 
 
@@ -127,3 +127,22 @@ def test_a_flow_without_a_judge_keeps_its_warning(flow_project: FlowProject) -> 
 
     assert checked.code == COMPLETED
     assert "no adjudicate step" in checked.out + checked.err
+
+
+def test_a_judges_reply_that_no_machine_could_hold_is_sent_back(flow_project: FlowProject) -> None:
+    """Its aliases stand for 10^40 values, and reading it would hang the run and each resume."""
+    flow_project.write_flow(STEPS)
+    flow_project.constraints("a")
+    levels = "".join(f"a{n + 1}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]\n" for n in range(40))
+    bomb = f"=== ADJUDICATION ===\nstatus: APPROVED\na0: &a0 [x]\n{levels}"
+    flow_project.script(
+        author_writes(),
+        critic_finds("a", issue(id="a-001")),
+        {"step": "adjudicate", "text": bomb},
+    )
+
+    done = flow_project.run()
+
+    assert done.code == WAITING, done.err
+    assert "anchors or aliases" in done.out + done.err
+    assert flow_project.call_fields("step").count("adjudicate") == 2

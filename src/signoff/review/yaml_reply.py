@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from signoff.review.fields import Unreadable
 
 LONGEST = 200_000
 """Characters; parsing more would take longer than asking again."""
+MOST_EVENTS = 10_000
+"""What the parser reports about a reply: enough for a thousand decisions."""
+DEEPEST = 50
+"""The parser's time grows with the square of the depth."""
 
 
 def read_yaml(text: str) -> Mapping[str, Any]:
@@ -18,6 +22,7 @@ def read_yaml(text: str) -> Mapping[str, Any]:
 
     body = _body(text)
     try:
+        _check_effort(YAML(typ="safe", pure=True).parse(body))
         value = YAML(typ="safe", pure=True).load(body)
         # Python refuses to print numbers of thousands of digits, so such a reply would fail later.
         str(value)
@@ -26,6 +31,23 @@ def read_yaml(text: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise Unreadable("it is not a JSON object" if body.strip() else "it is empty")
     return value
+
+
+def _check_effort(events: Iterable[Any]) -> None:
+    """Raises `Unreadable` for a reply that takes long to read.
+
+    With aliases, a reply of a few hundred characters has more values than any machine can hold.
+    Nothing that a judge is asked for needs them.
+    """
+    from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+    depth = 0
+    for number, event in enumerate(events):
+        if isinstance(event, AliasEvent) or getattr(event, "anchor", None):
+            raise Unreadable("it uses anchors or aliases of YAML; write each value out")
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if number > MOST_EVENTS or depth > DEEPEST:
+            raise Unreadable("it is too long or nested too deep to be read as YAML")
 
 
 def _body(text: str) -> str:
