@@ -14,7 +14,7 @@ from signoff.agents.kinds import VENDOR_KEYS
 from signoff.agents.options import one_of, whole_number
 from signoff.agents.server import Server
 from signoff.agents.structured import with_schema
-from signoff.agents.vendor_json import cached_count, token_count
+from signoff.agents.vendor_json import cached_count, sum_of_counts, token_count
 from signoff.core.effects import AgentRequest
 from signoff.runtime.ports import Call, Capabilities, ModelChoice
 
@@ -178,9 +178,8 @@ class _StreamedMessage(StreamedAnswer):
         self.tokens_cached = cached_count(self._counts.get("cache_read_input_tokens"))
         self.tokens_cache_write = cached_count(self._counts.get("cache_creation_input_tokens"))
         # This count is of the rest only, without what was read from the cache or written to it.
-        rest = token_count(self._counts.get("input_tokens"))
-        counts = (rest, self.tokens_cached, self.tokens_cache_write)
-        self.tokens_in = sum(count or 0 for count in counts) or None
+        names = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+        self.tokens_in = sum_of_counts(map(self._counts.get, names)) or None
         self.tokens_out = token_count(self._counts.get("output_tokens"))
 
 

@@ -20,9 +20,9 @@ from signoff.agents.kinds import BUNDLED
 from signoff.agents.output_reader import OutputReader
 from signoff.agents.program import probe
 from signoff.agents.structured import with_schema
-from signoff.agents.vendor_json import as_dict, as_list, as_text, token_count
+from signoff.agents.vendor_json import as_dict, as_list, as_text, sum_of_counts, token_count
 from signoff.core.effects import AgentRequest
-from signoff.core.spend import Usage
+from signoff.core.spend import Usage, amount_of
 from signoff.errors import AgentBadOutput, AgentError, ConfigError
 from signoff.runtime.ports import Capabilities
 
@@ -229,13 +229,14 @@ def _message_text(message: Mapping[str, Any]) -> str | None:
 
 def _usage(result: Mapping[str, Any]) -> Usage | None:
     cost = result.get("total_cost_usd")
-    usd = float(cost) if isinstance(cost, int | float) else None
+    usd = amount_of(cost)
     models = {name: as_dict(each) for name, each in as_dict(result.get("modelUsage")).items()}
     counts = [*models.values()] or [as_dict(result.get("usage"))]
     if not any(counts):
         return Usage(usd=usd) if usd is not None else None
     # Small models do side work in the same call; the most expensive one is the main model.
-    main = max(models, key=lambda name: models[name].get("costUSD") or 0, default=None)
+    prices = {name: amount_of(each.get("costUSD")) or 0 for name, each in models.items()}
+    main = max(prices, key=lambda name: prices[name], default=None)
     return Usage(
         _sum_counts(counts, _INPUT_COUNTS),
         _sum_counts(counts, _OUTPUT_COUNTS),
@@ -247,5 +248,5 @@ def _usage(result: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def _sum_counts(counts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int:
-    return sum(int(each.get(name) or 0) for each in counts for name in names)
+def _sum_counts(counts: Sequence[Mapping[str, Any]], names: Sequence[str]) -> int | None:
+    return sum_of_counts(each.get(name) for each in counts for name in names)

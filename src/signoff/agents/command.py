@@ -38,6 +38,7 @@ from signoff.agents.project_copy import settings_folder
 from signoff.agents.quota_resets import find_reset_time
 from signoff.agents.structured import with_schema
 from signoff.agents.transcript import Transcript
+from signoff.agents.vendor_json import cached_count
 from signoff.core.effects import AgentRequest, CommandResult
 from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.documents.regular_files import read_regular
@@ -188,11 +189,10 @@ class CommandAgent(HeadlessAgent):
             data = _parse_json(text)
             for name, path in self._usage.items():
                 value = _value_at(data, path)
-                if isinstance(value, int | float):
-                    counts[name] = value if name == "usd" else int(value)
+                counts[name] = value if name == "usd" else cached_count(value)
         except AgentBadOutput:
             return None  # the answer counts; only its cost is unknown
-        return Usage(**counts)
+        return Usage(**counts).cleaned()
 
     def _check(self) -> None:
         """Raises `ConfigError` for wrong settings before the first call is billed."""

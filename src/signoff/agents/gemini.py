@@ -17,7 +17,7 @@ from signoff.agents.error_patterns import failure_error
 from signoff.agents.headless import HeadlessAgent
 from signoff.agents.output_reader import OutputReader
 from signoff.agents.structured import with_schema
-from signoff.agents.vendor_json import as_dict, as_text
+from signoff.agents.vendor_json import as_dict, as_text, sum_of_counts
 from signoff.core.effects import AgentRequest
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError
@@ -218,29 +218,28 @@ def _server_message(text: str) -> str:
 
 def _usage(stats: Any) -> Usage | None:
     models = as_dict(as_dict(stats).get("models"))
-    tokens_in = sum(_counts(models, "prompt", "input_tokens"))
+    tokens_in = sum_of_counts(_counts(models, "prompt", "input_tokens"))
     if not tokens_in:
         # Every prompt has tokens, so a count of 0 means that the cost is unknown.
         return None
-    answer = sum(_counts(models, "candidates", "output_tokens"))
+    answer = _counts(models, "candidates", "output_tokens")
     thoughts = _counts(models, "thoughts", "thoughts_tokens")
     # A part of the prompt; both forms call it the same.
     cached = _counts(models, "cached", "cached")
-    tokens_cached = sum(cached) if cached else None
     model = next(iter(models))
     return Usage(
         tokens_in,
-        answer + sum(thoughts),
+        sum_of_counts([*answer, *thoughts]),
         model=model,
-        tokens_cached=tokens_cached,
-        tokens_reasoning=sum(thoughts) if thoughts else None,
+        tokens_cached=sum_of_counts(cached) if cached else None,
+        tokens_reasoning=sum_of_counts(thoughts) if thoughts else None,
     )
 
 
-def _counts(models: Mapping[str, Any], in_document: str, in_stream: str) -> list[int]:
+def _counts(models: Mapping[str, Any], in_document: str, in_stream: str) -> list[Any]:
     """Returns a count of each model; documents and streams report it under different names."""
     counts = [
         as_dict(model.get("tokens")).get(in_document, model.get(in_stream))
         for model in map(as_dict, models.values())
     ]
-    return [count for count in counts if isinstance(count, int)]
+    return [count for count in counts if count is not None]

@@ -137,9 +137,9 @@ class Priced(AgentWrapper):
         return replace(own, reports_price=has_price)
 
     def _with_price(self, usage: Usage | None, request: AgentRequest) -> Usage | None:
-        if usage is not None and usage.usd is not None:
-            return usage
-        reported = usage or Usage()
+        reported = (usage or Usage()).cleaned()
+        if reported.usd is not None:
+            return reported
         price = self._tariff.price(reported.model or request.model)
         usd = price.cost(reported) if price is not None else None
         return replace(reported, usd=usd) if usd is not None else usage

@@ -6,7 +6,10 @@ that such a change does not end a run with a TypeError.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
+
+from signoff.core.spend import amount_of
 
 
 def as_dict(value: object) -> dict[str, Any]:
@@ -26,10 +29,16 @@ def as_text(value: object) -> str:
 
 def token_count(count: object) -> int | None:
     """Returns a reported token count; servers that do not count send nothing, or 0."""
-    counted = isinstance(count, int) and not isinstance(count, bool) and count > 0
-    return count if counted else None  # type: ignore[return-value]  # an int, by the line above
+    return cached_count(count) or None
 
 
 def cached_count(count: object) -> int | None:
     """Returns a reported count of cached tokens; 0 means that nothing was cached."""
-    return 0 if count == 0 and isinstance(count, int) else token_count(count)
+    amount = amount_of(count)
+    return int(amount) if amount is not None and amount == int(amount) else None
+
+
+def sum_of_counts(counts: Iterable[object]) -> int | None:
+    """Returns the sum of those counts that are reported; None if one of them is impossible."""
+    numbers = [cached_count(count) for count in counts if count is not None]
+    return None if None in numbers else sum(filter(None, numbers))

@@ -61,6 +61,13 @@ _ABSURD = 1e12
 """No single call can use as many tokens or dollars."""
 
 
+def amount_of(value: object) -> int | float | None:
+    """Returns a reported amount; None if no call can have it: negative, not finite, no number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < _ABSURD else None
+
+
 @frozen_dataclass(slots=True)
 class Usage:
     """What one call reported; None where it reported nothing."""
@@ -84,7 +91,7 @@ class Usage:
             name: value
             for name in USAGE_AMOUNTS
             for value in [getattr(self, name)]
-            if value is not None and not (_is_amount(value) and value < _ABSURD)
+            if value is not None and amount_of(value) is None
         }
 
     def cleaned(self) -> Usage:
