@@ -6,12 +6,8 @@ import sys
 
 def _run() -> int:
     # Python puts the current folder in front of the import path; it may be a project to review.
-    if not sys.flags.safe_path and sys.path[:1] in (
-        [
-            "",
-        ],
-        [os.getcwd()],
-    ):
+    # `pathlib` could be a file of that project, too.
+    if not sys.flags.safe_path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109
         del sys.path[0]
     from signoff.cli import main
 

@@ -235,7 +235,8 @@ def test_an_impossible_usage_is_unknown_and_the_answer_is_kept(
         "from signoff import End, Outcome, StepDef, Workflow\n"
         "async def ask(ctx):\n"
         "    return Outcome.OK, {'text': (await ctx.ask('writer', 'Write.', key='a')).text}\n"
-        "WORKFLOW = Workflow('ask', StepDef('ask', handler=ask, next={Outcome.OK: End.COMPLETED}))\n",
+        "STEP = StepDef('ask', handler=ask, next={Outcome.OK: End.COMPLETED})\n"
+        "WORKFLOW = Workflow('ask', STEP)\n",
     )
     for number, amount in enumerate(("1e999", "-1e999", "-5", "NaN", "true", '"10"', "1" * 400)):
         with subtests.test(amount):

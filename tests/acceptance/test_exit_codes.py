@@ -42,6 +42,15 @@ def test_each_end_of_a_run_has_its_exit_code(ends: CliProject, ending: str, code
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("limit", ["usd=1_000", "calls=1_0", "tokens=_1", "seconds=1_0.5"])
+def test_a_limit_with_an_underscore_is_refused(ends: CliProject, limit: str) -> None:
+    """Only Python takes it for a number; whoever typed it may have meant 1.000 or 1,000."""
+    refused = ends.signoff("run", "ends.py", "-i", "ending=budget", "--limit", limit)
+
+    assert refused.returncode == 2
+    assert "a number of at least 0" in refused.stderr or "a whole number" in refused.stderr
+
+
 def test_a_run_that_reaches_a_limit_exits_with_12_and_can_get_a_higher_one(
     ends: CliProject,
 ) -> None:

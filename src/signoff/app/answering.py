@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 LONGEST_NUMBER = 18
 """The most digits of a request's number; more do not fit into the database."""
 
-SHORTEST_DIGEST = 6
+SHORTEST_DIGEST = 12
 """The fewest characters of a digest that are accepted; fewer could match other content."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 AMOUNT = "a number of at least 0"
 WHOLE_AMOUNT = "a whole number of at least 0"
@@ -49,3 +49,11 @@ class LimitsSection(Section):
     seconds: float | None = Field(
         None, ge=0, allow_inf_nan=False, title="Seconds at work", description=AMOUNT
     )
+
+    @field_validator("usd", "tokens", "calls", "seconds", mode="before")
+    @classmethod
+    def _is_plain(cls, value: Any) -> Any:
+        # `1_000` is a number for Python, and a typing error for everybody else.
+        if isinstance(value, str) and "_" in value:
+            raise ValueError(value)
+        return value

@@ -57,6 +57,7 @@ SECURITY_HEADERS: Sequence[tuple[bytes, bytes]] = tuple(
     }.items()
 )
 
+_HOST = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
 _UNUSUAL_PATH = re.compile(r"//|\\|[\x00-\x1f\x7f]|/\.{1,2}(?:/|$)")
 _ENCODED_SEPARATOR = re.compile(rb"%(?:2f|5c|00)", re.IGNORECASE)
 
@@ -214,13 +215,8 @@ def _check_host(headers: _Headers, hosts: Collection[str]) -> RefusedRequest | N
 
 def _host_name(host: str) -> str | None:
     """Returns the name in a Host header, without its port; None if it is none."""
-    try:
-        parts = urlsplit(f"//{host}")
-        _port = parts.port
-    except ValueError:
-        return None
-    plain = not (parts.path or parts.query or parts.fragment or parts.username is not None)
-    return parts.hostname if plain else None
+    found = _HOST.fullmatch(host)
+    return (found["address"] or found["name"]).lower() if found else None
 
 
 def _check_request_line(scope: Scope, headers: _Headers) -> RefusedRequest | None:

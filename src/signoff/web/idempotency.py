@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from signoff.app.home import Home
-from signoff.errors import UsageError
+from signoff.errors import OperatorError, UsageError
 from signoff.sqlite_errors import translate_errors
 from signoff.web.private_db import open_private, private_path
 
 KEEP_SECONDS = 7 * 86400.0
+LOCKS = 64
+"""More than the requests that are answered at once; keys that share a lock only wait longer."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS claims (
@@ -55,18 +59,36 @@ class IdempotencyKeys:
         self._path = path
         self._db = open_private(path, _SCHEMA)
         self._lock = threading.Lock()
+        self._requests = [threading.Lock() for _ in range(LOCKS)]
 
     @classmethod
     def of(cls, home: Home) -> Self:
         """Opens the keys of a project."""
         return cls(private_path(home, "keys.db"))
 
-    def claim(self, caller: str, key: str, request: str, made: str, now: float) -> KeyClaim:
-        """Records a key for a request that makes something of this name.
+    @contextmanager
+    def request(
+        self, caller: str, key: str | None, asked: str, made: str, now: float
+    ) -> Iterator[KeyClaim]:
+        """Claims a key for as long as its request is answered; the same key again waits that long.
 
-        For a repeated request, the name is the one of the first. Raises `KeyReused` if the first
-        one asked for something else.
+        Otherwise, a second request would not find what the first is about to make. A request that
+        is refused gives its key back, so that it can be corrected and sent again.
         """
+        if key is None:
+            yield KeyClaim(made, repeated=False)
+            return
+        with self._requests[hash((caller, key)) % LOCKS]:
+            claim = self._claim(caller, key, asked, made, now)
+            try:
+                yield claim
+            except OperatorError:
+                if not claim.repeated:
+                    self._drop(caller, key)
+                raise
+
+    def _claim(self, caller: str, key: str, request: str, made: str, now: float) -> KeyClaim:
+        # Raises `KeyReused` if the first request with this key asked for something else.
         digest = hashlib.sha256(request.encode("utf-8", "replace")).hexdigest()
         with self._lock, translate_errors(self._path):
             self._db.execute(_EXPIRE, (now - KEEP_SECONDS,))
@@ -76,8 +98,7 @@ class IdempotencyKeys:
             raise KeyReused
         return KeyClaim(name, repeated=not new)
 
-    def drop(self, caller: str, key: str) -> None:
-        """Forgets a key whose request was refused, so that it can be corrected and sent again."""
+    def _drop(self, caller: str, key: str) -> None:
         with self._lock, translate_errors(self._path):
             self._db.execute(_DROP, (caller, key))
 

@@ -122,8 +122,8 @@ async def test_a_digest_of_a_few_characters_is_rejected(project: Project) -> Non
     """One character matches by chance one time in sixteen."""
     (item,) = await waiting_for(project, Approval("Ship?", "text"))
 
-    with pytest.raises(InvalidAnswer, match="at least 6"):
-        decide(project, item.id, AnswerInput(None, digest=item.digest[:3]), yes=True)
+    with pytest.raises(InvalidAnswer, match="at least 12"):
+        decide(project, item.id, AnswerInput(None, digest=item.digest[:11]), yes=True)
     with pytest.raises(InvalidAnswer, match="characters of the digest"):
         # As a script gives it that failed to find the digest out.
         decide(project, item.id, AnswerInput(None, digest=""), yes=True)

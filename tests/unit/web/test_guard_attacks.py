@@ -22,7 +22,7 @@ from tests.unit.web.conftest import project_in, session_of
 
 OWN = "127.0.0.1:8717"
 ANSWER = "/api/v1/inbox/1/answer"
-BODY = b'{"digest": "shown1", "value": true}'
+BODY = b'{"digest": "shown1234567", "value": true}'
 REFUSED = range(400, 500)
 
 
@@ -43,7 +43,8 @@ def with_headers(*pairs: tuple[str, str], **others: Any) -> Attack:
 
 
 HOSTS = [
-    "", "evil.example", "evil.example:8717", "127.0.0.1.evil.example", "localhost.evil.example",
+    "", "[::1].evil", "[::1]evil:8717", "[localhost]",
+    "evil.example", "evil.example:8717", "127.0.0.1.evil.example", "localhost.evil.example",
     "evil.example#localhost", "evil.example/localhost", "localhost@evil.example",
     "user@localhost", "localhost:pw@127.0.0.1", "127.0.0.2", "0.0.0.0:8717", "[::]:8717",
     "[::ffff:127.0.0.1]:8717", "2130706433", "0x7f.1", "127.1", "localhost.", "localhost:8717:1",
@@ -146,7 +147,7 @@ def credentials_of(access: Access, session: str) -> dict[str, tuple[tuple[str, s
 def open_request(project: Project) -> None:
     """Has a run wait for an approval."""
     form = '{"kind":"approval","prompt":"Ship it?","options":[],"shown":{}}'
-    item = new_request(kind="approval", form=form, digest="shown1")
+    item = new_request(kind="approval", form=form, digest="shown1234567")
     start_run(project.store, "first").append(status=Status.WAITING, release=True, opened=[item])
 
 
@@ -209,7 +210,7 @@ async def test_the_same_request_without_a_flaw_is_accepted(
     """Otherwise the attacks above would be refused for the wrong reason."""
     open_request(project)
     good = with_headers(("host", OWN), ("origin", f"http://{OWN}"))._replace(
-        body=b'{"digest": "shown1", "value": true, "resume": false}'
+        body=b'{"digest": "shown1234567", "value": true, "resume": false}'
     )
 
     assert await send(app, good, credentials_of(access, session)["session"]) == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
@@ -131,12 +131,12 @@ class AnswerDocument(BaseModel):
     )
 
     digest: str = Field(
-        min_length=6,
+        min_length=12,
         max_length=64,
         description="`digest` of the request you were shown, or its first characters. If the "
         "request shows something else by now, the answer is refused with 412.",
     )
-    value: bool | str | dict[str, str | list[str]] = Field(
+    value: StrictBool | str | dict[str, str | list[str]] = Field(
         description="true or false approves or rejects; else the label for a choice, labels by "
         "header for several questions, a text for anything else."
     )

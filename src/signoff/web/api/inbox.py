@@ -72,16 +72,9 @@ def answer_request(
     than what is shown now is refused with 412, a second answer with 409.
     """
     keys: IdempotencyKeys = request.app.state.keys
-    repeated = False
-    if key is not None:
-        asked, now = f"answer {number} {body.model_dump_json()}", project.clock.now()
-        repeated = keys.claim(caller.name, key, asked, str(number), now).repeated
-    try:
-        item = _record(project, number, body, caller, repeated=repeated)
-    except BaseException:
-        if key is not None and not repeated:
-            keys.drop(caller.name, key)
-        raise
+    asked, now = f"answer {number} {body.model_dump_json()}", project.clock.now()
+    with keys.request(caller.name, key, asked, str(number), now) as claim:
+        item = _record(project, number, body, caller, repeated=claim.repeated)
     catch_up(project, item.run, repair=False)
     if body.resume:
         wake(project, item.run)

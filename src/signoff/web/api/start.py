@@ -12,7 +12,6 @@ from signoff.app.named_start import StartRequest, plan_named
 from signoff.app.project import Project
 from signoff.app.runs import run_to_json
 from signoff.app.start import StartPlan
-from signoff.errors import NameTaken
 from signoff.runtime.names import fresh_name
 from signoff.web.access import Caller
 from signoff.web.api.documents import RunInfo, StartDocument
@@ -37,20 +36,13 @@ def start_run(
     """Start a run of one of the workflows; a worker drives it, whatever becomes of this server."""
     planned = _plan(project, body, caller)
     keys: IdempotencyKeys = request.app.state.keys
-    name, repeated = body.name or fresh_name(planned.target.workflow.name), False
-    if key is not None:
-        asked = f"start {body.model_dump_json()}"
-        name, repeated = keys.claim(caller.name, key, asked, name, project.clock.now())
-    if repeated and project.has_run(name):
-        response.status_code = HTTPStatus.OK
-    else:
-        try:
+    asked, now = f"start {body.model_dump_json()}", project.clock.now()
+    new_name = body.name or fresh_name(planned.target.workflow.name)
+    with keys.request(caller.name, key, asked, new_name, now) as (name, repeated):
+        if repeated and project.has_run(name):
+            response.status_code = HTTPStatus.OK
+        else:
             hand_over(project, planned, name=name)
-        except NameTaken:
-            # With the same key, another request has just made it; else it belongs to someone.
-            if not repeated:
-                keys.drop(caller.name, key or "")
-                raise
     ensure_worker(project)
     response.headers["location"] = f"{API}/runs/{name}"
     return RunInfo.model_validate(run_to_json(project.store.row(name)))

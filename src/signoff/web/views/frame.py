@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from signoff.app.followed_runs import FollowedRuns
 from signoff.app.hand_over import ensure_worker, wake
 from signoff.app.project import Project
+from signoff.errors import UsageError
 from signoff.pages.document import Frame, Live, document
 from signoff.pages.html import Content
 from signoff.pages.parts import run_path
@@ -28,7 +29,10 @@ class FormFields:
 
     def __init__(self, body: bytes) -> None:
         text = body.decode("utf-8", "replace")
-        self._values = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        try:
+            self._values = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        except ValueError as error:
+            raise UsageError(f"a form has at most {MOST_FIELDS} fields") from error
 
     def one(self, name: str) -> str:
         """Returns the value of a field; empty if it was not sent."""

@@ -4,8 +4,10 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
+import pytest
 
 from signoff.app.followed_runs import FollowedRuns
 from signoff.app.project import Project
@@ -98,6 +100,37 @@ async def test_a_repeated_answer_with_the_same_key_is_no_second_answer(
     assert (other.status_code, other.json()["kind"]) == (422, "KeyReused")
 
 
+async def test_answers_with_one_key_at_once_are_one_answer(
+    program: httpx.AsyncClient, waiting: str
+) -> None:
+    """The first one may not lose to its own repetition."""
+    request = await shown(program)
+    path = f"/api/v1/inbox/{request['number']}/answer"
+    body = {"digest": request["digest"], "value": True, "resume": False}
+
+    sent = [program.post(path, json=body, headers={"idempotency-key": "a"}) for _ in range(12)]
+
+    assert {each.status_code for each in await asyncio.gather(*sent)} == {200}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"value": 1}, {"value": 1.0}, {"value": "true"}, {"digest": "its first 11"}]
+)
+async def test_only_true_with_enough_of_the_digest_approves(
+    program: httpx.AsyncClient, waiting: str, wrong: dict[str, Any]
+) -> None:
+    """An approval is bound to what was shown; a script may fill in any number."""
+    request = await shown(program)
+    if "digest" in wrong:
+        wrong = {"digest": request["digest"][:11]}
+    body = {"digest": request["digest"], "value": True, "resume": False, **wrong}
+
+    refused = await program.post(f"/api/v1/inbox/{request['number']}/answer", json=body)
+
+    assert refused.status_code == 422
+    assert (await shown(program))["number"] == request["number"]
+
+
 async def test_a_request_shows_no_path_of_the_machine(
     project: Project, program: httpx.AsyncClient, waiting: str
 ) -> None:
@@ -115,7 +148,7 @@ async def test_an_unknown_request_is_not_found(program: httpx.AsyncClient) -> No
 def client_of(project: Project, access: Access, store: SqliteStore) -> httpx.AsyncClient:
     """Returns a client of a server with its own database, in which an approval is pending."""
     form = '{"kind":"approval","prompt":"Ship it?","options":[],"shown":{}}'
-    item = new_request(kind="approval", form=form, digest="shown1")
+    item = new_request(kind="approval", form=form, digest="shown1234567")
     start_run(store, "first").append(status=Status.WAITING, release=True, opened=[item])
     app = create_app(replace(project, store=store), access)
     headers = {"authorization": f"Bearer {access.new_token('ann', AccessScope.DECIDE)}"}
@@ -128,7 +161,7 @@ async def test_a_locked_database_is_no_lost_answer(
 ) -> None:
     """The client gets a time to try again, nothing is recorded by half, and reading works."""
     store = SqliteStore(tmp_path / "locked.db", busy_timeout=0.01)
-    body = {"digest": "shown1", "value": True, "resume": False}
+    body = {"digest": "shown1234567", "value": True, "resume": False}
     async with client_of(project, access, store) as client:
         with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -150,7 +183,7 @@ async def test_of_many_answers_at_once_one_counts(
     store = SqliteStore(tmp_path / "many.db")
 
     async with client_of(project, access, store) as client:
-        path, body = "/api/v1/inbox/1/answer", {"digest": "shown1", "resume": False}
+        path, body = "/api/v1/inbox/1/answer", {"digest": "shown1234567", "resume": False}
         answers = await asyncio.gather(
             *(client.post(path, json={**body, "value": each % 2 == 0}) for each in range(10))
         )

@@ -1,3 +1,5 @@
+import asyncio
+
 import httpx
 import pytest
 
@@ -73,6 +75,19 @@ async def test_a_repeated_start_with_the_same_key_starts_nothing(
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json()["run"] == again.json()["run"]
     assert other.json()["kind"] == "KeyReused"
+    assert len(project.store.rows()) == 1
+
+
+async def test_starts_with_one_key_at_once_start_one_run(
+    project: Project, program: httpx.AsyncClient
+) -> None:
+    """A client that is impatient sends its request again while the first is answered."""
+    headers, body = {"idempotency-key": "once"}, {"target": TARGET}
+
+    sent = [program.post("/api/v1/runs", json=body, headers=headers) for _ in range(12)]
+    answers = await asyncio.gather(*sent)
+
+    assert sorted(each.status_code for each in answers) == [*[200] * 11, 201]
     assert len(project.store.rows()) == 1
 
 

@@ -187,3 +187,13 @@ async def test_an_agent_uses_the_rest_interface(
     response = await stranger.post("/workflows/start", content=body, headers=headers)
 
     assert response.status_code == 403
+
+
+async def test_a_form_with_too_many_fields_is_refused(browser: httpx.AsyncClient) -> None:
+    """The server has no fault, so nobody should look for one in its log."""
+    body = "&".join(f"f{number}=1" for number in range(100_000))
+
+    refused = await browser.post(address(TARGET), content=body, headers=FORM)
+
+    assert 400 <= refused.status_code < 500
+    assert "at most 500 fields" in refused.text
