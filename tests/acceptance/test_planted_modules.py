@@ -13,6 +13,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from click import Context
 
 from signoff.cli.entry import COMMANDS, signoff
 from tests.acceptance.cli_project import ENVIRONMENT, PROGRAM
@@ -162,7 +163,7 @@ def test_a_review_imports_nothing_of_what_it_reviews(planted: Path) -> None:
 
 @pytest.mark.slow
 def test_no_command_imports_a_module_of_the_project(planted: Path) -> None:
-    assert {*ARGUMENTS} == {*COMMANDS, *signoff.list_commands(None)}  # type: ignore[attr-defined]
+    assert {*ARGUMENTS} == {*COMMANDS, *signoff.list_commands(Context(signoff))}
     run(planted, [PROGRAM], "init", "--preset", "docs")
     run(planted, [PROGRAM], "review", "README.md", "--name", "one", "--no-input")
     lines = [(name, *line) for name, lines in ARGUMENTS.items() for line in lines]

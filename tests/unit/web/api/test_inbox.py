@@ -122,7 +122,7 @@ async def test_only_true_with_enough_of_the_digest_approves(
     """An approval is bound to what was shown; a script may fill in any number."""
     request = await shown(program)
     if "digest" in wrong:
-        wrong = {"digest": request["digest"][:11]}
+        wrong = {"digest": str(request["digest"])[:11]}
     body = {"digest": request["digest"], "value": True, "resume": False, **wrong}
 
     refused = await program.post(f"/api/v1/inbox/{request['number']}/answer", json=body)
