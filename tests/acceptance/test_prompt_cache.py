@@ -1,6 +1,7 @@
 """Critics that share a cached prompt: one goes first, and the bill shows what the cache saved."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterable
 
@@ -12,6 +13,7 @@ from tests.acceptance.cli_project import CliProject
 from tests.acceptance.flow_project import passing_critique
 from tests.stubs.anthropic import MIN_CACHED_TOKENS, AnthropicServer
 from tests.stubs.model_server import Heard
+from tests.unit.agents.programs import program
 
 FLOW = """
 goal: {goal}
@@ -72,3 +74,42 @@ async def test_one_critic_fills_the_cache_before_the_others_start(project: CliPr
     dollars = (3 * INPUT * 10 + written * 20 + 2 * written * 1 + 3 * OUTPUT * 100) / 1_000_000
     assert ledger["usd"] == pytest.approx(dollars)
     assert f"{ledger['tokens_in']:,} in ({2 * written:,} cached) · {3 * OUTPUT} out" in text
+
+
+CRITIC = """\
+import pathlib
+folder, kind = pathlib.Path({folder!r}), {kind!r}
+if "status" in sys.argv or "--version" in sys.argv:
+    sys.exit(print('{{"loggedIn": true}} 9.9.9'))
+text = {review!r} if "You review an artifact" in prompt else "The sea is wide."
+if "You review an artifact" in prompt:
+    (folder / f"{{os.getpid()}}.{{(folder / 'begun').exists()}}").touch()
+    if kind == "claude":
+        (folder / "begun").touch()
+        say(type="stream_event", event={{"type": "message_start"}})
+    while len(list(folder.glob("[0-9]*"))) < 3:
+        time.sleep(0.01)
+if kind == "claude":
+    say(type="result", result=text, usage={{"input_tokens": 1, "output_tokens": 1}})
+else:
+    say(type="item.completed", item={{"type": "agent_message", "text": text}})
+    say(type="turn.completed", usage={{"input_tokens": 1, "output_tokens": 1}})
+"""
+
+
+@pytest.mark.parametrize("kind", ["claude", "codex"])
+def test_critics_never_wait_for_a_whole_first_answer(project: CliProject, kind: str) -> None:
+    """claude tells that it begins to answer; codex prints whole answers, so all start at once."""
+    met = project.folder / "met"
+    met.mkdir()
+    body = CRITIC.format(folder=str(met), kind=kind, review=passing_critique())
+    path = program(project.folder / "bin", kind, body)
+    settings = {"version": 1, "agents": {kind: {"kind": kind, "path": path, "timeout": 30}}}
+    project.write(".signoff/config.yaml", json.dumps(settings))
+    project.write("flow.yaml", FLOW.format(goal="Write about the sea."))
+
+    done = project.signoff("run", "flow.yaml", "--agent", kind, OPENAI_API_KEY="sk-0123456789")
+
+    assert done.returncode == 0, done.stderr
+    knew = sorted(each.suffix for each in met.glob("[0-9]*"))
+    assert knew == [".False", ".True", ".True"] or kind == "codex"

@@ -52,6 +52,8 @@ async def test_it_answers(vendor: Vendor, serve: Serve, home: Path) -> None:
     assert (reply.usage.tokens_in, reply.usage.tokens_out) == (12, 7)
     assert reply.session
     assert "".join(watcher.displayed).strip() == "Hello there."
+    # That claude begins to answer is known before its answer is complete.
+    assert (watcher.displayed[0] == "") is (vendor.name == "claude")
     assert len(asked) == 1
     assert "Greet the moon." in json.dumps(asked[0].body)
     assert "Be brief." in json.dumps(asked[0].body)

@@ -90,7 +90,8 @@ class ClaudeAgent(HeadlessAgent):
 
     def arguments(self, request: AgentRequest, scratch: Path) -> list[str]:
         """Returns the arguments of one call; long texts are passed in files."""
-        argv = ["-p", "--output-format", "stream-json", "--verbose"]
+        # Without partial messages nothing is known of an answer before it is complete.
+        argv = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]
         if request.model:
             argv += ["--model", request.model]
         if request.system:
@@ -147,11 +148,13 @@ class ClaudeAgent(HeadlessAgent):
 
 
 class ClaudeReader(OutputReader):
-    """Reads `system`, `assistant`, `rate_limit_event` and `result` events."""
+    """Reads `system`, `stream_event`, `assistant`, `rate_limit_event` and `result` events."""
 
     def __init__(self) -> None:
         super().__init__()
         self._until: datetime | None = None
+        self._in_pieces = False
+        """Whether the message that is being written was displayed in pieces."""
 
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one event and returns the model's text in it."""
@@ -160,9 +163,11 @@ class ClaudeReader(OutputReader):
                 self._read_result(data)
             case None if "result" in data and data.keys() & {"is_error", "session_id"}:
                 self._read_result(data)
+            case "stream_event":
+                return self._read_piece(as_dict(data.get("event")))
             case "assistant" if isinstance(data.get("message"), dict):
                 self.update()
-                return _message_text(data["message"])
+                return None if self._in_pieces else _message_text(data["message"])
             case "user":
                 self._read_tool_result(json.dumps(data.get("message")))
             case "system" if "session_id" in data or "subtype" in data:
@@ -171,6 +176,25 @@ class ClaudeReader(OutputReader):
                 resets_at = as_dict(data.get("rate_limit_info")).get("resetsAt")
                 if isinstance(resets_at, int | float):
                     self._until = datetime.fromtimestamp(resets_at, UTC)
+        return None
+
+    def _read_piece(self, event: Mapping[str, Any]) -> str | None:
+        """Returns the piece of a message in an event of the model's own stream.
+
+        A message that begins is an empty piece: whoever waits for the answer to begin need not
+        wait for its text, which comes last if the model thinks first or fills in a form.
+        """
+        self.update()
+        match event.get("type"):
+            case "message_start":
+                self._in_pieces = False
+                return ""
+            case "content_block_delta":
+                text = as_text(as_dict(event.get("delta")).get("text"))
+                self._in_pieces = self._in_pieces or bool(text)
+                return text or None
+            case "message_stop" if self._in_pieces:
+                return "\n"
         return None
 
     def _read_result(self, result: dict[str, Any]) -> None:

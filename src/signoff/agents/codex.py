@@ -37,7 +37,6 @@ class CodexAgent(HeadlessAgent):
     capabilities = Capabilities(
         edits_files=True,
         json_schema=True,
-        streaming=True,
         prompt_caching=True,
         model_family="openai",
         provider="openai",

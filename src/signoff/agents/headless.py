@@ -209,7 +209,7 @@ class HeadlessAgent(ABC):
         reader = self.reader()
 
         def emit(text: str | None) -> None:
-            if text:
+            if text is not None:
                 call.emit(job.secrets.hide(text))
 
         output = Transcript(

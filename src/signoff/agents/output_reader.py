@@ -37,6 +37,8 @@ class OutputReader:
     def read_event(self, data: dict[str, Any]) -> str | None:
         """Reads one JSON object as it arrives and returns its text to display, if any.
 
+        An empty text tells that the model begins to answer, and None that there is nothing to tell.
+
         Raises `AgentError` when there is no point in continuing.
         """
         return f"{json.dumps(data)}\n"

@@ -205,7 +205,8 @@ class EffectRunner:
 
         def emit(text: str) -> None:
             call.answering()
-            self._services.notify(Progress(name, step, call.id, text))
+            if text:
+                self._services.notify(Progress(name, step, call.id, text))
 
         def started(process: dict[str, Any]) -> None:
             self._journal.record(ev.EffectRunning(call.id, process))

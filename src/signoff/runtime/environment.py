@@ -137,7 +137,8 @@ class HidingStream:
         text = self._secrets.hide(self._held + piece)
         cut = len(text) - self._overlap_length(text)
         self._held = text[cut:]
-        if cut:
+        # An empty piece tells that the text begins.
+        if cut or not piece:
             self._emit(text[:cut])
 
     def close(self) -> None:

@@ -108,6 +108,26 @@ async def test_text_is_displayed_as_it_arrives(tmp_path: Path) -> None:
     assert watcher.displayed == ["thinking\n"]
 
 
+async def test_a_message_in_pieces_is_displayed_once(tmp_path: Path) -> None:
+    """The whole message follows its pieces; an empty piece tells that it begins."""
+    watcher, text = Watcher(), {"type": "text", "text": "Hello"}
+    deltas = [{"type": "text_delta", "text": "Hel"}, {"type": "text_delta", "text": "lo"}]
+    events = [
+        {"type": "message_start"},
+        {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "Hm"}},
+        *({"type": "content_block_delta", "delta": delta} for delta in deltas),
+    ]
+    body = f"for event in {events!r}: say(type='stream_event', event=event)\n"
+    body += f"say(type='assistant', message={{'content': [{text!r}]}})\n"
+    body += "say(type='stream_event', event={'type': 'message_stop'})\n"
+
+    await claude(tmp_path, f"{body}print({json.dumps(RESULT)!r})").ask(
+        AgentRequest("Hi"), watcher.call
+    )
+
+    assert watcher.displayed == ["", "Hel", "lo", "\n"]
+
+
 @pytest.mark.parametrize(
     ("status", "words", "kind"),
     [

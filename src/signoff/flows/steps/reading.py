@@ -240,10 +240,14 @@ class Reading:
         return reading_key(**item) in self.state.readings
 
     def _cache_group(self, item: Mapping[str, Any]) -> str | None:
-        """Returns the agent, if it pays once for what all its prompts begin with."""
+        """Returns the agent, if it pays once for what all its prompts begin with.
+
+        An agent that does not stream would keep the others waiting for its whole first answer.
+        """
         agent = item["agent"]
         group = "/".join([agent, *item.get(PATHS, ())])
-        return group if self.flow.capabilities(agent).prompt_caching else None
+        can = self.flow.capabilities(agent)
+        return group if can.prompt_caching and can.streaming else None
 
     def _read_by(self, critiques: Sequence[Critique]) -> dict[str, Any]:
         """Returns who has read the artifact against each constraint, for those who decide."""
