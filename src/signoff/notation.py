@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from signoff.light_dataclass import light_dataclass
 
@@ -179,6 +179,24 @@ def _agents_without_settings() -> Mapping[str, KnownAgent]:
     return agents_without_settings()
 
 
+class Job(StrEnum):
+    """What an agent is asked to do, as far as not every agent can."""
+
+    ANSWER = "answer"
+    WRITE = "write"
+    REVIEW = "review"
+    JUDGE = "judge"
+
+
+class Ask(NamedTuple):
+    """An agent or a role that a run asks."""
+
+    agent: str
+    model: str | None = None
+    """The model that is named for it."""
+    job: Job = Job.ANSWER
+
+
 @light_dataclass(frozen=True)
 class CompileContext:
     """What a compiler gets besides the file or the name."""
@@ -197,6 +215,8 @@ class CompileContext:
     """The agents and roles, with the capabilities of each."""
     default_agent: str = ""
     """The agent of steps that name none; empty leaves it to the notation."""
+    agent: str = ""
+    """The agent that the user wants instead; a notation with an option `agent` gets it as one."""
     installed: Sequence[str] = ()
     """Which of the usual agents are installed here."""
     without_key: Sequence[str] = ()
@@ -260,8 +280,8 @@ class Notation:
     plan: str = ""
     """`(Workflow) -> DryRunPlan`."""
     asks: str = ""
-    """`(Workflow, params) -> Iterable[tuple[str, str | None]]`: the agents and roles that a run
-    asks, each with the model that is named for it; those of steps with instructions are known."""
+    """`(Workflow, params) -> Iterable[Ask]`: the agents and roles that a run asks; those of steps
+    with instructions are known."""
     review: str = ""
     """`(cwd, options, environment, limits) -> StartPlan`: plans a review of files that exist, by
     the options of its command, for surfaces other than the command line."""

@@ -99,7 +99,7 @@ else:
 
 @pytest.mark.parametrize("kind", ["claude", "codex"])
 def test_critics_never_wait_for_a_whole_first_answer(project: CliProject, kind: str) -> None:
-    """claude tells that it begins to answer; codex prints whole answers, so all start at once."""
+    """One tells that it begins to answer; codex prints whole answers, so all start at once."""
     met = project.folder / "met"
     met.mkdir()
     body = CRITIC.format(folder=str(met), kind=kind, review=passing_critique())

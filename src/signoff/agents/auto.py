@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from signoff.agents.base import Health, health_of, models_of, quick_health_of
+from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import WITHOUT_SETTINGS
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentAuth, AgentBadOutput, AgentBadRequest, AgentError, ConfigError
@@ -20,7 +20,6 @@ from signoff.runtime.ports import (
     Agent,
     Call,
     Capabilities,
-    ModelChoice,
     capabilities_for,
     capabilities_of,
 )
@@ -35,8 +34,6 @@ class Candidate:
 
     name: str
     agent: Agent
-    model: str | None = None
-    """The model in its settings."""
     configured: bool = False
 
 
@@ -47,8 +44,6 @@ class Choice:
     candidate: Candidate
     health: Health
     skipped: tuple[tuple[str, Health], ...]
-    model: str | None = None
-    """The model to use when a request names none."""
 
     def __str__(self) -> str:
         """Describes the choice in one line."""
@@ -87,8 +82,6 @@ class AutoAgent:
         if not self._reported:
             self._reported = True
             call.emit(f"{choice}\n")
-        if request.model is None and choice.model is not None:
-            request = replace(request, model=choice.model)
         name = choice.candidate.name
         async with call.slot(name):
             try:
@@ -114,28 +107,10 @@ class AutoAgent:
         """Reports which agent it would choose."""
         try:
             choice = await self.choose()
-        except AgentError:
-            return self._nothing_ready()
+        except NoAgentReady as error:
+            late = any(health.timed_out for _, health in error.skipped)
+            return Health(False, str(error), timed_out=late, absent=True)
         return Health(ready=True, detail=str(choice).removeprefix("auto: "))
-
-    async def quick_health(self) -> Health:
-        """Looks for one agent that seems ready, the best first."""
-        for candidate in self.candidates():
-            health, _model = await _check(candidate, quick=True)
-            if health.ready or health.timed_out:
-                return health
-        return self._nothing_ready()
-
-    def _nothing_ready(self) -> Health:
-        names = ", ".join(each.name for each in self.candidates())
-        remedy = f"make one of these ready: {names}"
-        if self._among is None and (others := ", ".join(self._named_only())):
-            remedy += f"; never chosen unless named: {others}"
-        return Health(False, "no agent is ready", remedy)
-
-    def _named_only(self) -> list[str]:
-        """Returns the programs of the settings that may be anything."""
-        return [e.name for e in self._agents.values() if capabilities_of(e.agent).named_only]
 
     async def models(self) -> list[str]:
         """Returns the models of the chosen agent."""
@@ -144,7 +119,7 @@ class AutoAgent:
     async def capabilities_for(self, model: str | None) -> Capabilities:
         """Returns the capabilities of the chosen agent."""
         choice = await self.choose()
-        return await capabilities_for(choice.candidate.agent, model or choice.model)
+        return await capabilities_for(choice.candidate.agent, model)
 
     def candidates(self) -> list[Candidate]:
         """Returns the agents to choose from, best first."""
@@ -158,16 +133,29 @@ class AutoAgent:
     async def _choose(self, run: str) -> Choice:
         candidates = self.candidates()
         # In parallel: where none is installed, each check would take its full time.
-        checks = await asyncio.gather(*(_check(each) for each in candidates))
+        checks = await asyncio.gather(*(check_health(each.agent) for each in candidates))
         skipped: list[tuple[str, Health]] = []
-        for candidate, (health, model) in zip(candidates, checks, strict=True):
+        for candidate, health in zip(candidates, checks, strict=True):
             if health.ready:
-                return Choice(candidate, health, tuple(skipped), model)
+                return Choice(candidate, health, tuple(skipped))
             skipped.append((candidate.name, health))
-        raise AgentAuth(
-            f"no agent is ready ({_describe_skipped(skipped)}); you can answer yourself",
-            remedy=(CheckSetup(), Resume(run, agent="auto", instead="manual")),
-        )
+        raise NoAgentReady(skipped, await self._never_chosen(), run)
+
+    async def _never_chosen(self) -> list[str]:
+        """Returns the agents that could answer but are not chosen, and why."""
+        if self._among is not None:
+            return []
+        others = [each for each in self._agents.values() if not _is_eligible(each.agent)]
+        programs = [each.name for each in others if capabilities_of(each.agent).named_only]
+        small = [
+            each.name
+            for each in others
+            if not capabilities_of(each.agent).judges and (await check_health(each.agent)).ready
+        ]
+        reasons = [f"{name}: ready, but too small to review" for name in small]
+        if programs:
+            reasons.append(f"never chosen unless named: {', '.join(programs)}")
+        return reasons
 
 
 def _is_eligible(agent: Agent) -> bool:
@@ -180,22 +168,34 @@ def _is_eligible(agent: Agent) -> bool:
     return can.is_model and can.judges and not can.named_only
 
 
-def _describe_skipped(skipped: Sequence[tuple[str, Health]]) -> str:
-    """Returns the remedy of a single agent, or the names of several."""
-    match skipped:
-        case []:
-            return "there are none"
-        case [(name, health)]:
-            return f"{name}: {health.remedy or health.detail}"
-        case _:
-            return ", ".join(name for name, _ in skipped)
+class NoAgentReady(AgentAuth):
+    """No agent can answer; you can answer yourself."""
+
+    def __init__(
+        self, skipped: Sequence[tuple[str, Health]], others: Sequence[str] = (), run: str = "RUN"
+    ) -> None:
+        """Takes the agents that are not ready, what is to be said about others, and the run."""
+        self.skipped = skipped
+        # What somebody began to set up comes first, with the reason; the rest are only names.
+        begun = [
+            f"{name}: {health.detail}" + (f" ({health.remedy})" if health.remedy else "")
+            for name, health in skipped
+            if not health.absent
+        ]
+        absent = ", ".join(name for name, health in skipped if health.absent)
+        rest = [f"not set up here: {absent}"] if absent else []
+        reasons = "; ".join([*begun, *others, *rest])
+        message = f"no agent can review yet ({reasons or 'there are none'})"
+        super().__init__(
+            message, remedy=(CheckSetup(), Resume(run, agent="auto", instead="manual"))
+        )
 
 
-async def check_health(agent: object, *, quick: bool = False) -> Health:
+async def check_health(agent: object) -> Health:
     """Returns an agent's health; takes a few seconds at most and never raises."""
     try:
         async with asyncio.timeout(HEALTH_SECONDS):
-            return await (quick_health_of(agent) if quick else health_of(agent))
+            return await health_of(agent)
     except TimeoutError:
         detail = f"did not answer within {HEALTH_SECONDS:g} seconds"
         return Health(False, detail, "check it again", timed_out=True)
@@ -205,21 +205,3 @@ async def check_health(agent: object, *, quick: bool = False) -> Health:
         return Health(False, str(error), "fix that, and check again")
     except Exception as error:  # noqa: BLE001  # agents of other packages may raise anything
         return Health(False, f"{type(error).__name__}: {error}", "fix or remove this agent")
-
-
-async def _check(candidate: Candidate, *, quick: bool = False) -> tuple[Health, str | None]:
-    """Returns an agent's health, and a model when it must be one that is installed."""
-    choice = capabilities_of(candidate.agent).model_choice
-    if choice is ModelChoice.REQUIRED and candidate.model is None:
-        option = f"agents.{candidate.name}.model"
-        return Health(False, "no model is set", f"set {option} in the settings"), None
-    health = await check_health(candidate.agent, quick=quick)
-    if not health.ready or choice is not ModelChoice.INSTALLED or candidate.model is not None:
-        return health, None
-    try:
-        models = await models_of(candidate.agent)
-    except AgentError as error:
-        return Health(False, str(error), str(error)), None
-    if not models:
-        return Health(False, "has no model", "pull one, for example: ollama pull llama3.2"), None
-    return replace(health, detail=f"{health.detail}, model {models[0]}"), models[0]

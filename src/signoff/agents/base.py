@@ -32,6 +32,10 @@ class Health:
     """What to do in signoff when it is not ready."""
     timed_out: bool = False
     """Whether the check took too long: on a busy machine the agent may still answer."""
+    absent: bool = False
+    """Whether it was never set up here: there is no program, no key and no server."""
+    unfit: bool = False
+    """Whether it can never do what it would be asked for, however ready it is."""
 
 
 @runtime_checkable
@@ -40,15 +44,6 @@ class HasHealth(Protocol):
 
     async def health(self) -> Health:
         """Checks the agent, for a few seconds at most."""
-        ...
-
-
-@runtime_checkable
-class HasQuickHealth(Protocol):
-    """An agent whose health takes a while to check, but not the most likely problems."""
-
-    async def quick_health(self) -> Health:
-        """Checks what keeps a run from starting, quickly enough to be done at every start."""
         ...
 
 
@@ -101,13 +96,6 @@ async def health_of(agent: object) -> Health:
     return Health(ready=True, detail="does not report its health")
 
 
-async def quick_health_of(agent: object) -> Health:
-    """Returns what a quick check finds; the agent's whole health if it has no such check."""
-    if isinstance(agent, HasQuickHealth):
-        return await agent.quick_health()
-    return await health_of(agent)
-
-
 async def models_of(agent: object) -> list[str]:
     """Returns an agent's models; none when it does not list them."""
     return await agent.models() if isinstance(agent, HasModels) else []
@@ -127,10 +115,6 @@ class AgentWrapper:
     async def health(self) -> Health:
         """Returns the agent's health."""
         return await health_of(self._agent)
-
-    async def quick_health(self) -> Health:
-        """Returns what a quick check of the agent finds."""
-        return await quick_health_of(self._agent)
 
     async def models(self) -> list[str]:
         """Returns the agent's models."""

@@ -139,24 +139,19 @@ class HeadlessAgent(ABC):
         changes = await asyncio.to_thread(ws.changes_since, before)
         return self._with_changes(reply, changes, job.secrets, copied=request.copied)
 
-    async def quick_health(self) -> Health:
-        """Checks the program and its login; to ask some programs for their version takes long."""
-        try:
-            program, environment = self._find_program(), self._environment({})
-        except AgentError as error:
-            hint = self.login_hint if isinstance(error, AgentAuth) else self._install_hint
-            return Health(False, str(error), hint)
-        if await self.is_logged_in(program, environment) is False:
-            return Health(False, f"{self.name} is not logged in", self.login_hint)
-        return Health(True, f"{self.name} at {program}")
-
     async def health(self) -> Health:
         """Checks the program, its version and its login."""
-        quick = await self.quick_health()
-        if not quick.ready:
-            return quick
-        program, environment = self._find_program(), self._environment({})
-        code, output = await probe([program, "--version"], environment)
+        try:
+            program, environment = self._find_program(), self._environment({})
+        except AgentAuth as error:
+            return Health(False, str(error), self.login_hint)
+        except AgentError as error:
+            return Health(False, str(error), self._install_hint, absent=True)
+        logged_in, (code, output) = await asyncio.gather(
+            self.is_logged_in(program, environment), probe([program, "--version"], environment)
+        )
+        if logged_in is False:
+            return Health(False, f"{self.name} is not logged in", self.login_hint)
         version = parse_version(output)
         if code != 0 and version is None:
             detail = f"{program} --version failed: {output:.200}"

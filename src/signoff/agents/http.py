@@ -102,23 +102,29 @@ class HttpModel(ABC):
     async def health(self) -> Health:
         """Checks that the server answers and accepts the key; costs nothing."""
         try:
+            self._server()
+        except AgentError as error:
+            return Health(False, str(error), self._health_hint(error), error.remedies, absent=True)
+        if no_model := self._no_model_set():
+            return no_model
+        try:
             names = await self.models()
         except AgentError as error:
             if getattr(error, "status", None) == HTTPStatus.NOT_FOUND:
                 # Gateways need not list models; they may still answer.
-                detail = f"{self._address}, which does not list its models"
-                return self._no_model_set() or Health(True, detail)
+                return Health(True, f"{self._address}, which does not list its models")
             late = isinstance(error, AgentTimeout)
             hint = self._health_hint(error)
-            return Health(False, str(error), hint, error.remedies, timed_out=late)
-        return self._no_model_set() or self._health_with_models(names)
+            absent = self._is_absent(error)
+            return Health(False, str(error), hint, error.remedies, timed_out=late, absent=absent)
+        return self._health_with_models(names)
 
     def _no_model_set(self) -> Health | None:
         """Returns what is missing if each call would have to name a model; None if nothing is."""
         if self._model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
             return None
-        found = "key found" if self._key_variable else f"{self._address} answers"
-        return Health(False, f"{found}, no model set", "set `model:` for this agent")
+        found = "key found, " if self._key_variable else ""
+        return Health(False, f"{found}no model set", "set `model:` for this agent")
 
     async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:
         """Returns what a 404 means: a missing model, if the server's list does not have it."""
@@ -148,6 +154,10 @@ class HttpModel(ABC):
 
     def _health_with_models(self, names: list[str]) -> Health:
         return Health(ready=True, detail=f"{self._address}, {len(names)} models")
+
+    def _is_absent(self, error: AgentError) -> bool:  # noqa: ARG002  # for subclasses
+        """Whether an error tells that nobody has set up a server."""
+        return False
 
     def _health_hint(self, error: AgentError) -> str:
         if isinstance(error, AgentAuth):

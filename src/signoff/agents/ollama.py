@@ -145,6 +145,10 @@ class OllamaModel(HttpModel):
     def _address(self) -> str:
         return self._base_url or parse_ollama_host(os.environ.get("OLLAMA_HOST", ""))
 
+    def _is_absent(self, error: AgentError) -> bool:
+        named = self._base_url or os.environ.get("OLLAMA_HOST")
+        return not named and isinstance(error, AgentTransient)
+
     def _health_hint(self, error: AgentError) -> str:
         unreachable = isinstance(error, AgentTransient)
         return "start it with: ollama serve" if unreachable else super()._health_hint(error)

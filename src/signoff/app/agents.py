@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
-from signoff.agents.base import Health, health_of, models_of, quick_health_of
+from signoff.agents.base import Health, health_of, models_of
 from signoff.agents.kinds import PROGRAMS, WITHOUT_SETTINGS, missing_key
 from signoff.agents.options import option_names
 from signoff.app.option_check import origin_of, unknown_option_problems
@@ -124,10 +124,6 @@ class LazyAgent:
         """Returns the agent's health."""
         return self.known_health or await health_of(self._build())
 
-    async def quick_health(self) -> Health:
-        """Returns what a quick check of the agent finds."""
-        return self.known_health or await quick_health_of(self._build())
-
     async def models(self) -> list[str]:
         """Lists the agent's models."""
         return await models_of(self._build())
@@ -165,10 +161,9 @@ def _candidates(
     for other, agent in agents.items():
         settings = configs[other]
         if other != name:
-            model = settings.options.get("model")
             # An agent that needs no settings counts as configured only if it has some.
             bare = settings == AgentSettings(other)
-            yield other, Candidate(other, agent, model, configured=not bare)
+            yield other, Candidate(other, agent, configured=not bare)
 
 
 def _priced(agent: Agent, settings: AgentSettings) -> Agent:
@@ -252,11 +247,11 @@ def check_agents(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     return asyncio.run(_check_all(settings))
 
 
-def check_some(agents: Mapping[str, object], *, quick: bool = False) -> dict[str, Health]:
+def check_some(agents: Mapping[str, object]) -> dict[str, Health]:
     """Returns the health of some agents, all checked at once and for a few seconds at most."""
     import asyncio
 
-    return asyncio.run(_check(agents, quick=quick))
+    return asyncio.run(_check(agents))
 
 
 async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
@@ -271,12 +266,12 @@ async def _check_all(settings: Mapping[str, AgentSettings]) -> dict[str, Health]
     return {name: agent.known_health for name, agent in agents.items() if agent.known_health}
 
 
-async def _check(agents: Mapping[str, object], *, quick: bool = False) -> dict[str, Health]:
+async def _check(agents: Mapping[str, object]) -> dict[str, Health]:
     import asyncio
 
     from signoff.agents.auto import check_health
 
-    results = await asyncio.gather(*(check_health(each, quick=quick) for each in agents.values()))
+    results = await asyncio.gather(*(check_health(each) for each in agents.values()))
     return dict(zip(agents, results, strict=True))
 
 

@@ -14,6 +14,7 @@ from signoff.app.agents import known_agents
 from signoff.app.project import Project
 from signoff.app.readiness import find_not_ready
 from signoff.app.start import StartPlan
+from signoff.notation import Ask
 
 AGENT, FOLDER, HOST = "agent:", "folder:", "host:"
 
@@ -28,7 +29,7 @@ def needs_of(
     labels: Iterable[str] = (),
 ) -> tuple[str, ...]:
     """Returns what a worker must be able to do to drive a planned run."""
-    agents = {f"{AGENT}{name}" for name, _model in plan.asked_agents(switch)}
+    agents = {f"{AGENT}{ask.agent}" for ask in plan.asked_agents(switch)}
     places = set(places_of(project))
     if places and any(step.edits for step in plan.target.workflow.steps.values()):
         # Its steps change files in place, and these are on this machine only.
@@ -73,7 +74,7 @@ class WorkerCapabilities:
         root = self._project.code_root or self._project.home.root
         own = [name for name in agents if name in self._project.agents]
         asked = [name for name in agents if name in known_agents(settings) and name not in own]
-        not_ready = find_not_ready(settings, [(name, None) for name in asked], root, quick=True)
+        not_ready = find_not_ready(settings, map(Ask, asked), root)
         self._ready.difference_update(agents)
         self._ready.update(name for name in (*own, *asked) if name not in not_ready)
         self._checked.update(dict.fromkeys(agents, now))

@@ -64,11 +64,13 @@ class Check:
     """What an agent can do; None for anything else."""
     named: bool = False
     """Whether the settings name it."""
+    begun: bool = False
+    """Whether somebody began to set it up here: there is a program or a key."""
 
     @property
     def wanted(self) -> bool:
         """Whether it is always shown; an agent that no settings name is shown only if ready."""
-        return self.named or self.capabilities is None
+        return self.named or self.begun or self.capabilities is None
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,7 @@ def _agents(
             described.remedy,
             needed=False,
             named=name in configured,
+            begun=not health.ready and not (health.absent or health.remedies),
             capabilities=capabilities_of(built.get(name)),
         )
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 KEY = "notation"
 """The top-level key with which a YAML file names its notation."""
+AGENT = "agent"
+"""The option of a notation that asks this agent where a workflow names none, and only there."""
 
 
 def compile_context(
@@ -219,6 +221,8 @@ def _compiled(
     compiler: Any, source: Any, target: str, notation: Notation, context: CompileContext
 ) -> Workflow:
     refuse_options(target, context.options, notation)
+    if context.agent and any(option.name == AGENT for option in notation.options):
+        context = replace(context, options={**context.options, AGENT: context.agent})
     workflow: Workflow = compiler(source, context)
     if "given" in workflow.source:
         return workflow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from signoff.app.answering import record_file_answers
 from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.app.run_files import Warn, catch_up
-from signoff.app.start import with_roles
+from signoff.app.start import asks_of, with_roles
 from signoff.app.worker_token import refuse_worker
 from signoff.core.events import ANY_AGENT
 from signoff.core.outcome import FINAL, Status
@@ -66,7 +66,7 @@ async def resume(
         # The engine will not run again, so missing files of the run directory are written here.
         catch_up(project, row.name, warn)
     workflow = prepare(project, row, target, warn)
-    switches = _with_roles(project, row, changes.switch, workflow.agents, warn)
+    switches = _with_roles(project, row, changes.switch, workflow, warn)
     async with project.engine(observers) as engine:
         return await engine.resume(
             row.name, workflow, limits=limits, adopt=adopt, switch=switches, params=params
@@ -82,7 +82,7 @@ async def change(
     if changes.are_decisions:
         refuse_worker(project, "change how a run continues")
     workflow = project.find_again(row).workflow
-    switches = _with_roles(project, row, changes.switch, workflow.agents, warn)
+    switches = _with_roles(project, row, changes.switch, workflow, warn)
     async with project.engine() as engine:
         await engine.change(row.name, workflow, replace(changes, switch=switches))
 
@@ -117,17 +117,23 @@ def _with_roles(
     project: Project,
     row: RunRow,
     switch: Mapping[str, str],
-    brought: Collection[str],
+    workflow: Workflow,
     warn: Warn,
 ) -> dict[str, str]:
     """Returns the switches, extended by the roles that each switched agent plays.
 
-    `brought` are the agents that the workflow brings.
+    Raises `ConfigError` if an agent would have to do what its kind cannot, such as writing.
     """
+    if not switch:
+        return {}
     from signoff.app.agents import known_agents
+    from signoff.app.readiness import refuse_unfit
 
     roles = {**project.default_roles, **project.settings.roles}
-    known = {*known_agents(project.settings.agents), *project.agents, *roles, *brought}
+    known = {*known_agents(project.settings.agents), *project.agents, *roles, *workflow.agents}
+    asked = asks_of(workflow, load_state(project, row).params)
+    replaced = [each._replace(agent=switch[each.agent]) for each in asked if each.agent in switch]
+    refuse_unfit(project.settings.agents, replaced)
     for agent in switch:
         if agent not in {*known, ANY_AGENT} and agent != _failed_agent(project, row):
             warn(f"unknown agent or role {agent!r}; only steps that name it are switched")

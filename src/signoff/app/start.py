@@ -20,9 +20,10 @@ from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
 from signoff.core.spend import Limits
-from signoff.errors import ConfigError, NameTaken, UsageError
+from signoff.core.workflow import Workflow
+from signoff.errors import ConfigError, NameTaken, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import DryRunPlan
+from signoff.notation import Ask, DryRunPlan
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
@@ -69,9 +70,7 @@ class StartPlan:
             **(planned.facts if (planned := self.dry_run()) else {}),
         }
 
-    def not_ready(
-        self, switch: Mapping[str, str] | None = None, *, quick: bool = True
-    ) -> dict[str, Health]:
+    def not_ready(self, switch: Mapping[str, str] | None = None) -> dict[str, Health]:
         """Returns the agents that a run would ask and that could not answer now.
 
         `switch` maps agents to replacements. What a handler in Python asks is not known before.
@@ -79,14 +78,23 @@ class StartPlan:
         from signoff.app.readiness import find_not_ready
 
         asked, root = self.asked_agents(switch), self.code_root or self.home.root
-        return find_not_ready(self.settings.agents, asked, root, quick=quick)
+        return find_not_ready(self.settings.agents, asked, root)
 
-    def asked_agents(self, switch: Mapping[str, str] | None = None) -> list[tuple[str, str | None]]:
-        """Returns the agents of the settings that a run would ask, each with a model or None."""
+    def asked_agents(self, switch: Mapping[str, str] | None = None) -> list[Ask]:
+        """Returns the agents of the settings that a run would ask."""
         workflow, roles = self.target.workflow, self.roles
-        asks = [(_replaced(name, switch or {}), model) for name, model in self._asks()]
-        asks = [(roles.get(name, name), model) for name, model in asks]
-        return [ask for ask in dict.fromkeys(asks) if ask[0] not in workflow.agents]
+        names = [
+            (ask, _replaced(ask.agent, switch or {})) for ask in asks_of(workflow, self.params)
+        ]
+        asks = [ask._replace(agent=roles.get(name, name)) for ask, name in names]
+        return [ask for ask in dict.fromkeys(asks) if ask.agent not in workflow.agents]
+
+    @property
+    def asks_chosen_agent(self) -> bool:
+        """Whether the workflow itself asks the agent that the user wants where it names none."""
+        from signoff.app.notations import AGENT
+
+        return AGENT in self.target.workflow.source.get("given", {})
 
     @property
     def default_agent(self) -> str:
@@ -104,13 +112,6 @@ class StartPlan:
         roles = roles_of(self.default_agent)
         return {**roles, **self.target.workflow.roles, **self.settings.roles}
 
-    def _asks(self) -> Iterator[tuple[str, str | None]]:
-        workflow = self.target.workflow
-        notation = plugins.notation(workflow.notation)
-        if notation is not None and notation.asks:
-            yield from plugins.load(notation.asks)(workflow, self.params)
-        yield from ((step.agent, None) for step in workflow.steps.values() if step.agent)
-
     def dry_run(self) -> DryRunPlan | None:
         """Returns what the workflow's notation reports about a run before it is started."""
         workflow = self.target.workflow
@@ -119,6 +120,14 @@ class StartPlan:
             return None
         planned: DryRunPlan = plugins.load(notation.plan)(workflow)
         return planned
+
+
+def asks_of(workflow: Workflow, params: Mapping[str, Any]) -> Iterator[Ask]:
+    """Yields the agents and roles that a run of a workflow asks, as far as that is known."""
+    notation = plugins.notation(workflow.notation)
+    if notation is not None and notation.asks:
+        yield from plugins.load(notation.asks)(workflow, params)
+    yield from (Ask(step.agent) for step in workflow.steps.values() if step.agent)
 
 
 def with_roles(switch: Mapping[str, str], roles: Mapping[str, str]) -> dict[str, str]:
@@ -158,12 +167,14 @@ def plan(
     name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    agent: str = "",
     earlier: Mapping[str, Any] | None = None,
 ) -> StartPlan:
     """Checks everything that can be checked without starting; raises the same errors.
 
     Nothing is written, not even a project home. `options` are those of the target's notation,
-    by name. `earlier` are values of a run to start again: those that it prepared are left out.
+    by name, and `agent` is the one to ask where none is named. `earlier` are values of a run to
+    start again: those that it prepared are left out.
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
@@ -172,7 +183,9 @@ def plan(
         *observer_problems(settings, home.root),
     ]:
         raise ConfigError("\n".join(map(str, problems)))
-    context = compile_context(home, settings, options, cwd=cwd)
+    context = replace(compile_context(home, settings, options, cwd=cwd), agent=agent)
+    if agent and agent not in (context.agent_names or ()):
+        raise UsageError(str(UnknownName("agent", agent, context.agent_names or ())))
     found = resolve(target, cwd, context, settings.workflows)
     values = found.workflow.bind({**found.workflow.taken(earlier or {}), **params})
     file = database_file(settings.database, home.path)
@@ -194,6 +207,7 @@ def plan_again(
     name: str | None = None,
     command_line: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
+    agent: str = "",
 ) -> StartPlan:
     """Plans a new run with the target, parameters, options, agents and limits of another one.
 
@@ -220,6 +234,7 @@ def plan_again(
         name=name,
         command_line={**limits, **(command_line or {})},
         options={**stored, **portable_options(options or {}, cwd, root)},
+        agent=agent,
         earlier=state.params,
     )
     return replace(planned, switch=dict(state.stand_ins))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.workflow import Workflow
+from signoff.notation import Ask
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,10 @@ def plan(workflow: Workflow) -> ContractPlan:
     return ContractPlan(contract["steps"], contract["database"])
 
 
-def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
     """Returns the agents and roles that a run asks, each with the model that its step names."""
     steps = workflow.source["contract"]["steps"]
-    return [(step["asks"][1], step["asks"][2]) for step in steps if step["asks"]]
+    return [Ask(step["asks"][1], step["asks"][2]) for step in steps if step["asks"]]
 
 
 def _worker(step: Mapping[str, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
-from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
+from signoff.agents.kinds import AUTO, DEFAULT_AGENT, PROGRAMS
 from signoff.core.workflow import Workflow
 from signoff.documents.source_file import SourceFile
 from signoff.errors import InvalidWorkflow, Problem
@@ -23,6 +24,8 @@ from signoff.flows.warnings import (
 from signoff.notation import CompileContext
 from signoff.remedies import PassOption
 
+CHOSEN = "agent"
+"""The option with the agent that the user wants where the flow names none."""
 NO_GOAL = Goal.model_construct(goal="")
 """A placeholder while a flow is only checked; without a goal, a run is refused."""
 
@@ -39,8 +42,10 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
         known=context.agent_names,
         # The current agents must not affect a run that has already started.
         agents=None if context.resumes else context.agents,
-        default_agent=context.default_agent or DEFAULT_AGENT,
+        default_agent=_default_agent(context),
     )
+    if CHOSEN in context.options and not _names_critics(file):
+        read = _with_critic(read, context.options[CHOSEN])
     flow = _flow(read, context)
     name = read.config.name or file.path.stem
     problems = list(_problems(read, flow, file.path.name, check_only=context.check_only))
@@ -62,12 +67,32 @@ def _flow(read: ReadFlow, context: CompileContext) -> Flow:
         prompts=read.prompts,
         root=context.root,
         home=context.home,
-        default_agent=context.default_agent or DEFAULT_AGENT,
+        default_agent=_default_agent(context),
         installed=tuple(context.installed or PROGRAMS),
         agents=context.agents,
         allow_scripts=bool(context.options.get("allow_scripts")) or read.config.allow_scripts,
         options=context.stored,
     )
+
+
+def _default_agent(context: CompileContext) -> str:
+    """Returns the agent of what names none: the user's choice, or the machine's default."""
+    return context.options.get(CHOSEN) or context.default_agent or DEFAULT_AGENT
+
+
+def _names_critics(file: SourceFile) -> bool:
+    """Whether critics without a name are not the three of the fixed loop."""
+    content = file.content if isinstance(file.content, dict) else {}
+    routing = (content.get("constraints") or {}).get("routing") or {}
+    return "workflow" in content or "default_agents" in routing
+
+
+def _with_critic(read: ReadFlow, agent: str) -> ReadFlow:
+    """Returns a flow that asks one agent about the constraints that name none."""
+    constraints = read.config.constraints
+    routing = constraints.routing.model_copy(update={"default_agents": (agent,)})
+    update = {"constraints": constraints.model_copy(update={"routing": routing})}
+    return replace(read, config=read.config.model_copy(update=update))
 
 
 def _problems(read: ReadFlow, flow: Flow, name: str, *, check_only: bool) -> Iterator[Problem]:
@@ -87,7 +112,7 @@ def _warnings(flow: Flow, without_key: Collection[str]) -> Iterator[str]:
     yield from source_warnings(flow)
     steps, default = flow.config.workflow, flow.default_agent
     unnamed = [step for step in steps if step.agent is None]
-    if default != DEFAULT_AGENT and any(default in flow.agents_of(step) for step in unnamed):
+    if default == AUTO and any(default in flow.agents_of(step) for step in unnamed):
         yield f"{DEFAULT_AGENT} is not on PATH: steps that name no agent use `{default}`"
     agents = dict.fromkeys(agent for step in steps for agent in flow.agents_of(step))
     for agent in filter(flow.is_missing, agents):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
+from signoff.agents.kinds import PROGRAMS
 from signoff.flows.flow_file import AnyFlowFile
 from signoff.flows.model import ConvergenceConfig, GenflowConfig, Trigger
 from signoff.flows.sections import AgentName, ConstraintConfig, FlowSection
@@ -26,8 +26,8 @@ KEEP_ALL = ConstraintBehavior(dict.fromkeys(Severity, IssueBehavior.CONTINUE))
 class PhaseSection(FlowSection):
     """The agent of a phase."""
 
-    agent: AgentName = DEFAULT_AGENT
-    """The agent."""
+    agent: AgentName | None = Field(None, description="an agent's name")
+    """The agent; without one, the default agent."""
     model: ModelName = None
     """The model that the agent uses."""
 

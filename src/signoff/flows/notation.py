@@ -37,7 +37,9 @@ NOTATION = Notation(
             "Allow scripts named in flow sources.",
             OptionKind.FLAG,
         ),
-        # The flow of `signoff review`, stored with its run; no command takes it as an option.
+        # What `run --agent NAME` names, and the flow of `signoff review`; both are stored with the
+        # run, and no command takes them as such.
+        NotationOption("agent", "--agent", "The agent of what names none.", commands=()),
         NotationOption("review", "--review", "The flow of a review.", commands=()),
     ),
     scheme="review",

@@ -23,8 +23,16 @@ from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
 from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.refine import revision_prompt
+from signoff.notation import Ask, Job
 from signoff.runtime.amounts import count
 
+JOBS = {
+    StepKind.GENERATE: Job.WRITE,
+    StepKind.REFINE: Job.WRITE,
+    StepKind.CRITIQUE: Job.REVIEW,
+    StepKind.ADJUDICATE: Job.JUDGE,
+}
+"""What the agents of each kind of step do."""
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
 
 
@@ -164,10 +172,15 @@ class FlowPlan:
             yield f"and one call of {self.verify.agent} for {which} (verify)"
 
     @property
-    def asks(self) -> list[tuple[str, str | None]]:
-        """The agents that a run asks, each with the model that its step names."""
-        confirming = [(self.verify.agent, None)] if self.verify is not None else []
-        return [*((agent, s.step.model) for s in self.steps for agent in s.agents), *confirming]
+    def asks(self) -> list[Ask]:
+        """The agents that a run asks, and for what."""
+        confirming = [Ask(self.verify.agent, None, Job.JUDGE)] if self.verify is not None else []
+        asked = (
+            Ask(agent, each.step.model, JOBS[each.step.step])
+            for each in self.steps
+            for agent in each.agents
+        )
+        return [*asked, *confirming]
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -243,8 +256,8 @@ def plan(workflow: Workflow) -> FlowPlan:
     return FlowPlan(steps, config.max_iterations, workflow.warnings, config.verify)
 
 
-def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
-    """Returns the agents that a run asks, each with the model that its step names."""
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
+    """Returns the agents that a run asks, and for what."""
     return plan(workflow).asks
 
 

@@ -29,7 +29,7 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.prompt_files import read_templates
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
-from signoff.flows.validation import flow_mistakes, unable_writers, unknown_agents
+from signoff.flows.validation import flow_mistakes, unable_reviewers, unable_writers, unknown_agents
 from signoff.flows.warnings import flow_warnings
 from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import ConstraintBehavior
@@ -88,6 +88,7 @@ def read_flow(
         found = flow_mistakes(config, constraints) if not problems else []
         found += unknown_agents(config, constraints, known)
         found += unable_writers(config, agents or {}, default_agent)
+        found += unable_reviewers(config, constraints, agents or {})
         problems.extend(mistake.problem(document.at) for mistake in found)
     if document is None or config is None or problems:
         raise InvalidWorkflow(file.name, problems)

@@ -27,7 +27,7 @@ from signoff.flows.flow import Flow
 from signoff.flows.reading import config_from_dict
 from signoff.flows.sections import Goal, InlineConstraint
 from signoff.flows.serialize import config_from_json
-from signoff.flows.validation import unable_writers, unknown_agents
+from signoff.flows.validation import unable_reviewers, unable_writers, unknown_agents
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
@@ -167,6 +167,7 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         default = context.default_agent or DEFAULT_AGENT
         unable = unable_writers(config, context.agents, default)
         mistakes += [replace(each, remedy=_OTHER_FIXER) for each in unable]
+        mistakes += unable_reviewers(config, constraints, context.agents)
     if mistakes:
         problems = [Problem(NAME, each.what, each.remedy) for each in mistakes]
         raise InvalidWorkflow(NAME, problems)

@@ -263,23 +263,41 @@ def unknown_agents(
     ]
 
 
+VERBS = {StepKind.GENERATE: "write", StepKind.REFINE: "fix", StepKind.ADJUDICATE: "judge"}
+"""What the agents of steps do that an agent which only checks cannot do."""
+
+
 def unable_writers(
     config: GenflowConfig, agents: Mapping[str, KnownAgent], default_agent: str
 ) -> Iterator[Mistake]:
-    """Yields every step that writes or fixes with an agent that computes critiques.
+    """Yields every step that writes, fixes or judges with an agent that computes critiques.
 
     Its answer to any prompt is a critique, which would become the text.
     """
     for position, step in enumerate(config.workflow):
-        agent = step.agent or default_agent
+        agent, verb = step.agent or default_agent, VERBS.get(step.step)
         known = agents.get(agent)
-        writes = step.step in (StepKind.GENERATE, StepKind.REFINE)
         # Agents that need no settings all write, and are not imported to be asked about it.
-        if writes and known and known.configured and known.capabilities.deterministic:
-            verb = "write" if step.step is StepKind.GENERATE else "fix"
+        if verb and known and known.configured and known.capabilities.deterministic:
             path: Path = ("workflow", position, *(("agent",) if step.agent else ()))
             what = f"{_name(config, position)}: the agent {agent!r} only checks and cannot {verb}"
             yield Mistake(path, what, "name another agent for this step (agent:)")
+
+
+def unable_reviewers(
+    config: GenflowConfig, constraints: Sequence[Constraint], agents: Mapping[str, KnownAgent]
+) -> Iterator[Mistake]:
+    """Yields every place that names a model to review or judge that is too small for it."""
+    writers = [
+        ("workflow", position, "agent")
+        for position, step in enumerate(config.workflow)
+        if step.step in (StepKind.GENERATE, StepKind.REFINE)
+    ]
+    for path, what, agent in _agents_by_path(config, constraints):
+        known = agents.get(agent)
+        if known and path not in writers and not known.capabilities.judges:
+            problem = f"{what} {agent!r}, a model that is too small to review or judge"
+            yield Mistake(path, problem, "it can write a sentence or two; let checks review")
 
 
 def _agents_by_path(

@@ -139,7 +139,7 @@ async def check_available(settings: PairSettings, agents: Mapping[str, Agent]) -
         if seat.options.get("base_url"):
             await check_server(seat.options["base_url"], seat.model or "")
         elif seat.agent in agents:
-            health = await check_health(agents[seat.agent], quick=True)
+            health = await check_health(agents[seat.agent])
             if not health.ready:
                 raise _unavailable(health, None, seat.agent)
 

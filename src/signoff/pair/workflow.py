@@ -10,7 +10,7 @@ from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import CompileContext
+from signoff.notation import Ask, CompileContext, Job
 from signoff.pair.presets import OLLAMA, PRESETS
 from signoff.pair.settings import SETTINGS, PairSettings
 from signoff.pair.steps import Approve, PairPhase, PairStep
@@ -75,15 +75,15 @@ def build(name: str, context: CompileContext, approve: Approve | None = None) ->
     )
 
 
-def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[Ask]:
     """Returns the writer and the reviewers, each with the model that is named for it.
 
     The Ollama server of pairs has settings of its own, which the agent of that name does not know.
     """
     prepared = workflow.prepare(params) if workflow.prepare is not None else {}
     settings = PairSettings.of(prepared[SETTINGS])
-    seats = (settings.writer, *settings.reviewers)
-    return [(seat.agent, seat.model) for seat in seats if seat.agent != OLLAMA]
+    seats = [(settings.writer, Job.WRITE), *((each, Job.REVIEW) for each in settings.reviewers)]
+    return [Ask(seat.agent, seat.model, job) for seat, job in seats if seat.agent != OLLAMA]
 
 
 def _step(

@@ -19,7 +19,7 @@ from signoff.documents.regular_files import read_regular
 from signoff.error_text import describe_error
 from signoff.errors import ConfigError, Problem
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import CompileContext
+from signoff.notation import Ask, CompileContext
 from signoff.profiles import library
 from signoff.profiles.context_files import read_context_files
 from signoff.profiles.context_schema import context_params
@@ -87,11 +87,11 @@ def resolve(name: str, context: CompileContext) -> Workflow:
     )
 
 
-def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[tuple[str, str | None]]:
+def asks(workflow: Workflow, _params: Mapping[str, Any]) -> list[Ask]:
     """Returns the agents that respond and approve; a model is never named for them."""
     source = workflow.source
     approvers = (rule["approver"] for rule in source["approval"].values())
-    return [(name, None) for name in dict.fromkeys([*source["providers"].values(), *approvers])]
+    return [Ask(name) for name in dict.fromkeys([*source["providers"].values(), *approvers])]
 
 
 def _session(

@@ -427,16 +427,3 @@ def test_invalid_settings_are_refused(options: dict[str, Any]) -> None:
     """The first call may be hours into a run."""
     with pytest.raises(ConfigError):
         ClaudeAgent(**options)
-
-
-async def test_a_quick_check_finds_a_missing_login_and_does_not_ask_for_the_version(
-    tmp_path: Path,
-) -> None:
-    """It is made whenever a run starts, and some programs take seconds to print their version."""
-    body = "if '--version' in sys.argv: sys.exit('asked')\nsay(loggedIn={})"
-
-    out = await agent(tmp_path, body.format(False)).quick_health()
-    fine = await agent(tmp_path, body.format(True)).quick_health()
-
-    assert (out.ready, out.detail) == (False, "claude is not logged in")
-    assert fine.ready

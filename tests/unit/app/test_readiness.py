@@ -10,10 +10,11 @@ from signoff.agents.base import Health
 from signoff.app.readiness import find_not_ready, refuse_not_ready
 from signoff.app.settings import AgentSettings
 from signoff.errors import ConfigError
+from signoff.notation import Ask
 from signoff.remedies import CheckSetup, PassOption, PullModel
 
 ABSENT = AgentSettings("command", options={"argv": ["no-such-program-anywhere"]})
-ASK_SLOW = [("slow", None)]
+ASK_SLOW = [Ask("slow")]
 THERE = AgentSettings("command", options={"argv": ["sh"]})
 
 
@@ -31,22 +32,18 @@ def test_only_the_agents_that_a_run_asks_are_checked(tmp_path: Path) -> None:
     """An agent that is configured but not used may be missing on this machine."""
     settings = {"absent": ABSENT, "there": THERE}
 
-    assert (
-        find_not_ready(settings, [("there", None), ("unknown", None)], tmp_path, quick=True) == {}
-    )
-    assert list(find_not_ready(settings, [("absent", None)], tmp_path, quick=True)) == ["absent"]
+    assert find_not_ready(settings, [Ask("there"), Ask("unknown")], tmp_path) == {}
+    assert list(find_not_ready(settings, [Ask("absent")], tmp_path)) == ["absent"]
 
 
 def test_an_agent_whose_fallback_is_ready_can_be_asked(tmp_path: Path) -> None:
     """That is what a fallback is for; a circle of fallbacks must not hang the check."""
     first = AgentSettings("command", fallback="second", options=ABSENT.options)
     circle = AgentSettings("command", fallback="first", options=ABSENT.options)
-    asks = [("first", None)]
+    asks = [Ask("first")]
 
-    assert find_not_ready({"first": first, "second": THERE}, asks, tmp_path, quick=True) == {}
-    assert list(find_not_ready({"first": first, "second": circle}, asks, tmp_path, quick=True)) == [
-        "first"
-    ]
+    assert find_not_ready({"first": first, "second": THERE}, asks, tmp_path) == {}
+    assert list(find_not_ready({"first": first, "second": circle}, asks, tmp_path)) == ["first"]
 
 
 def test_a_model_that_a_step_names_is_checked_like_one_in_the_settings(tmp_path: Path) -> None:
@@ -54,7 +51,7 @@ def test_a_model_that_a_step_names_is_checked_like_one_in_the_settings(tmp_path:
     settings = {"shelf": AgentSettings(f"{__name__}:Shelf"), "there": THERE}
 
     not_ready = find_not_ready(
-        settings, [("shelf", "small"), ("shelf", "huge"), ("there", "any")], tmp_path, quick=True
+        settings, [Ask("shelf", "small"), Ask("shelf", "huge"), Ask("there", "any")], tmp_path
     )
 
     assert {name: each.detail for name, each in not_ready.items()} == {
@@ -76,10 +73,7 @@ def test_an_agent_whose_check_takes_too_long_can_be_asked(
     """A busy machine must not refuse a run that would work."""
     monkeypatch.setattr(auto, "HEALTH_SECONDS", 0.0)
 
-    assert (
-        find_not_ready({"slow": AgentSettings(f"{__name__}:Slow")}, ASK_SLOW, tmp_path, quick=True)
-        == {}
-    )
+    assert find_not_ready({"slow": AgentSettings(f"{__name__}:Slow")}, ASK_SLOW, tmp_path) == {}
 
 
 def test_a_missing_local_model_is_known_before_the_call(
@@ -88,7 +82,7 @@ def test_a_missing_local_model_is_known_before_the_call(
     """The local model knows which weights are on this machine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    (health,) = find_not_ready({}, [("local", "no-such-model")], tmp_path, quick=True).values()
+    (health,) = find_not_ready({}, [Ask("local", "no-such-model")], tmp_path).values()
 
     assert not health.ready
 

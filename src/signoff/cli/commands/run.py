@@ -93,7 +93,7 @@ def command(
     starts a new run; `signoff resume` continues one.
     """
     out = display.out
-    _check_options(pull=pull, detach=detach, labels=labels)
+    _check_options(pull=pull, detach=detach, labels=labels, agents=agents)
     params = inputs(values)
     if (target is None) == (again is None):
         raise click.UsageError("name a target, or a run with --again")
@@ -107,6 +107,7 @@ def command(
         name=name if dry_run else None,
         command_line=limit_settings(limits),
         options=options,
+        agent=next((each for each in reversed(agents) if "=" not in each), ""),
     )
     if dry_run and planned.warnings:
         # A run may still succeed, if it never asks these agents. A plan with them is not valid.
@@ -118,7 +119,7 @@ def command(
     ):
         out.warn(str(warning))
     pull = pull or ANY_AGENT in planned.switch
-    switch = {**planned.switch, **_replacements(agents, planned, pull=pull)}
+    switch = {**planned.switch, **_replacements(agents, planned)}
     params = params if again is None else dict(planned.params)
     if dry_run:
         return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
@@ -144,7 +145,11 @@ def command(
         )
 
 
-def _check_options(*, pull: bool, detach: bool, labels: tuple[str, ...]) -> None:
+def _check_options(
+    *, pull: bool, detach: bool, labels: tuple[str, ...], agents: tuple[str, ...]
+) -> None:
+    if pull and agents:
+        raise click.UsageError("--pull hands out the work of every agent; leave out --agent")
     if pull and detach:
         raise click.UsageError("--detach cannot be combined with --pull")
     if labels and not detach:
@@ -172,17 +177,19 @@ def _start_pulled(
     return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
 
 
-def _replacements(agents: Sequence[str], planned: StartPlan, *, pull: bool) -> dict[str, str]:
-    """Returns the agents to replace; one without `=` is used where no agent is named."""
-    if pull and agents:
-        raise click.UsageError("--pull hands out the work of every agent; leave out --agent")
-    default = planned.default_agent
-    named = [each if "=" in each else f"{default}={each}" for each in agents]
+def _replacements(agents: Sequence[str], planned: StartPlan) -> dict[str, str]:
+    """Returns the agents to replace; one without `=` is used where no agent is named.
+
+    A workflow in Python names its agents in code, so there it replaces the default agent.
+    """
+    named = [each for each in agents if "=" in each]
+    if not planned.asks_chosen_agent:
+        named += [f"{planned.default_agent}={each}" for each in agents if "=" not in each]
     return with_roles(pairs(named, "--agent"), planned.roles) if named else {}
 
 
 def _show_dry_run(planned: StartPlan, out: Output, switch: Mapping[str, str]) -> int:
-    not_ready = planned.not_ready(switch, quick=False)
+    not_ready = planned.not_ready(switch)
     if out.as_json:
         reasons = {name: describe(each) for name, each in not_ready.items()}
         out.json({**planned.to_json(), "not_ready": reasons})

@@ -380,7 +380,7 @@ def _print_plan(planned: StartPlan, selection: Selection, summary: str, out: Out
     from signoff.cli import exits
     from signoff.flows.plan import plan as flow_plan
 
-    not_ready = planned.not_ready(quick=False)
+    not_ready = planned.not_ready()
     if out.as_json:
         files = {"files": list(selection.files), "coverage": selection.coverage.to_json()}
         reasons = {name: describe(each) for name, each in not_ready.items()}

@@ -133,6 +133,7 @@ def _with_ready_agents(
     from signoff.app.agents import build_agents
     from signoff.app.notations import compile_context
     from signoff.app.readiness import find_not_ready, refuse_not_ready
+    from signoff.notation import Ask
     from signoff.pair.agents import check_pair
     from signoff.pair.configuration import may_ask_another
     from signoff.pair.errors import AgentError, ModelNotFoundError
@@ -147,8 +148,8 @@ def _with_ready_agents(
             refuse_not_ready(planned.not_ready(), by_name=False)
             raise
         other = planned.default_agent
-        asks, root = [(other, None)], planned.home.root
-        not_ready = find_not_ready(planned.settings.agents, asks, root, quick=True)
+        asks, root = [Ask(other)], planned.home.root
+        not_ready = find_not_ready(planned.settings.agents, asks, root)
         refuse_not_ready(not_ready, by_name=False)
         out.note(f"no Ollama server is running; using the default agent, {other}")
         params = {**params, "writer": other}
