@@ -11,6 +11,7 @@ import pytest
 from signoff.testing.agent_harness import Behavior, TextReply
 from tests.acceptance.cli_project import CliProject
 from tests.stubs.pair_server import PairServer, served
+from tests.unit.agents.programs import program
 
 FLOW = """
 goal: A slogan.
@@ -64,3 +65,71 @@ def test_several_models_are_listed_before_anything_starts(
         assert "set `model:` for this agent to one of: a:1b, b:1b" in done.stderr
     assert "one of: a:1b, b:1b" in doctor.stdout
     assert not server.asked
+
+
+PLAIN = """\
+version: 1
+agents:
+  plain: {{kind: command, argv: [{program}], codes: {{9: quota}}, edits: true{fallback}}}
+"""
+
+
+@pytest.mark.parametrize("how", ["switch", "fallback"])
+def test_who_answers_instead_is_held_to_the_form(
+    project: CliProject, server: PairServer, how: str
+) -> None:
+    """The prompt states the form in words for an agent that cannot be held to a schema."""
+    fallback = ", fallback: ollama" if how == "fallback" else ""
+    settings = PLAIN.format(
+        program=program(project.folder, "plain", "sys.exit(9)"), fallback=fallback
+    )
+    project.write(".signoff/config.yaml", settings)
+    project.write("slogan.yaml", FLOW.replace("name: review}", "name: review, agent: plain}"))
+    switch = ("--agent", "plain=ollama") if how == "switch" else ()
+
+    done = project.signoff("run", "slogan.yaml", "--agent", "ollama", *switch)
+
+    assert done.returncode == 0, done.stderr
+    (critique,) = [body for body in server.asked if "Just tea." in str(body["messages"])]
+    assert "Answer with one JSON object" in str(critique["messages"])
+    assert critique["format"]["type"] == "object"
+
+
+SETUPS = {
+    "anthropic": ("anthropic", {"ANTHROPIC_API_KEY": "sk-0123456789"}, "key found, no model set"),
+    "openai": ("openai", {"OPENAI_API_KEY": "sk-0123456789"}, "key found, no model set"),
+    "no key": ("anthropic", {}, "ANTHROPIC_API_KEY holds no key"),
+    "through auto": (
+        "auto",
+        {"OPENAI_API_KEY": "sk-0123456789"},
+        "openai: key found, no model set",
+    ),
+    "no login": ("claude", {}, "claude is not logged in"),
+    "too old": ("codex", {"OPENAI_API_KEY": "sk-0123456789"}, "codex 0.1.0 is too old"),
+}
+
+
+def test_run_dry_run_and_doctor_agree_about_what_an_agent_lacks(
+    project: CliProject, subtests: pytest.Subtests
+) -> None:
+    """What is known before the start is refused there, with the same reason everywhere."""
+    project.write("slogan.yaml", FLOW)
+    old = "print('0.1') if '--version' in sys.argv else print('{\"loggedIn\": false}')"
+    for name in ("claude", "codex"):
+        program(project.folder / "bin", name, old)
+    for title, (agent, environment, reason) in SETUPS.items():
+        with subtests.test(title):
+            path = f"{project.folder / 'bin'}:{os.defpath}"
+            environment = {**environment, "PATH": path, "OLLAMA_HOST": "http://127.0.0.1:1"}
+
+            run = ("run", "slogan.yaml", "--agent", agent)
+            tried = [project.signoff(*run, *more, **environment) for more in ((), ("--dry-run",))]
+            doctor = project.signoff("doctor", "-v", "--json", **environment)
+
+            for done in tried:
+                assert done.returncode == 2
+                assert reason in done.stderr
+            checks = {each["name"]: each for each in json.loads(doctor.stdout)["checks"]}
+            assert not checks[agent]["ready"]
+            assert reason in checks[agent]["detail"]
+    assert not (project.folder / ".signoff/runs").exists()

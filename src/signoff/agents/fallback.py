@@ -15,7 +15,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import USAGE_AMOUNTS, Usage
 from signoff.errors import AgentAuth, AgentError, AgentQuota
 from signoff.runtime.effect_errors import FREE, usage_of, with_usage
-from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for
+from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_for, capabilities_of
 
 
 class WithFallback(AgentWrapper):
@@ -58,9 +58,9 @@ class WithFallback(AgentWrapper):
     async def _ask_fallback(self, request: AgentRequest, call: Call) -> Reply:
         # A model's name means nothing to another vendor.
         async with call.slot(self._name):
-            reply = await self._fallback.ask(
-                replace(request, model=None), call.passed_to(self._name)
-            )
+            can = capabilities_of(self._fallback)
+            own = replace(request, model=None).held(json_schema=can.json_schema)
+            reply = await self._fallback.ask(own, call.passed_to(self._name))
         return replace(reply, agent=reply.agent or self._name)
 
 

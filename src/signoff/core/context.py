@@ -202,7 +202,9 @@ class StepContext:
         # parameter that is added later must not change the identity of recorded calls.
         options_set = {name: value for name, value in request.items() if value}
         payload = {"agent": str(agent), "prompt": str(prompt), **options_set}
-        effect = Effect(EffectKind.ASK, key, payload, crash, timeout, _material(prompt), own_schema)
+        stated = prompt.stated if isinstance(prompt, ProductPrompt) else None
+        material = _material(prompt)
+        effect = Effect(EffectKind.ASK, key, payload, crash, timeout, material, own_schema, stated)
         if read is None:
             return self._perform(effect)
         call = CheckedCall(effect, read, retries, _otherwise(otherwise), show_previous)

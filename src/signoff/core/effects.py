@@ -7,7 +7,7 @@ reply is never performed again.
 
 from __future__ import annotations
 
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
@@ -67,10 +67,12 @@ class ProductPrompt(str):
     and its schema differently and still find the recorded answer.
     """
 
-    __slots__ = ("material", "schema", "shared", "system")
+    __slots__ = ("material", "schema", "shared", "stated", "system")
     material: Any
     system: str | None
     schema: dict[str, Any] | None
+    stated: dict[str, Any] | None
+    """The schema of an answer whose form the prompt states in words."""
     shared: int
 
     def __new__(
@@ -80,6 +82,7 @@ class ProductPrompt(str):
         *,
         system: str | None = None,
         schema: dict[str, Any] | None = None,
+        stated: dict[str, Any] | None = None,
         shared: int = 0,
     ) -> ProductPrompt:
         """Returns the text with its material; none if the key alone identifies the request.
@@ -88,7 +91,7 @@ class ProductPrompt(str):
         """
         prompt = super().__new__(cls, text)
         prompt.material, prompt.system, prompt.schema = material, system, schema
-        prompt.shared = shared
+        prompt.stated, prompt.shared = stated, shared
         return prompt
 
 
@@ -106,6 +109,8 @@ class Effect(NamedTuple):
     """What it is about, if signoff words the prompt; with None every character of it counts."""
     own_schema: bool = False
     """Whether the schema is signoff's wording as well, not the user's."""
+    stated: dict[str, Any] | None = None
+    """The schema of an answer whose form the prompt states in words."""
 
 
 @frozen_dataclass(slots=True)
@@ -131,9 +136,19 @@ class AgentRequest:
     shared: int = 0
     """How many characters at the start of the prompt other requests have too, for prompt caches."""
 
+    stated: dict[str, Any] | None = None
+    """The schema of an answer whose form the prompt states in words: another agent may answer than
+    the prompt was worded for, and its model can perhaps be held to a schema."""
+
+    def held(self, *, json_schema: bool) -> AgentRequest:
+        """Returns the request for an agent whose model can, or cannot, be held to a schema."""
+        if not json_schema or self.schema or not self.stated:
+            return self
+        return replace(self, schema=self.stated)
+
     def to_json(self) -> dict[str, Any]:
         """Returns only what is set, and the prompt; this is an ask's payload and identity."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {e.name: getattr(self, e.name) for e in fields(self) if e.name != "stated"}
         # Leaving out empty values keeps the identity of old requests when a field is added.
         return {name: value for name, value in values.items() if value or name == "prompt"}
 

@@ -183,7 +183,7 @@ def critic_prompt(
     }
     names = ("critic", "critic_system", "severities")
     schema = FILES_CRITIQUE_SCHEMA if files else CRITIQUE_SCHEMA
-    prompt = _prompt(names, values, material, templates, schema if structured else None)
+    prompt = _prompt(names, values, material, templates, schema, structured=structured)
     prompt.shared = _shared_length(prompt, _template("critic", templates), values)
     return prompt
 
@@ -244,8 +244,8 @@ def adjudicator_prompt(
         "guidance": _texts(guidance),
         "files": [list(each) for each in files],
     }
-    schema = ADJUDICATION_SCHEMA if structured else None
-    return _prompt(("judge", "judge_system"), values, material, templates, schema)
+    names = ("judge", "judge_system")
+    return _prompt(names, values, material, templates, ADJUDICATION_SCHEMA, structured=structured)
 
 
 def refinement_prompt(
@@ -313,8 +313,8 @@ def verifier_prompt(
         "constraint": _constraint_json(constraint),
         "claim": [issue.rule_id, issue.finding, issue.evidence, issue.location],
     }
-    schema = CONFIRMATION_SCHEMA if structured else None
-    return _prompt(("verifier", "verifier_system"), values, material, templates, schema)
+    names = ("verifier", "verifier_system")
+    return _prompt(names, values, material, templates, CONFIRMATION_SCHEMA, structured=structured)
 
 
 def _prompt(
@@ -323,6 +323,8 @@ def _prompt(
     material: Mapping[str, Any],
     templates: Templates,
     schema: dict[str, Any] | None = None,
+    *,
+    structured: bool = False,
 ) -> ProductPrompt:
     """Fills the templates of a role; the first one is the prompt, the second its system prompt."""
     text, *system = (fill(_template(name, templates), values) for name in names[:2])
@@ -331,7 +333,11 @@ def _prompt(
     if own := {name: templates[name] for name in names if name in templates}:
         identity["templates"] = own
     return ProductPrompt(
-        text, identity, system=system[0].strip() if system else None, schema=schema
+        text,
+        identity,
+        system=system[0].strip() if system else None,
+        schema=schema if structured else None,
+        stated=None if structured else schema,
     )
 
 

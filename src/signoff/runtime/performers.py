@@ -181,7 +181,9 @@ class Performers:
             payload["workspace"] = path_from(call.folder, payload["workspace"])
         agent = self.agent(name)
         try:
-            request = AgentRequest(**payload)
+            can = capabilities_of(agent)
+            asked = AgentRequest(**payload, stated=effect.stated)
+            request = asked.held(json_schema=can.json_schema)
             if effect.timeout is None:
                 reply = await self._reply(agent, request, call)
             else:
