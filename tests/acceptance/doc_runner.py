@@ -12,10 +12,13 @@ from pathlib import Path
 
 from tests.acceptance.doc_blocks import Block, missing, typed
 from tests.acceptance.forked_program import RUN_FILE
+from tests.contract.local_harness import RUNNER
 from tests.nested_pytest import ONLY_SIGNOFF
 from tests.patience import PATIENCE_SECONDS
 from tests.run_stores import store_variables
 
+SLOGAN = "The best coffee in town, for everyone who likes a good cup."
+"""What the stand-in for the small model writes: the checks of the README object to it."""
 _SEPARATOR = "--8<--"
 _INHERITED = ("LANG", "LC_ALL", "TMPDIR", "PYTHONPATH")
 
@@ -37,6 +40,15 @@ class DocRunner:
             "PYTEST_ADDOPTS": " ".join(ONLY_SIGNOFF),
             "PYTHONUNBUFFERED": "1",  # both streams in the order a terminal shows them
         }
+
+    def install_model(self) -> None:
+        """Gives the agent `local` a stand-in for its library, and an answer for weights."""
+        home = Path(self.environment["HOME"])
+        self.environment["PYTHONPATH"] = str(RUNNER)
+        weights, settings = home / "model.gguf", home / ".config" / "signoff" / "config.yaml"
+        weights.write_text(json.dumps([{"text": SLOGAN}]))
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"agents: {{local: {{kind: local, model: {weights}}}}}\n")
 
     def run(self, block: Block) -> str:
         """Writes or runs a block; returns the problem, or an empty string."""

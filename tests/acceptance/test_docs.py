@@ -71,6 +71,8 @@ def test_the_code_blocks_of_a_section_work_as_documented(
     kills = any("kill" in block.text for block in section.blocks)
     installed = kills or section.page.name == "README.md"
     runner = DocRunner(tmp_path, None if installed else forked_program.folder)
+    if any("agent: local" in block.text for block in section.blocks):
+        runner.install_model()
 
     hands_over = any("--detach" in block.text for block in section.blocks)
     worker = worker_for_server(runner.folder, runner.environment) if hands_over else nullcontext()

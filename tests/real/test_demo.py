@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from signoff.agents.weights import SMOLLM2, State, model_cache
+from signoff.agents.weights import FOLDER_VARIABLE, SMOLLM2, State, model_cache
+from tests.acceptance.doc_blocks import sections
+from tests.acceptance.doc_runner import DocRunner
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -53,3 +55,17 @@ def test_the_small_model_fixes_its_text_until_it_is_approved(tmp_path: Path) -> 
     assert report["spend"]["usd"] == 0.0
     artifact = tmp_path / "signoff-demo" / ".signoff" / "runs" / "demo" / "final" / "artifact.md"
     assert "1 May" in artifact.read_text("utf-8") or "May 1" in artifact.read_text("utf-8")
+
+
+def test_the_first_flow_of_the_readme_runs_on_the_small_model(tmp_path: Path) -> None:
+    """It needs no key, and the tests of the documentation run it with a stand-in."""
+    readme = Path(__file__).parents[2] / "README.md"
+    (section,) = [s for s in sections(readme) if any("agent: local" in b.text for b in s.blocks)]
+    runner = DocRunner(tmp_path)
+    runner.environment |= {
+        "PYTHONPATH": str(RUNNER),
+        FOLDER_VARIABLE: str(model_cache(os.environ).folder),
+    }
+
+    for block in section.blocks:
+        assert not runner.run(block)
