@@ -73,6 +73,11 @@ def test_one_broken_constraint_among_ten_refuses_the_run(
         ),
         (
             ".signoff/constraints/clear.yaml",
+            "description: It is clear.\n",
+            "clear.yaml:6: unknown key 'description' (it is called `summary` here; valid: ",
+        ),
+        (
+            ".signoff/constraints/clear.yaml",
             "priority: 2\n",
             'clear.yaml:6: found duplicate key "priority"',
         ),

@@ -151,7 +151,7 @@ def test_without_any_agent_nothing_is_started(project: CliProject, preset: str) 
     done = project.signoff("pair", TASK, "--preset", preset, PATH=os.defpath)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no agent is ready" in done.stderr
+    assert "no agent can review yet" in done.stderr
     assert "--agent" in done.stderr
     assert not (project.folder / ".signoff").exists()
 
@@ -163,6 +163,31 @@ def test_a_missing_model_lists_those_available(project: CliProject, server: Pair
     assert (done.returncode, done.stdout) == (2, "")
     assert "stub-large:latest, stub-small:1b" in done.stderr
     assert not (project.folder / ".signoff").exists()
+
+
+def test_the_only_model_of_a_server_is_used_unless_one_is_named(
+    project: CliProject, server: PairServer
+) -> None:
+    """Hardly anybody has the model that a pair would ask for by default."""
+    server.answer = script(("Live Clean", "SHIP IT!"))
+    server.installed = ["only:1b"]
+    try:
+        done = project.signoff(*SLOGAN, OLLAMA_MODEL_NAME="")
+        named = project.signoff(*SLOGAN, "--model", "nope")
+    finally:
+        del server.installed
+
+    assert (done.returncode, done.stdout) == (0, "Live Clean\n"), done.stderr
+    assert {body["model"] for body in server.asked} == {"only:1b"}
+    assert named.returncode == 2
+    assert "add --model only:1b" in named.stderr
+
+
+def test_a_model_that_is_too_small_to_review_is_refused(project: CliProject) -> None:
+    done = project.signoff(*SLOGAN, "--agent", "local")
+
+    assert done.returncode == 2
+    assert "'local' is too small a model to review" in done.stderr
 
 
 def test_all_mistakes_are_listed_and_nothing_is_started(

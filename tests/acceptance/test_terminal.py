@@ -340,7 +340,7 @@ def test_an_error_has_a_line_for_each_thing_to_do(project: CliProject) -> None:
         shown.read_until("signoff doctor -v")
 
     lines = shown.text.replace("\r", "").splitlines()
-    start = next(n for n, line in enumerate(lines) if "no agent is ready" in line)
+    start = next(n for n, line in enumerate(lines) if "no agent can review yet" in line)
     assert lines[start].startswith(
         "signoff: review: auto (the default agent) is not ready: no agent"
     )

@@ -49,7 +49,12 @@ def length(text: str) -> list[Finding]:
 def name(text: str) -> list[Finding]:
     """Finds a wrong spelling of the name, with the edit that fixes it."""
     return [
-        _finding("lower-case", "MEDIUM", f"the name is written {match[0]!r}", match[0])
+        _finding(
+            "lower-case",
+            "MEDIUM",
+            f"the name must be lower case: {NAME!r}, not {match[0]!r}",
+            match[0],
+        )
         | {"edit": _replace_edit(text, *match.span(), NAME)}
         for match in re.finditer(rf"\b{NAME}\b", text, re.IGNORECASE)
         if match[0] != NAME

@@ -20,6 +20,8 @@ from signoff.light_dataclass import light_dataclass
 
 Path = tuple[str | int, ...]
 
+SIMILAR = 0.72
+"""How similar a key must be to be suggested: `script` is no typo of `description`."""
 ADVICE = "advice"
 """The type of a `PydanticCustomError` whose message replaces the field's description."""
 
@@ -60,7 +62,7 @@ def unknown_key(name: str, valid: Sequence[str], advice: str = "") -> tuple[str,
 
     `advice` says where the key belongs, if it is valid somewhere else.
     """
-    close = difflib.get_close_matches(name, valid, n=1)
+    close = difflib.get_close_matches(name, valid, n=1, cutoff=SIMILAR)
     suggestion = f"did you mean {close[0]!r}? " if close else ""
     hint = f"{advice}; " if advice else suggestion
     return f"unknown key {name!r}", f"{hint}valid: {', '.join(valid)}"

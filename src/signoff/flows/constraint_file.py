@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 
@@ -69,6 +69,8 @@ class RuleSection(FlowSection):
 
 class ConstraintFile(FileSection, FlowSection):
     """One requirement an artifact must satisfy."""
+
+    misplaced_keys: ClassVar[Mapping[str, str]] = {"description": "it is called `summary` here"}
 
     version: Literal[1] = Field(1, description="1")
     """The version of the file format."""

@@ -14,7 +14,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -291,6 +291,8 @@ class RoutingConfig(FlowSection):
 
 class InlineConstraint(FlowSection):
     """A constraint with one rule, in the flow file itself."""
+
+    misplaced_keys: ClassVar[Mapping[str, str]] = {"description": "it is called `summary` here"}
 
     summary: Word = Field(description="a sentence")
     """What has to hold."""

@@ -23,7 +23,7 @@ from signoff.pair.ollama_config import OllamaConfig
 from signoff.pair.presets import OLLAMA, SLOGAN
 from signoff.pair.session import AgentRole
 from signoff.pair.settings import PairSettings
-from signoff.remedies import ChooseModel
+from signoff.remedies import ChooseModel, PassOption
 from signoff.runtime.ports import Agent
 
 _SYSTEM = {AgentRole.WRITER: SLOGAN.writer_system, AgentRole.REVIEWER: SLOGAN.reviewer_system}
@@ -115,7 +115,7 @@ async def check_server(base_url: str, model: str) -> None:
         raise ModelNotFoundError(
             f"Ollama at {base_url} has no model {model!r}; download it with: ollama pull {model}",
             available=names,
-            remedy=ChooseModel(tuple(names)),
+            remedy=(*(PassOption("model", each) for each in names[:1]), ChooseModel(tuple(names))),
         )
 
 

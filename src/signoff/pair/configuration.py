@@ -145,8 +145,13 @@ def resolve_settings(
 
 def may_ask_another(preset: str, params: Mapping[str, Any], context: CompileContext) -> bool:
     """Whether a pair would ask the Ollama server although no one has chosen it."""
-    layers = _layers(context.settings, context.agents.get(OLLAMA), params)
-    return PRESETS[preset].agent == OLLAMA and not {WRITER, "base_url", "model_name"} & {*layers}
+    chosen = chosen_options(params, context)
+    return PRESETS[preset].agent == OLLAMA and not {WRITER, "base_url", "model_name"} & chosen
+
+
+def chosen_options(params: Mapping[str, Any], context: CompileContext) -> set[str]:
+    """Returns the names of the options that the call, the settings or the environment set."""
+    return {*_layers(context.settings, context.agents.get(OLLAMA), params)}
 
 
 def _layers(
@@ -217,12 +222,20 @@ class _Seats:
         for agent in dict.fromkeys(self._agents):
             if names is not None and agent not in names:
                 yield Problem("agents", str(UnknownName("agent", agent, names)))
+        yield from self._unable_reviewers()
         for name in SERVER_VALUES if not self.use_server else ():
             if name in self._given:
                 yield Problem(name, f"is only for {OLLAMA}", "set it for the agent instead")
         if "model_name" in self._given and len(set(self._agents)) > 1:
             what = f"is ambiguous: the agents are {', '.join(dict.fromkeys(self._agents))}"
             yield Problem("model_name", what, "set the model of each agent in the settings")
+
+    def _unable_reviewers(self) -> Iterator[Problem]:
+        for agent in dict.fromkeys(agent for agent, _ in self._reviewers):
+            known = self._context.agents.get(agent)
+            if isinstance(known, KnownAgent) and not known.capabilities.judges:
+                remedy = "it can write a sentence or two; name another, or let only checks review"
+                yield Problem("reviewers", f"{agent!r} is too small a model to review", remedy)
 
     def seats(self) -> Iterator[Seat]:
         """Yields the writer, then the reviewers."""

@@ -108,7 +108,7 @@ class Narrator:
         where = f" at {self._step}" if self._visit else ""
         if self._visit and self._status is Status.RUNNING:
             # The journal has no stop before this resume, so its process could not record one.
-            yield "its process had died or lost the database", TROUBLE
+            yield "the previous process is gone; nothing finished is repeated", TROUBLE
         yield f"resumed{where}", NEWS
 
     def _run_stopped(self, event: ev.RunStopped) -> Lines:

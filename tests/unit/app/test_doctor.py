@@ -29,7 +29,7 @@ def look(settings: Mapping[str, AgentSettings]) -> dict[str, Health]:
     return {
         **named,
         "claude": Health(True, "2.1.0 at /bin/claude"),
-        "codex": Health(False, "not installed", "install it"),
+        "codex": Health(False, "not installed", "install it", absent=True),
         "manual": Health(True, "a human"),
     }
 

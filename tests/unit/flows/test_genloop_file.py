@@ -22,7 +22,7 @@ def test_a_file_with_only_a_version_is_the_whole_loop() -> None:
     assert config.constraints.routing.default_agents == ("claude", "codex", "gemini")
     assert (generate.agent, critique.agent, adjudicate.agent) == (None, None, None)
     assert critique.execution == "parallel"
-    assert (refine.agent, refine.mode, refine.loop_to) == ("claude", "edit", "critique")
+    assert (refine.agent, refine.mode, refine.loop_to) == (None, "edit", "critique")
     assert (refine.validation_retries, refine.max_size_change_pct) == (2, 20.0)
     assert refine.on_invalid == "escalate"
     assert config.adjudication.block_on == (Severity.CRITICAL, Severity.HIGH)

@@ -228,7 +228,7 @@ def test_a_process_that_died_is_reported_before_the_run_continues() -> None:
     lines = described(STARTED, died, stopped, ev.RunResumed(at=10))
 
     assert lines[2:] == [
-        "its process had died or lost the database",
+        "the previous process is gone; nothing finished is repeated",
         "resumed at draft",
         "interrupted",
         "resumed at draft",

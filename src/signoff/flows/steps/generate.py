@@ -122,7 +122,7 @@ def checked_artifact(text: str, before: str = "") -> str:
             f"the answer has {len(text):,} characters; at most {MOST_CHARACTERS:,} are accepted"
         )
     if is_critique(text) and not is_critique(before):
-        raise AgentBadOutput("the answer is a critique; answer with the whole text itself")
+        raise AgentBadOutput("the answer is a critique, not the text; answer with the whole text")
     if variable := hidden_in(text):
         raise AgentBadOutput(
             f"artifact.md contained the value of {variable}; write it without that value"

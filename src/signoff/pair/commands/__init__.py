@@ -135,7 +135,7 @@ def _with_ready_agents(
     from signoff.app.readiness import find_not_ready, refuse_not_ready
     from signoff.notation import Ask
     from signoff.pair.agents import check_pair
-    from signoff.pair.configuration import may_ask_another
+    from signoff.pair.configuration import chosen_options, may_ask_another
     from signoff.pair.errors import AgentError, ModelNotFoundError
 
     context = compile_context(planned.home, planned.settings)
@@ -143,8 +143,12 @@ def _with_ready_agents(
     try:
         asyncio.run(check_pair(preset, params, context, agents))
     except AgentError as error:
-        missing_model = isinstance(error, ModelNotFoundError)
-        if missing_model or not may_ask_another(preset, params, context):
+        models = error.available if isinstance(error, ModelNotFoundError) else None
+        chosen = chosen_options({k: v for k, v in params.items() if v is not None}, context)
+        if models is not None and len(models) == 1 and "model_name" not in chosen:
+            out.note(f"no model is set; using the only one that Ollama has, {models[0]}")
+            return {**params, "model_name": models[0]}
+        if models is not None or not may_ask_another(preset, params, context):
             refuse_not_ready(planned.not_ready(), by_name=False)
             raise
         other = planned.default_agent

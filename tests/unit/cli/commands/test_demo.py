@@ -54,7 +54,7 @@ def test_it_is_killed_once_and_repeats_no_call(capfd: pytest.CaptureFixture[str]
 
     printed = capfd.readouterr()
     assert "Its process was killed on purpose" in printed.err
-    assert "its process had died or lost the database" in printed.err
+    assert "the previous process is gone; nothing finished is repeated" in printed.err
     assert "  calls     14 finished, 0 of them made twice\n" in printed.out
     assert "passed review: no open findings" in printed.out
 
