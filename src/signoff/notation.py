@@ -179,7 +179,7 @@ def _agents_without_settings() -> Mapping[str, KnownAgent]:
     return agents_without_settings()
 
 
-class Job(StrEnum):
+class AgentJob(StrEnum):
     """What an agent is asked to do, as far as not every agent can."""
 
     ANSWER = "answer"
@@ -194,7 +194,7 @@ class Ask(NamedTuple):
     agent: str
     model: str | None = None
     """The model that is named for it."""
-    job: Job = Job.ANSWER
+    job: AgentJob = AgentJob.ANSWER
 
 
 @light_dataclass(frozen=True)

@@ -12,7 +12,7 @@ from signoff.agents.options import option_names
 from signoff.app.agents import build_agents, check_some, known_agents, known_factory
 from signoff.app.settings import AgentSettings
 from signoff.errors import ConfigError
-from signoff.notation import Ask, Job
+from signoff.notation import AgentJob, Ask
 from signoff.remedies import CheckSetup, PassOption
 from signoff.runtime.ports import capabilities_of
 
@@ -51,13 +51,13 @@ def refuse_unfit(settings: Mapping[str, AgentSettings], asks: Iterable[Ask]) -> 
     refuse_not_ready({name: health for name, health in found.items() if health is not None})
 
 
-def _unfit(job: Job, agent: object, health: Health) -> Health | None:
+def _unfit(job: AgentJob, agent: object, health: Health) -> Health | None:
     """Returns why an agent can never do a job, however ready it is; None if it can."""
     can = capabilities_of(agent)
-    if can.deterministic and job in (Job.WRITE, Job.JUDGE):
+    if can.deterministic and job in (AgentJob.WRITE, AgentJob.JUDGE):
         why = f"it only checks and cannot {job.value}"
         return Health(False, why, "name another agent", unfit=True)
-    if not can.judges and job in (Job.REVIEW, Job.JUDGE):
+    if not can.judges and job in (AgentJob.REVIEW, AgentJob.JUDGE):
         what = f" ({health.detail})" if health.ready else ""
         remedy = "name another agent, or let checks review"
         return Health(False, f"it is too small to {job.value}{what}", remedy, unfit=True)

@@ -126,7 +126,7 @@ def asks_of(workflow: Workflow, params: Mapping[str, Any]) -> Iterator[Ask]:
     """Yields the agents and roles that a run of a workflow asks, as far as that is known."""
     notation = plugins.notation(workflow.notation)
     if notation is not None and notation.asks:
-        yield from plugins.load(notation.asks)(workflow, params)
+        yield from (Ask(*each) for each in plugins.load(notation.asks)(workflow, params))
     yield from (Ask(step.agent) for step in workflow.steps.values() if step.agent)
 
 

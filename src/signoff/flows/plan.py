@@ -23,14 +23,14 @@ from signoff.flows.steps.generate import draft_prompt
 from signoff.flows.steps.material import material_text, read_material
 from signoff.flows.steps.reading import Reading
 from signoff.flows.steps.refine import revision_prompt
-from signoff.notation import Ask, Job
+from signoff.notation import AgentJob, Ask
 from signoff.runtime.amounts import count
 
 JOBS = {
-    StepKind.GENERATE: Job.WRITE,
-    StepKind.REFINE: Job.WRITE,
-    StepKind.CRITIQUE: Job.REVIEW,
-    StepKind.ADJUDICATE: Job.JUDGE,
+    StepKind.GENERATE: AgentJob.WRITE,
+    StepKind.REFINE: AgentJob.WRITE,
+    StepKind.CRITIQUE: AgentJob.REVIEW,
+    StepKind.ADJUDICATE: AgentJob.JUDGE,
 }
 """What the agents of each kind of step do."""
 COLUMNS = ("STEP", "KIND", "AGENT", "MODEL", "CALLS", "PROMPT", "WHAT")
@@ -174,7 +174,9 @@ class FlowPlan:
     @property
     def asks(self) -> list[Ask]:
         """The agents that a run asks, and for what."""
-        confirming = [Ask(self.verify.agent, None, Job.JUDGE)] if self.verify is not None else []
+        confirming = (
+            [Ask(self.verify.agent, None, AgentJob.JUDGE)] if self.verify is not None else []
+        )
         asked = (
             Ask(agent, each.step.model, JOBS[each.step.step])
             for each in self.steps

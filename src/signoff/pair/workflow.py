@@ -10,7 +10,7 @@ from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
 from signoff.light_dataclass import light_dataclass
-from signoff.notation import Ask, CompileContext, Job
+from signoff.notation import AgentJob, Ask, CompileContext
 from signoff.pair.presets import OLLAMA, PRESETS
 from signoff.pair.settings import SETTINGS, PairSettings
 from signoff.pair.steps import Approve, PairPhase, PairStep
@@ -82,7 +82,10 @@ def asks(workflow: Workflow, params: Mapping[str, Any]) -> list[Ask]:
     """
     prepared = workflow.prepare(params) if workflow.prepare is not None else {}
     settings = PairSettings.of(prepared[SETTINGS])
-    seats = [(settings.writer, Job.WRITE), *((each, Job.REVIEW) for each in settings.reviewers)]
+    seats = [
+        (settings.writer, AgentJob.WRITE),
+        *((each, AgentJob.REVIEW) for each in settings.reviewers),
+    ]
     return [Ask(seat.agent, seat.model, job) for seat, job in seats if seat.agent != OLLAMA]
 
 

@@ -112,11 +112,8 @@ def command(
     if dry_run and planned.warnings:
         # A run may still succeed, if it never asks these agents. A plan with them is not valid.
         raise ConfigError("\n".join(planned.warnings))
-    for warning in (
-        *planned.target.problems,
-        *planned.warnings,
-        *planned.target.workflow.warnings,
-    ):
+    found = planned.target
+    for warning in (*found.problems, *planned.warnings, *found.workflow.warnings):
         out.warn(str(warning))
     pull = pull or ANY_AGENT in planned.switch
     switch = {**planned.switch, **_replacements(agents, planned)}
