@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agents import unknown_kinds, unknown_options, unusable_files
+from signoff.app.agents import known_agents, unknown_kinds, unknown_options, unusable_files
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
 from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
@@ -20,7 +20,7 @@ from signoff.app.targets import Target, resolve
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
 from signoff.core.spend import Limits
-from signoff.errors import ConfigError, NameTaken, UsageError
+from signoff.errors import ConfigError, NameTaken, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import DryRunPlan
 from signoff.remedies import Resume, StartRun
@@ -103,6 +103,27 @@ class StartPlan:
         # The settings win over the workflow, as they do in a run.
         roles = roles_of(self.default_agent)
         return {**roles, **self.target.workflow.roles, **self.settings.roles}
+
+    def replacements(self, named: Mapping[str, str]) -> dict[str, str]:
+        """Returns which agents and roles others replace, given those that a user names.
+
+        The empty name stands for the default agent. Raises `UnknownName` for a name on either side.
+        """
+        switch = {name or self.default_agent: other for name, other in named.items()}
+        known = (*known_agents(self.settings.agents), *self.roles, *self.target.workflow.agents)
+        for name in (*switch, *switch.values()):
+            if name not in known:
+                raise UnknownName("agent", name, dict.fromkeys(known))
+        return with_roles(switch, self.roles)
+
+    def replaced_for_nothing(self, named: Iterable[str]) -> list[str]:
+        """Returns which of these agents a run does not ask, as far as its notation knows."""
+        notation = plugins.notation(self.target.workflow.notation)
+        if notation is None or not notation.asks:
+            return []
+        asked = {name for name, _ in self._asks()}
+        asked |= {self.roles.get(name, name) for name in asked}
+        return [name for name in named if name and name not in asked]
 
     def _asks(self) -> Iterator[tuple[str, str | None]]:
         workflow = self.target.workflow
