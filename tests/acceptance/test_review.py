@@ -341,7 +341,8 @@ def test_a_project_whose_settings_were_written_by_hand_keeps_its_runs_out_of_git
 
 def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> None:
     """A report in the project would be the subject of the next review of changes."""
-    review_project.review("docs")
+    review_project.review("docs", "--events", "events.jsonl")
+    review_project.call("export", "otel", "one", "-o", "trace.jsonl")
     review_project.call("report", "one", "-o", "report.html")
     review_project.call("report", "one")
     review_project.call("report", "one", "-o", "report.md")
@@ -353,7 +354,9 @@ def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> No
 
     assert plan["files"] == ["docs/c.md"]
     left_out = [each["path"] for each in plan["coverage"]["left_out"]]
-    assert left_out == ["found.json", "found.sarif", "report.html", "report.md"]
+    assert left_out == [
+        *("events.jsonl", "found.json", "found.sarif", "report.html", "report.md", "trace.jsonl")
+    ]
     assert (review_project.folder / ".signoff/runs/one/signoff-report.html").is_file()
 
 
