@@ -339,6 +339,23 @@ def test_a_project_whose_settings_were_written_by_hand_keeps_its_runs_out_of_git
     assert "signoff.db" not in review_project.git("status", "--porcelain", "-uall")
 
 
+def test_the_least_severity_that_blocks_can_be_chosen(
+    review_project: ReviewProject, subtests: pytest.Subtests
+) -> None:
+    """A project that starts with reviews wants to fail for little, and others for everything."""
+    rows = [("MEDIUM", None, 0), ("MEDIUM", "medium", 17), ("LOW", "medium", 0), ("LOW", "low", 17)]
+    rows += [("HIGH", "critical", 0), ("CRITICAL", "critical", 17)]
+    for number, (severity, fail_on, code) in enumerate(rows):
+        with subtests.test(severity=severity, fail_on=fail_on):
+            review_project.script(finds(issue("docs/b.md", severity=severity)))
+            options = ("--fail-on", fail_on) if fail_on else ()
+
+            result = review_project.review("docs/b.md", *options, "--name", f"run-{number}")
+
+            assert result.code == code, result.out
+            assert ("1 blocking" in result.out) == (code == 17)
+
+
 def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> None:
     """A report in the project would be the subject of the next review of changes."""
     review_project.review("docs", "--events", "events.jsonl")

@@ -34,6 +34,7 @@ from signoff.flows.warnings import source_problems
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
+from signoff.review.severity import Severity
 
 OPTION = "review"
 """The option that holds the flow of a review."""
@@ -63,6 +64,8 @@ class ReviewOptions:
     """The agent that fixes; by default the one that reviews."""
     write: bool = False
     """Whether approved fixes go back into the project."""
+    fail_on: str | None = None
+    """The least severity that blocks; None leaves it to the default."""
 
 
 def review_source(options: ReviewOptions, constraints: Sequence[Constraint]) -> dict[str, Any]:
@@ -237,11 +240,14 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
         "all_lines": options.all_lines,
         "intent": options.intent,
     }
+    least = Severity(options.fail_on.upper()) if options.fail_on else Severity.HIGH
+    judging = {"approval": {"block_on": [each.value for each in least.or_worse]}}
     return {
         "name": NAME,
         "artifact": {key: value for key, value in artifact.items() if value},
         "output": {"write_back": "on_approval" if options.write else "never"},
         **(routing if options.agent else {}),
+        **({"adjudication": judging} if options.fail_on else {}),
         "workflow": steps,
         "max_iterations": ROUNDS if options.fix else 1,
         "rereview": "changed",
