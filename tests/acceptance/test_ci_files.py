@@ -19,8 +19,9 @@ from ruamel.yaml import YAML
 from signoff.cli.entry import signoff
 from signoff.testing.agent_harness import TextReply
 from tests.acceptance.doc_blocks import sections
+from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.review_project import ReviewProject
-from tests.acceptance.workflow_runner import OURS, Inputs, WorkflowRun, link_programs, machine
+from tests.acceptance.workflow_runner import OURS, Inputs, WorkflowRun, link_program, machine
 from tests.stubs.anthropic import AnthropicServer
 
 ROOT = Path(__file__).parents[2]
@@ -148,8 +149,8 @@ class Provider:
 class Pipeline:
     """A repository with a topic branch, and the printed workflow that reviews it."""
 
-    def __init__(self, project: ReviewProject, folder: Path) -> None:
-        self.project, self.folder = project, folder
+    def __init__(self, project: ReviewProject, folder: Path, program: str) -> None:
+        self.project, self.folder, self.program = project, folder, program
         self.provider = Provider()
         self.uploaded: list[str] = []
         self._count = 0
@@ -191,7 +192,9 @@ class Pipeline:
                 ),
                 "actions/upload-artifact": lambda given: self._upload(given["path"]),
             },
-            {"Install signoff": lambda: link_programs(folder / "temp")},
+            {"Install signoff": lambda: link_program(folder / "temp", self.program)}
+            if self.program
+            else {},
         )
         return runner.run(job)
 
@@ -206,9 +209,11 @@ class Pipeline:
 
 @pytest.fixture
 def pipeline(
-    review_project: ReviewProject, tmp_path_factory: pytest.TempPathFactory
+    review_project: ReviewProject,
+    tmp_path_factory: pytest.TempPathFactory,
+    forked_program: ForkedProgram,
 ) -> Iterator[Pipeline]:
-    made = Pipeline(review_project, tmp_path_factory.mktemp("runner"))
+    made = Pipeline(review_project, tmp_path_factory.mktemp("runner"), forked_program.signoff)
     yield made
     made.provider.close()
 
@@ -296,3 +301,16 @@ def test_the_action_passes_if_there_is_nothing_to_review(pipeline: Pipeline) -> 
     assert "nothing to review: 1 lock file left out" in run.printed
     assert run.outputs("review") == {"status": "0", "run": "review-1-1", "sarif": "", "report": ""}
     assert pipeline.uploaded == []
+
+
+@pytest.mark.slow
+def test_the_printed_workflow_installs_signoff_by_itself(pipeline: Pipeline) -> None:
+    """Nothing else tries the step that installs it: the action is a checkout, not a package."""
+    pipeline.project.write("docs/c.md", "It always works.\n")
+    pipeline.project.commit("more")
+    pipeline.provider.finds("HIGH")
+    pipeline.program = ""
+
+    run = pipeline.run()
+
+    assert run.outputs("review")["status"] == "17", run.printed

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,11 +122,11 @@ class WorkflowRun:
         return self.temp / f"runner-{name}"
 
 
-def link_programs(temp: Path) -> None:
-    """Installs signoff where the action does: the one that is tested."""
+def link_program(temp: Path, program: str) -> None:
+    """Installs this signoff where the action does."""
     programs = temp / "signoff/bin"
     programs.mkdir(parents=True)
-    (programs / "signoff").symlink_to(Path(sys.executable).with_name("signoff"))
+    (programs / "signoff").symlink_to(program)
 
 
 def machine(home: Path, **variables: str) -> dict[str, str]:

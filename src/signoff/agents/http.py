@@ -102,22 +102,26 @@ class HttpModel(ABC):
     async def health(self) -> Health:
         """Checks that the server answers and accepts the key; costs nothing."""
         try:
+            # Known without the server, which may take longer than a check before a run.
+            self._server()
+            if (unset := self._no_model_set()) is not None:
+                return unset
             names = await self.models()
         except AgentError as error:
             if getattr(error, "status", None) == HTTPStatus.NOT_FOUND:
                 # Gateways need not list models; they may still answer.
                 detail = f"{self._address}, which does not list its models"
-                return self._no_model_set() or Health(True, detail)
+                return Health(True, detail)
             late = isinstance(error, AgentTimeout)
             hint = self._health_hint(error)
             return Health(False, str(error), hint, error.remedies, timed_out=late)
-        return self._no_model_set() or self._health_with_models(names)
+        return self._health_with_models(names)
 
     def _no_model_set(self) -> Health | None:
         """Returns what is missing if each call would have to name a model; None if nothing is."""
         if self._model is not None or self.capabilities.model_choice is not ModelChoice.REQUIRED:
             return None
-        found = "key found" if self._key_variable else f"{self._address} answers"
+        found = "key found" if self._key_variable else self._address
         return Health(False, f"{found}, no model set", "set `model:` for this agent")
 
     async def _explain_not_found(self, model: str, error: AgentError) -> AgentError:
