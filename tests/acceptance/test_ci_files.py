@@ -161,15 +161,19 @@ class Pipeline:
         project.git("checkout", "-q", "-b", "topic")
 
     def run(
-        self, *, event: dict[str, Any] | None = None, branch: str = "topic", **inputs: str
+        self,
+        inputs: Inputs | None = None,
+        *,
+        event: dict[str, Any] | None = None,
+        branch: str = "topic",
     ) -> WorkflowRun:
-        """Pushes everything, and runs the job as the runner does."""
+        """Runs the job as the runner does, with these inputs besides the printed ones."""
         self._count += 1
         folder = self.folder / str(self._count)
         (workflow,) = (text for name, text in workflow_files() if name.startswith(".github"))
         job = YAML(typ="safe").load(workflow)["jobs"]["review"]
         (ours,) = (step for step in job["steps"] if step["uses"].startswith(OURS))
-        ours["with"] |= {"preset": "", **{k.replace("_", "-"): v for k, v in inputs.items()}}
+        ours["with"] |= {"preset": "", **(inputs or {})}
         pull_request = {
             "base": {"sha": self.project.git("rev-parse", "main").strip()},
             "title": "Say more",
@@ -250,15 +254,15 @@ def test_only_a_complete_review_without_what_fails_the_job_is_green(
     project.commit("more")
     rows: list[tuple[list[str], dict[str, str], str, bool]] = [
         (["HIGH"], {"advisory": "true"}, "17", False),
-        (["MEDIUM"], {"fail_on": "medium"}, "17", True),
+        (["MEDIUM"], {"fail-on": "medium"}, "17", True),
         (["HIGH"], {"agent": ""}, "", True),
         (["HIGH"], {"advisory": "true", "model": ""}, "2", True),
     ]
     for severities, inputs, status, failed in rows:
-        with subtests.test(severities=severities, **inputs):
+        with subtests.test(severities=severities, inputs=inputs):
             pipeline.provider.finds(*severities)
 
-            run = pipeline.run(**inputs)
+            run = pipeline.run(inputs)
 
             assert (run.outputs("review")["status"], run.failed) == (status, failed), run.printed
 
@@ -266,7 +270,7 @@ def test_only_a_complete_review_without_what_fails_the_job_is_green(
     project.commit("large")
     pipeline.provider.finds()
 
-    run = pipeline.run(advisory="true")
+    run = pipeline.run({"advisory": "true"})
 
     assert (run.outputs("review")["status"], run.failed) == ("18", True), run.printed
 

@@ -240,14 +240,14 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
         "all_lines": options.all_lines,
         "intent": options.intent,
     }
-    least = Severity(options.fail_on.upper()) if options.fail_on else Severity.HIGH
-    judging = {"approval": {"block_on": [each.value for each in least.or_worse]}}
+    least = Severity(options.fail_on.upper()) if options.fail_on else None
+    judging = {"approval": {"block_on": [each.value for each in least.or_worse]}} if least else None
     return {
         "name": NAME,
         "artifact": {key: value for key, value in artifact.items() if value},
         "output": {"write_back": "on_approval" if options.write else "never"},
         **(routing if options.agent else {}),
-        **({"adjudication": judging} if options.fail_on else {}),
+        **({"adjudication": judging} if judging else {}),
         "workflow": steps,
         "max_iterations": ROUNDS if options.fix else 1,
         "rereview": "changed",
