@@ -522,7 +522,7 @@ def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
     file = review_project.read(".signoff/runs/one/live.log")
 
     for line in (
-        "HIGH tone docs/a.md:3: Too sure.",
+        "HIGH tone/sure docs/a.md:3: Too sure.",
         "policy: 1 finding open, 1 blocking",
     ):
         assert [text.count(f"  {line}\n") for text in (terminal, log, file)] == [1, 1, 1], line
