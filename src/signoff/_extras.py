@@ -28,11 +28,13 @@ def worded(extra: str, origin: str | None, *, has_pip: bool, has_uv: bool = True
     other = f"uv pip install --python {here}" if has_uv else f"pip --python {here} install"
     tool = "pip install" if has_pip else other
     record = json.loads(origin) if origin else {}
-    checkout = Path(url2pathname(urlsplit(record.get("url", "")).path))
-    if "dir_info" not in record or not checkout.is_dir():
+    address = urlsplit(record.get("url", ""))
+    source = Path(url2pathname(address.path))
+    # A checkout or a wheel: the index may not have this version, or none at all.
+    if address.scheme != "file" or not source.exists():
         return f"{tool} {shlex.quote(f'signoff[{extra}]')}"
-    editable = "-e " if record["dir_info"].get("editable") else ""
-    return f"{tool} {editable}{shlex.quote(f'{checkout}[{extra}]')}"
+    editable = "-e " if record.get("dir_info", {}).get("editable") else ""
+    return f"{tool} {editable}{shlex.quote(f'{source}[{extra}]')}"
 
 
 def _origin() -> str | None:

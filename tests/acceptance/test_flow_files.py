@@ -411,3 +411,78 @@ def test_a_limit_on_calls_stops_a_flow_between_two_of_them(flow_project: FlowPro
 
     assert (stopped.code, more.code) == (12, 0), more.err
     assert flow_project.call_fields("step") == ["generate", "critique"]
+
+
+READS = "artifact: {paths: [gone.md]}\nconstraints: {inline: {short: Be short.}}\n"
+READS += "workflow: [{step: critique}, {step: adjudicate}, {step: refine}]\n"
+BROKEN = {
+    ".signoff/constraints/open.yaml": ("rules: [\n", "constraints/open.yaml:2: "),
+    ".signoff/constraints/typo.yaml": ("rulez: []\n", "constraints/typo.yaml:1: unknown key"),
+    ".signoff/constraints/set/who.yaml": ("summary: x\nagents: [nobody]\n", "unknown agent"),
+    ".signoff/constraints/set2/facts.yaml": (
+        "summary: x\nsource: {files: [gone.md]}\n",
+        "sources of facts: gone.md: no such file",
+    ),
+    ".signoff/decisions.yaml": ("decisions: 3\n", "decisions is not a list"),
+    ".signoff/flows/read.yaml": (READS, "read.yaml: there is no file or folder 'gone.md'"),
+}
+"""Files of a project that a review or a flow would read: the text, and what is wrong with it."""
+
+
+def test_validate_reports_every_broken_file_that_reviews_and_flows_would_read(
+    flow_project: FlowProject,
+) -> None:
+    """A project without flows has nothing but constraints, and its reviews were refused later."""
+    for path, (text, _problem) in BROKEN.items():
+        flow_project.write(path, text)
+
+    checked = flow_project.call("validate")
+
+    assert checked.code == 2
+    assert [p for _, p in BROKEN.values() if p not in checked.out] == []
+    for path in BROKEN:
+        (flow_project.folder / path).unlink()
+    assert flow_project.call("validate").code == 0
+
+
+def test_the_programs_of_allowed_scripts_are_checked_before_a_run(
+    flow_project: FlowProject,
+) -> None:
+    """A missing one failed the run after its draft was paid for."""
+    begin(flow_project)
+    source = "script: ./gone.sh\nsource: {scripts: [./gone-too.sh]}\n"
+    flow_project.constraints("clear", clear=source)
+    goal = ("--goal", "goal.yaml")
+
+    assert flow_project.call("validate", "flow.yaml", *goal).code == 0
+    checked = flow_project.call("validate", "flow.yaml", "--allow-scripts", *goal)
+    started = flow_project.run("--allow-scripts")
+
+    assert (checked.code, started.code, flow_project.calls) == (2, 2, [])
+    assert "script of clear: there is no program './gone.sh'" in checked.out
+    assert "sources of clear: ./gone-too.sh: no such program" in checked.out
+
+
+def test_both_sides_of_an_agent_replacement_are_checked(
+    flow_project: FlowProject, subtests: pytest.Subtests
+) -> None:
+    """A misspelled name replaced no one, so the run asked the agent it was to leave alone."""
+    begin(flow_project)
+    goal = ("--goal", "goal.yaml")
+    for command in (["validate", "flow.yaml"], ["run", "flow.yaml", "--dry-run"]):
+        for agent, code in {
+            "cluade=manual": 2,
+            "claude=manuel": 2,
+            "manuel": 2,
+            "claude=manual": 0,
+            "manual": 0,
+        }.items():
+            with subtests.test(command=command[0], agent=agent):
+                done = flow_project.call(*command, *goal, "--agent", agent)
+
+                assert done.code == code, done.out + done.err
+                assert ("unknown agent" in done.out + done.err) == (code == 2)
+
+    unused = flow_project.call("run", "flow.yaml", *goal, "--agent", "ollama=manual", "--dry-run")
+
+    assert "--agent ollama=manual has no effect: this run does not ask ollama" in unused.err

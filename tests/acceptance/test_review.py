@@ -339,9 +339,27 @@ def test_a_project_whose_settings_were_written_by_hand_keeps_its_runs_out_of_git
     assert "signoff.db" not in review_project.git("status", "--porcelain", "-uall")
 
 
+def test_the_least_severity_that_blocks_can_be_chosen(
+    review_project: ReviewProject, subtests: pytest.Subtests
+) -> None:
+    """A project that starts with reviews wants to fail for little, and others for everything."""
+    rows = [("MEDIUM", None, 0), ("MEDIUM", "medium", 17), ("LOW", "medium", 0), ("LOW", "low", 17)]
+    rows += [("HIGH", "critical", 0), ("CRITICAL", "critical", 17)]
+    for number, (severity, fail_on, code) in enumerate(rows):
+        with subtests.test(severity=severity, fail_on=fail_on):
+            review_project.script(finds(issue("docs/b.md", severity=severity)))
+            options = ("--fail-on", fail_on) if fail_on else ()
+
+            result = review_project.review("docs/b.md", *options, "--name", f"run-{number}")
+
+            assert result.code == code, result.out
+            assert ("1 blocking" in result.out) == (code == 17)
+
+
 def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> None:
     """A report in the project would be the subject of the next review of changes."""
-    review_project.review("docs")
+    review_project.review("docs", "--events", "events.jsonl")
+    review_project.call("export", "otel", "one", "-o", "trace.jsonl")
     review_project.call("report", "one", "-o", "report.html")
     review_project.call("report", "one")
     review_project.call("report", "one", "-o", "report.md")
@@ -353,7 +371,9 @@ def test_what_signoff_wrote_is_not_reviewed(review_project: ReviewProject) -> No
 
     assert plan["files"] == ["docs/c.md"]
     left_out = [each["path"] for each in plan["coverage"]["left_out"]]
-    assert left_out == ["found.json", "found.sarif", "report.html", "report.md"]
+    assert left_out == [
+        *("events.jsonl", "found.json", "found.sarif", "report.html", "report.md", "trace.jsonl")
+    ]
     assert (review_project.folder / ".signoff/runs/one/signoff-report.html").is_file()
 
 
@@ -502,7 +522,7 @@ def test_the_logs_hold_findings_and_verdicts_as_the_terminal_shows_them(
     file = review_project.read(".signoff/runs/one/live.log")
 
     for line in (
-        "HIGH tone docs/a.md:3: Too sure.",
+        "HIGH tone/sure docs/a.md:3: Too sure.",
         "policy: 1 finding open, 1 blocking",
     ):
         assert [text.count(f"  {line}\n") for text in (terminal, log, file)] == [1, 1, 1], line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +269,53 @@ def test_a_review_without_fixes_announces_none(review_project: ReviewProject) ->
     assert '<h3 class="mono">docs/b.md</h3>' in page.replace("class=mono", 'class="mono"')
     assert "rounds</" not in page
     assert "calls</" not in page
+
+
+LINTER = """
+import sys
+text = open(sys.argv[1]).read().splitlines()
+for number, line in enumerate(text, 1):
+    if line == "    unused = 1":
+        print(f"{sys.argv[1]}:{number}: F841 unused")
+    if line == "    return missing":
+        print(f"{sys.argv[1]}:{number}: F821 undefined")
+"""
+CODE = """def one():
+    unused = 1
+    return missing
+
+
+def two():
+    unused = 1
+    return 2
+"""
+
+
+def test_what_is_dismissed_is_counted_in_the_files_as_they_are(
+    review_project: ReviewProject,
+) -> None:
+    """A fix beside a dismissed passage changed what is around it, and it was counted twice."""
+    project = review_project
+    project.write("lint.py", LINTER)
+    fix = "import sys; print(sys.stdin.read().split('<<<PREVIOUS')[1].split(chr(10), 1)[1]"
+    fix += ".split('PREVIOUS ')[0].replace('return missing', 'return 2'), end='')"
+    lint = {"kind": "check", "argv": [sys.executable, "lint.py", "{file}"], "constraint": "lint"}
+    fixer = {"kind": "command", "argv": [sys.executable, "-c", fix]}
+    agents = {"lint": {**lint, "severity": "HIGH"}, "fixer": fixer}
+    project.write(".signoff/config.yaml", json.dumps({"version": 1, "agents": agents}))
+    project.write(".signoff/constraints/tone.yaml", "id: lint\nsummary: No.\nagents: [lint]\n")
+    project.write("code.py", CODE)
+    found = project.review("code.py")
+    (finding,) = {line[-13:-1] for line in found.out.splitlines() if "code.py:2: HIGH" in line}
+    project.call("dismiss", finding, "--all-like", "--why", "Fine.")
+
+    fixed = project.review("code.py", "--fix", "--fixer", "fixer", "--name", "two")
+    by_hand = project.review(
+        "code.py", "--fix", "--fixer", "manual", "--no-input", "--name", "three"
+    )
+
+    assert "lint/F821" in found.out
+    assert "+    return 2\n" in fixed.out, fixed.out + fixed.err
+    assert "lint/F841 is dismissed: 2 findings (Fine.)" in fixed.out
+    assert "no open findings in 1 file, 2 dismissed" in fixed.out
+    assert "manual work: Fix code.py" in by_hand.out

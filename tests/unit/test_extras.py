@@ -19,7 +19,7 @@ def noted(url: str, **more: object) -> str:
     "origin",
     [
         None,
-        noted("file:///tmp/signoff-1.0-py3-none-any.whl", archive_info={}),
+        noted("file:///nowhere/signoff-1.0-py3-none-any.whl", archive_info={}),
         noted("file:///nowhere/any/more", dir_info={"editable": True}),
     ],
     ids=["index", "wheel", "gone"],
@@ -40,6 +40,16 @@ def test_an_extra_comes_from_the_checkout_that_was_installed(
     command = worded("local", noted(checkout.as_uri(), dir_info=info), has_pip=True)
 
     assert command == f"pip install {option}'{checkout}[local]'"
+
+
+def test_an_extra_comes_from_the_wheel_that_was_installed(tmp_path: Path) -> None:
+    """A wheel that someone built or downloaded is in no index either."""
+    wheel = tmp_path / "signoff-1.0-py3-none-any.whl"
+    wheel.touch()
+
+    command = worded("local", noted(wheel.as_uri(), archive_info={}), has_pip=True)
+
+    assert command == f"pip install '{wheel}[local]'"
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ _LINE = re.compile(
     r"(?P<file>(?:[A-Za-z]:[\\/])?[^:\n]+):(?P<line>\d{1,9})(?::(?P<column>\d{1,9}))?:\s*"
     r"(?:(?P<word>fatal|error|warning|note|info)\b\s*:?\s*)?(?P<message>\S.*)"
 )
+_RULE = re.compile(r"(?P<rule>[A-Z]{1,6}\d{2,6}):?\s+(?:\[\*\]\s+)?(?P<message>\S.*)")
+"""How linters name the rule: `F841 message`, or `F401 [*] message` if they can fix it."""
 _FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d')
 _EXCEPTION = re.compile(r"(?P<name>[\w.]+)(?::|$)")
 _NOT_STARTED = re.compile(
@@ -42,7 +44,14 @@ _NOT_STARTED = re.compile(
 _MOST_FRAME_LINES = 400
 _PARSED = frozenset({"<unknown>", "<string>"})
 """What Python calls a text that it parses."""
-_OTHER_NAMES = {"message": "finding", "text": "finding", "rule": "rule_id", "fix": "suggested_fix"}
+_OTHER_NAMES = {
+    "message": "finding",
+    "text": "finding",
+    "rule": "rule_id",
+    "code": "rule_id",
+    "fix": "suggested_fix",
+    "filename": "file",
+}
 
 
 @dataclass(frozen=True)
@@ -187,8 +196,10 @@ def _from_line(text: str, source: Source) -> dict[str, Any]:
         return {"finding": text}
     number = int(match["line"])
     in_artifact = match["file"] in source.artifact_names
+    named = _RULE.fullmatch(match["message"])
     return {
-        "finding": match["message"],
+        "finding": named["message"] if named else match["message"],
+        "rule_id": named["rule"] if named else None,
         "severity": match["word"],
         "location": f"line {number}" if in_artifact else f"{match['file']}:{number}",
         "evidence": source.line(number) if in_artifact else "",
@@ -203,6 +214,11 @@ def _from_mapping(finding: Any, number: int) -> dict[str, Any]:
     fields = {_OTHER_NAMES.get(str(key), str(key)): value for key, value in finding.items()}
     if not str(fields.get("finding") or "").strip():
         raise AgentBadOutput(f'finding {number} is empty; it needs a "finding"')
+    place, fix = fields.get("location"), fields.get("suggested_fix")
+    if isinstance(place, Mapping):
+        fields |= {"location": None, "line": place.get("row", place.get("line"))}
+    if isinstance(fix, Mapping):
+        fields["suggested_fix"] = str(fix.get("message") or "") or None
     if not fields.get("location") and fields.get("line"):
         file = f"{fields['file']}:" if fields.get("file") else "line "
         fields["location"] = f"{file}{fields['line']}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from signoff import plugins
 from signoff.agents.base import Health
-from signoff.app.agents import unknown_kinds, unknown_options, unusable_files
+from signoff.app.agents import known_agents, unknown_kinds, unknown_options, unusable_files
 from signoff.app.home import Home, expected_home, init_home, keep_runs_out_of_git
 from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
@@ -111,6 +111,28 @@ class StartPlan:
         # The settings win over the workflow, as they do in a run.
         roles = roles_of(self.default_agent)
         return {**roles, **self.target.workflow.roles, **self.settings.roles}
+
+    def replacements(self, named: Mapping[str, str]) -> dict[str, str]:
+        """Returns which agents and roles others replace, given those that a user names.
+
+        The empty name stands for the default agent. Raises `UnknownName` for a name on either side.
+        """
+        switch = {name or self.default_agent: other for name, other in named.items()}
+        known = (*known_agents(self.settings.agents), *self.roles, *self.target.workflow.agents)
+        for name in (*switch, *switch.values()):
+            if name not in known:
+                raise UnknownName("agent", name, dict.fromkeys(known))
+        return with_roles(switch, self.roles)
+
+    def replaced_for_nothing(self, named: Iterable[str]) -> list[str]:
+        """Returns which of these agents a run does not ask, as far as its notation knows."""
+        workflow = self.target.workflow
+        notation = plugins.notation(workflow.notation)
+        if notation is None or not notation.asks:
+            return []
+        asked = {ask.agent for ask in asks_of(workflow, self.params)}
+        asked |= {self.roles.get(name, name) for name in asked}
+        return [name for name in named if name and name not in asked]
 
     def dry_run(self) -> DryRunPlan | None:
         """Returns what the workflow's notation reports about a run before it is started."""

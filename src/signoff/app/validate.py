@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from signoff.app.home import Home, expected_home
 from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
 from signoff.app.settings import Settings, load_settings
-from signoff.app.targets import resolve
+from signoff.app.start import StartPlan
+from signoff.app.targets import Target, resolve
+from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
@@ -55,8 +58,13 @@ def validate(
     cwd: Path,
     environment: Mapping[str, str],
     options: Mapping[str, Any] | None = None,
+    agents: Mapping[str, str] | None = None,
 ) -> list[ValidationResult]:
-    """Checks the settings and the targets; without targets, all workflows with a name."""
+    """Checks the settings and the targets; without targets, all workflows with a name.
+
+    `agents` are those that runs of the targets would replace, as `StartPlan.replacements` takes
+    them.
+    """
     home = expected_home(cwd, environment)
     try:
         settings = load_settings(home, environment)
@@ -65,9 +73,19 @@ def validate(
         return [ValidationResult("settings", None, tuple(problems))]
     context = compile_context(home, settings, options, cwd=cwd, check_only=True)
     own = list(_check_settings(home, settings, environment))
+
+    def start_plan(found: Target) -> StartPlan:
+        return StartPlan(found, {}, settings.limits, None, home, settings)
+
     if not targets:
-        return [*own, *_check_all(settings, context)]
-    return [*own, *(_check_target(target, cwd, settings, context) for target in targets)]
+        return [*own, *_check_all(settings, context, start_plan)]
+
+    def check(target: str) -> Workflow:
+        planned = start_plan(resolve(target, cwd, context, settings.workflows))
+        planned.replacements(agents or {})
+        return _check_files(planned)
+
+    return [*own, *(_result(target, partial(check, target)) for target in targets)]
 
 
 def _check_settings(
@@ -86,29 +104,39 @@ def _check_settings(
         yield ValidationResult("settings", None, problems, warnings)
 
 
-def _check_target(
-    target: str, cwd: Path, settings: Settings, context: CompileContext
-) -> ValidationResult:
+def _result(target: str, check: Callable[[], Workflow]) -> ValidationResult:
     try:
-        found = resolve(target, cwd, context, settings.workflows)
+        workflow = check()
     except InvalidWorkflow as error:
         return ValidationResult(target, None, tuple(error.problems))
     except UsageError as error:
         return ValidationResult(target, None, (Problem(target, str(error)),))
-    return ValidationResult(target, found.workflow.name, warnings=found.workflow.warnings)
+    return ValidationResult(target, workflow.name, warnings=workflow.warnings)
 
 
-def _check_all(settings: Settings, context: CompileContext) -> list[ValidationResult]:
+def _check_files(planned: StartPlan) -> Workflow:
+    """Returns a workflow after reading the files that a run of it would read."""
+    planned.dry_run()
+    return planned.target.workflow
+
+
+def _check_all(
+    settings: Settings, context: CompileContext, start_plan: Callable[[Target], StartPlan]
+) -> list[ValidationResult]:
     everything = [discover(context, settings.workflows)]
     everything += [
         plugins.load(each.discover)(context) for each in plugins.notations() if each.discover
     ]
     checked = [
-        ValidationResult(str(found.path), found.workflow.name, warnings=found.workflow.warnings)
+        _result(
+            str(found.path),
+            partial(_check_files, start_plan(Target(found.workflow, str(found.path)))),
+        )
         for discovery in everything
         for found in discovery.found
     ]
-    problems = tuple(each for discovery in everything for each in discovery.problems)
+    # What several workflows use is reported once.
+    problems = dict.fromkeys(each for discovery in everything for each in discovery.problems)
     if problems:
-        checked.append(ValidationResult("discovery", None, problems))
+        checked.append(ValidationResult("discovery", None, tuple(problems)))
     return checked

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SECTIONS = {
     "Define": {
         "init": "Set up signoff in this project.",
-        "validate": "Check settings and workflows without running them.",
+        "validate": "Check settings, constraints and workflows without running them.",
         "graph": "Draw a workflow.",
     },
     "Run": {

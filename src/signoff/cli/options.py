@@ -277,6 +277,13 @@ def pairs(values: Sequence[str], option: str) -> dict[str, str]:
     return parsed
 
 
+def replaced_agents(values: Sequence[str]) -> dict[str, str]:
+    """Parses the `NAME=OTHER` texts of --agent; `OTHER` alone has an empty name."""
+    named = pairs([each for each in values if "=" in each], "--agent")
+    others = [each for each in values if "=" not in each]
+    return {**named, "": others[-1]} if others else named
+
+
 def inputs(values: Sequence[str], option: str = "-i") -> dict[str, Any]:
     """Parses the values of an option: `key=text`, or `key:=JSON` for lists and other values."""
     params: dict[str, Any] = {}

@@ -44,6 +44,7 @@ NOTATION = Notation(
     ),
     scheme="review",
     resolve="signoff.flows.review_flow:resolve",
+    discover="signoff.flows.review_flow:check_project",
     layout="signoff.flows.layout:FlowLayout",
     report="signoff.flows.report:report",
     history="signoff.flows.history:FlowHistory",

@@ -15,6 +15,7 @@ from typing import Any
 from signoff.agents.base import KnownAgent
 from signoff.agents.kinds import DEFAULT_AGENT, PROGRAMS
 from signoff.core.workflow import Workflow
+from signoff.discovery import Discovery
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
 from signoff.flows.compile import compile_flow, frozen_source
 from signoff.flows.compile_file import NO_GOAL
@@ -23,14 +24,17 @@ from signoff.flows.constraint_file import (
     inline_constraint,
     load_constraints,
 )
+from signoff.flows.decision_file import read_decisions
 from signoff.flows.flow import Flow
 from signoff.flows.reading import config_from_dict
 from signoff.flows.sections import Goal, InlineConstraint
 from signoff.flows.serialize import config_from_json
 from signoff.flows.validation import unable_reviewers, unable_writers, unknown_agents
+from signoff.flows.warnings import source_problems
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
+from signoff.review.severity import Severity
 
 OPTION = "review"
 """The option that holds the flow of a review."""
@@ -60,6 +64,8 @@ class ReviewOptions:
     """The agent that fixes; by default the one that reviews."""
     write: bool = False
     """Whether approved fixes go back into the project."""
+    fail_on: str | None = None
+    """The least severity that blocks; None leaves it to the default."""
 
 
 def review_source(options: ReviewOptions, constraints: Sequence[Constraint]) -> dict[str, Any]:
@@ -148,6 +154,25 @@ def with_agents(
     return used, left_out
 
 
+def check_project(context: CompileContext) -> Discovery:
+    """Returns what is wrong with the constraints and decisions of a project's reviews."""
+    problems = list[Problem]()
+    home = context.home or context.root
+    folder = home / "constraints"
+    for each in (folder, *(folder / name for name in _sets(folder))):
+        try:
+            if constraints := load_constraints(each) if each.is_dir() else []:
+                source = review_source(ReviewOptions(paths=(".",)), constraints)
+                resolve(TARGET.partition(":")[2], replace(context, options={OPTION: source}))
+        except InvalidWorkflow as error:
+            problems += error.problems
+    try:
+        read_decisions(home)
+    except InvalidWorkflow as error:
+        problems += error.problems
+    return Discovery((), tuple(problems))
+
+
 def preset_names() -> list[str]:
     """Returns the presets that have constraints."""
     return sorted(each.name for each in _presets().iterdir() if each.is_dir())
@@ -183,6 +208,9 @@ def resolve(name: str, context: CompileContext) -> Workflow:
         agents=context.agents,
         options=context.stored,
     )
+    if not context.resumes and (missing := list(source_problems(flow))):
+        remedy = "fix the path, or take it out"
+        raise InvalidWorkflow(NAME, [Problem(NAME, each, remedy) for each in missing])
     return compile_flow(flow, NAME)
 
 
@@ -213,11 +241,14 @@ def _flow_keys(options: ReviewOptions) -> dict[str, Any]:
         "all_lines": options.all_lines,
         "intent": options.intent,
     }
+    least = Severity(options.fail_on.upper()) if options.fail_on else None
+    judging = {"approval": {"block_on": [each.value for each in least.or_worse]}} if least else None
     return {
         "name": NAME,
         "artifact": {key: value for key, value in artifact.items() if value},
         "output": {"write_back": "on_approval" if options.write else "never"},
         **(routing if options.agent else {}),
+        **({"adjudication": judging} if judging else {}),
         "workflow": steps,
         "max_iterations": ROUNDS if options.fix else 1,
         "rereview": "changed",

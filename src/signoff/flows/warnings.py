@@ -7,8 +7,10 @@ who starts a run reads the terminal, not the prompts.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from shutil import which
 
 from signoff.agents.base import KnownAgent
 from signoff.documents.mistakes import Mistake, format_path
@@ -142,7 +144,7 @@ def _unreadable(flow: Flow, blocks: Mapping[str, SourceBlock]) -> Iterator[str]:
 
 
 def source_problems(flow: Flow) -> Iterator[str]:
-    """Yields which files that a source names cannot be read, and which variables do not exist.
+    """Yields which files, variables and programs that sources and scripts name are missing.
 
     A run without them would be paid for and be about something else.
     """
@@ -152,6 +154,11 @@ def source_problems(flow: Flow) -> Iterator[str]:
             from signoff.flows.steps.material import missing_material
 
             yield from (f"{_heading(name)}: {each}" for each in missing_material(flow, block))
+    for constraint in flow.constraints if flow.allow_scripts else ():
+        program = next(iter(shlex.split(constraint.script)), VARIABLE)
+        # A relative path starts at the project's folder, where a run starts it.
+        if VARIABLE not in program and not any(map(which, (program, str(flow.root / program)))):
+            yield f"script of {constraint.id}: there is no program {program!r}"
 
 
 def _heading(name: str) -> str:

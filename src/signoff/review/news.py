@@ -66,7 +66,9 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
             for issue, place in zip(news.issues, news.places, strict=True):
                 severity = Severity.read(issue.get("severity"))
                 text = _one_line(str(issue.get("finding", "")))
-                yield f"{severity} {news.constraint} {place}: {text}", severity
+                rule = str(issue.get("rule_id") or news.constraint)
+                about = news.constraint if rule == news.constraint else f"{news.constraint}/{rule}"
+                yield f"{severity} {about} {place}: {text}", severity
         case ArtifactChanged():
             yield _change(news), None
         case Judged(judgment=judgment):

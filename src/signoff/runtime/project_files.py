@@ -7,6 +7,7 @@ of a temporary file follows from the file and its new text, so the next process 
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -88,28 +89,37 @@ def _scratch_files(root: Path, path: str, text: str) -> list[Path]:
 
 def _replace(path: Path, text: str, scratch: Sequence[Path]) -> None:
     try:
-        mode = path.stat().st_mode
-        below, beside = scratch
-        temporary = below if _can_replace(below.parent, path) else beside
-        try:
-            with os.fdopen(create_private(temporary), "wb") as file:
-                file.write(text.encode("utf-8"))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.chmod(mode)
-            temporary.replace(path)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        for temporary in scratch:
+            if temporary.parent == path.parent or _can_hold(temporary.parent):
+                try:
+                    return _write_over(path, text, temporary)
+                except OSError as error:
+                    # Only trying tells: two mounts of one file system have the same number.
+                    if error.errno != errno.EXDEV:
+                        raise
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _can_replace(folder: Path, path: Path) -> bool:
-    """Whether files in a folder, which is made if it is missing, can become this file."""
+def _write_over(path: Path, text: str, temporary: Path) -> None:
+    try:
+        with os.fdopen(create_private(temporary), "wb") as file:
+            file.write(text.encode("utf-8"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(path.stat().st_mode)
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _can_hold(folder: Path) -> bool:
+    """Whether the project has a home for this folder of temporary files, which is then made."""
     runs = folder.parent
-    if not runs.is_dir() or runs.is_symlink() or runs.parent.is_symlink():
+    if not runs.parent.is_dir() or any(map(Path.is_symlink, (runs.parent, runs, folder))):
         return False
-    make_private_folder(folder, exist_ok=True)
-    return folder.stat().st_dev == path.stat().st_dev
+    for each in (runs, folder):
+        make_private_folder(each, exist_ok=True)
+    return True

@@ -92,6 +92,27 @@ async def test_lines_with_a_location_are_findings() -> None:
     assert [i["evidence"] for i in found["issues"]] == ["Teh second.", ""]
 
 
+RUFF = {
+    "code": "F841",
+    "message": "Never used",
+    "filename": "-",
+    "location": {"row": 2, "column": 1},
+    "fix": {"applicability": "unsafe", "message": "Remove it"},
+}
+
+
+@pytest.mark.parametrize(
+    "output", ["-:2:1: F841 Never used", "-:2:1: F841 [*] Never used", json.dumps([RUFF])]
+)
+async def test_the_rule_that_a_linter_names_is_the_rule_of_the_finding(output: str) -> None:
+    """Otherwise a decision about all findings like one would cover whatever the linter reports."""
+    found = await check(argv=prints(output, code=1), constraint="lint")
+
+    (issue,) = found["issues"]
+    assert (issue["rule_id"], issue["finding"]) == ("F841", "Never used")
+    assert issue["evidence"] == "Teh second."
+
+
 async def test_the_artifact_can_be_passed_as_a_file() -> None:
     """Some programs read no standard input; the temporary file name must not appear in findings."""
     code = "import sys; print(sys.argv[1] + ':1: ' + open(sys.argv[1]).readline())"

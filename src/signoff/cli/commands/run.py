@@ -12,7 +12,7 @@ import click
 from signoff.app.project import Project
 from signoff.app.readiness import describe, refuse_not_ready
 from signoff.app.resume import FROM_OUTSIDE
-from signoff.app.start import StartPlan, plan, plan_again, start, with_roles
+from signoff.app.start import StartPlan, plan, plan_again, start
 from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.options import (
@@ -22,9 +22,9 @@ from signoff.cli.options import (
     inputs,
     limit_settings,
     notation_options,
-    pairs,
     progress_options,
     project_dir_option,
+    replaced_agents,
     set_up_logging,
 )
 from signoff.cli.output import DisplayOptions, Output
@@ -116,7 +116,7 @@ def command(
     for warning in (*found.problems, *planned.warnings, *found.workflow.warnings):
         out.warn(str(warning))
     pull = pull or ANY_AGENT in planned.switch
-    switch = {**planned.switch, **_replacements(agents, planned)}
+    switch = {**planned.switch, **_replacements(agents, planned, out)}
     params = params if again is None else dict(planned.params)
     if dry_run:
         return _show_dry_run(planned, out, {**switch, **(FROM_OUTSIDE if pull else {})})
@@ -174,15 +174,18 @@ def _start_pulled(
     return exits.exit_code(status.row.status) if status is not None else exits.INTERRUPTED
 
 
-def _replacements(agents: Sequence[str], planned: StartPlan) -> dict[str, str]:
+def _replacements(agents: Sequence[str], planned: StartPlan, out: Output) -> dict[str, str]:
     """Returns the agents to replace; one without `=` is used where no agent is named.
 
     A workflow in Python names its agents in code, so there it replaces the default agent.
     """
-    named = [each for each in agents if "=" in each]
-    if not planned.asks_chosen_agent:
-        named += [f"{planned.default_agent}={each}" for each in agents if "=" not in each]
-    return with_roles(pairs(named, "--agent"), planned.roles) if named else {}
+    named = replaced_agents(agents)
+    if planned.asks_chosen_agent:
+        named.pop("", None)
+    switch = planned.replacements(named)
+    for name in planned.replaced_for_nothing(named):
+        out.warn(f"--agent {name}={named[name]} has no effect: this run does not ask {name}")
+    return switch
 
 
 def _show_dry_run(planned: StartPlan, out: Output, switch: Mapping[str, str]) -> int:

@@ -10,17 +10,31 @@ import click
 
 from signoff.app.validate import ValidationResult, validate
 from signoff.cli import exits
-from signoff.cli.options import CliCommand, complete_target, notation_options, output_options
+from signoff.cli.options import (
+    CliCommand,
+    complete_target,
+    notation_options,
+    output_options,
+    replaced_agents,
+)
 from signoff.cli.output import Output
 
 
 @click.command(cls=CliCommand)
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
+@click.option("--agent", "agents", multiple=True, metavar="[NAME=]OTHER",
+              help="Check that `run` could replace these agents. Repeatable.")  # fmt: skip
 @notation_options("validate")
 @output_options
-def command(targets: tuple[str, ...], strict: bool, options: dict[str, Any], out: Output) -> int:
-    """Check settings and workflows without running them.
+def command(
+    targets: tuple[str, ...],
+    strict: bool,
+    agents: tuple[str, ...],
+    options: dict[str, Any],
+    out: Output,
+) -> int:
+    """Check settings, constraints and workflows without running them.
 
     Every problem is reported with its location and how to fix it. Exits with 2 if there
     are any. Warnings do not change the exit code, except with --strict.
@@ -28,9 +42,13 @@ def command(targets: tuple[str, ...], strict: bool, options: dict[str, Any], out
     Examples:
       signoff validate flow.py
       signoff validate package.module:NAME other.py
-      signoff validate     the settings and all workflows that can be run by name
+      signoff validate flow.yaml --agent writer=manual
+      signoff validate     the settings, the constraints and all workflows with names
     """
-    checked = validate(targets, Path.cwd(), os.environ, options)
+    if agents and not targets:
+        raise click.UsageError("--agent is about the agents of a workflow; name a target")
+    replaced = replaced_agents(agents)
+    checked = validate(targets, Path.cwd(), os.environ, options, replaced)
     if strict:
         checked = [each.strict for each in checked]
     valid = all(each.valid for each in checked)
@@ -49,7 +67,7 @@ def command(targets: tuple[str, ...], strict: bool, options: dict[str, Any], out
         for each in checked:
             _print(each, out)
         if valid and not any(each.workflow for each in checked):
-            out.line("settings are valid; no workflows can be run by name")
+            out.line("settings and constraints are valid; no workflows can be run by name")
     return exits.OK if valid else exits.USAGE
 
 

@@ -15,6 +15,7 @@ import click
 
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
+from signoff.core.severity import Severity
 from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_no_changes, print_review
 from signoff.flows.files.prepared import NothingToReviewError
@@ -36,6 +37,7 @@ BASE, WORKTREE = "base", "worktree"
 MOST_CALLS = 50
 """Calls that a review makes without asking; more need `--yes` or a limit."""
 STDIN = "-"
+FAIL_ON = [each.key for each in reversed(Severity)]
 
 
 @click.command(cls=CliCommand)
@@ -66,6 +68,9 @@ STDIN = "-"
 @click.option("--config-from", type=click.Choice([BASE, WORKTREE]), metavar="base|worktree",
               help="With --diff, where settings, constraints, decisions and programs come from; "
               "base in CI.")  # fmt: skip
+@click.option("--fail-on", type=click.Choice(FAIL_ON), metavar="SEVERITY",
+              help=f"The least severity that blocks: {', '.join(FAIL_ON)}; by default high.",
+)  # fmt: skip
 @click.option("--baseline", is_flag=True,
               help="Accept what is found today, so that only new findings block.")  # fmt: skip
 @click.option("--name", metavar="NAME", help="A name for the run; must be new.")
@@ -152,7 +157,7 @@ def plan_review(
     paths, since = tuple(flags["paths"]), flags["diff"]
     if STDIN in paths or not (paths or since):
         raise UsageError("name files or folders (paths), or the base of a change (diff)")
-    flags |= {"write": False, "baseline": False, "config_from": None}
+    flags |= {"write": False, "baseline": False, "config_from": None, "fail_on": None}
     flags |= {"sentences": flags["constraint"], "intent": flags["intent"] or ""}
     review = _Review(paths, since, flags, environment, cwd)
     planned, _ = review.plan(name=None, limits=limits)
@@ -226,6 +231,7 @@ class _Review:
             fixer=flags["fixer"],
             fix=flags["fix"],
             write=flags["write"],
+            fail_on=flags["fail_on"],
         )
         # From the base, nothing of the change is read or imported, not even by accident.
         hidden = {VARIABLE} if base is not None else set()

@@ -24,6 +24,7 @@ from signoff.flows.steps.decision_material import equal_lines, finding_line, gro
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
 from signoff.review.lasting_decision import BASELINE, LastingDecision
+from signoff.review.occurrence import place
 from signoff.runtime.amounts import count
 from signoff.runtime.project_files import conflict_text, replace_files
 
@@ -233,11 +234,7 @@ def accept(project: Project, findings: Sequence[Finding]) -> None:
 
 def _rule_line(view: FlowState, decision: LastingDecision) -> str:
     """Returns a decision about a whole rule, and how much it covers in this run."""
-    covered = sum(
-        each.status is FindingStatus.DISMISSED
-        and decision.covers(each.constraint, each.rule, each.path)
-        for each in view.ledger.findings.values()
-    )
+    covered = sum(decision.covers(f.constraint, f.rule, f.path) for f in _dismissed(view))
     where = f" in {decision.files}" if decision.files else ""
     why = " ".join(decision.why.split())
     name = f"{decision.constraint}/{decision.rule}"
@@ -260,10 +257,22 @@ def finding_to_json(view: FlowState, finding: Finding) -> dict[str, Any]:
     return {**finding.facts(), "path": finding.path, **place}
 
 
+def _dismissed(view: FlowState) -> list[Finding]:
+    """Returns the dismissed findings that the files still have: a fix may have removed some."""
+    findings = list(view.ledger.findings.values())
+    placed = place(findings, view.content.text)
+    return [
+        each
+        for each in findings
+        if each.status is FindingStatus.DISMISSED
+        and (each.omission or each.unverified or each.id in placed)
+    ]
+
+
 def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) -> str:
     files = count(len(view.files), "file")
     every = view.ledger.findings.values()
-    dismissed = sum(each.status is FindingStatus.DISMISSED for each in every)
+    dismissed = len(_dismissed(view))
     rest = f", {dismissed} dismissed" if dismissed else ""
     if not findings:
         known = any(each.status is not FindingStatus.IGNORED for each in every)

@@ -105,6 +105,11 @@ class Repository:
 
     def commit(self, revision: str) -> str:
         """Returns the commit that a name means; raises `UsageError`."""
+        if revision and not revision.strip("0"):
+            raise UsageError(
+                f"{revision} is no commit: CI systems name it as the one before the first push of "
+                "a branch; name the branch that it started from, such as origin/main"
+            )
         try:
             found = self._run(
                 "rev-parse", "--verify", "-q", "--end-of-options", f"{revision}^{{commit}}"

@@ -49,7 +49,10 @@ def read_material(flow: Flow, block: SourceBlock, run: str) -> SourceText:
 
 
 def missing_material(flow: Flow, block: SourceBlock) -> Iterator[str]:
-    """Yields which files that a block names cannot be read, and its unknown variables."""
+    """Yields which files that a block names cannot be read, and its unknown variables.
+
+    Where scripts are allowed, those that cannot be run as well.
+    """
     variables, files = _variables(flow, "NAME"), list[str]()
     for path in (*block.files, *block.globs, *block.scripts):
         try:
@@ -60,7 +63,9 @@ def missing_material(flow: Flow, block: SourceBlock) -> Iterator[str]:
         # The run's own folder does not exist yet.
         if path in block.files and variables["run_dir"] not in filled:
             files.append(path)
-    yield from read_material(flow, SourceBlock(files=tuple(files)), "NAME").errors
+    scripts = block.scripts if flow.allow_scripts else ()
+    known = tuple(each for each in scripts if "{{" not in each)
+    yield from read_material(flow, SourceBlock(files=tuple(files), scripts=known), "NAME").errors
 
 
 def material_text(read: SourceText, outputs: Sequence[str] = ()) -> str:

@@ -50,6 +50,8 @@ class RefineHandler(FlowHandler):
 
     filename: str = FILE
     """The name under which an agent gets the text to edit."""
+    path: str = ""
+    """The file that it is about, if the artifact is a set of files."""
 
     async def __call__(self, ctx: StepContext) -> StepResult:
         """Returns the artifact with as much of the work order done as possible."""
@@ -124,6 +126,7 @@ class RefineHandler(FlowHandler):
             if escalates
             else None,
             show_previous=not self._writes_blind,
+            about=self._about,
             **self.call_options,
             **working_copy,
         )
@@ -135,11 +138,18 @@ class RefineHandler(FlowHandler):
             return revised, problem, update
         if checked.answer.value == REGENERATE:
             prompt = rewrite_prompt(self.flow, self.step, state, text, bill, ctx.iteration, problem)
-            reply = await ctx.ask(self.agent, prompt, key="refine", **self.call_options)
+            options = {"about": self._about, **self.call_options}
+            reply = await ctx.ask(self.agent, prompt, key="refine", **options)
             return checked_artifact(reply.text, text), "", update
         form = f"Write the whole revised text. The work order:\n\n{bill}\n\n{text}"
         by_hand = await ctx.wait(Response(ProductPrompt(form)), key="by hand")
         return checked_artifact(str(by_hand.value), text), "", update
+
+    @property
+    def _about(self) -> dict[str, Any]:
+        """Returns how logs and requests name a call that fixes one of several files."""
+        path = self.path
+        return {"title": f"Fix {path}", "subject": path, "name": path} if path else {}
 
     @property
     def _writes_blind(self) -> bool:

@@ -34,7 +34,9 @@ async def refine_files(
 
     async def fix(inner: StepContext, path: str) -> dict[str, Any]:
         name = PurePosixPath(stored_path(path)).name
-        update = await replace(handler, filename=name).refine(inner, file_state(state, path))
+        update = await replace(handler, filename=name, path=path).refine(
+            inner, file_state(state, path)
+        )
         return {
             "text": update["artifact"],
             "record": update["step"],
