@@ -106,6 +106,9 @@ class Checkpoint:
     parallel_results: Mapping[str, ParallelItemResult] = field(default_factory=dict)
     """The items of the current step if it has any, else of the last step that had."""
     gate_decision: GateDecision | None = None
+    own_results: Mapping[str, Any] = field(default_factory=dict)
+    """What the step has just returned, by its name, for the conditions about that: it is no
+    completed step yet, but its earlier result, if it has one, is no longer what counts."""
 
     def completed(self, step: str) -> bool:
         """Whether a step was done, at least once."""
@@ -122,8 +125,8 @@ class Checkpoint:
 
     @property
     def results(self) -> dict[str, Any]:
-        """The latest result of every step that was done, by step."""
-        return self.completed_steps.latest
+        """The latest result of every step that was done, by step; in conditions, its own too."""
+        return {**self.completed_steps.latest, **self.own_results}
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as expressions and programs see it: its data and its own fields.

@@ -351,8 +351,11 @@ class ConditionCheck:
 
     async def __call__(self, ctx: StepContext) -> bool:
         """Returns whether it holds; after the work, for the step's result."""
+        condition = self.condition
         if ctx.result is None:
-            return await self.contract.holds(ctx, self.step, self.condition.check)
+            return await self.contract.holds(ctx, self.step, condition.check, condition.where)
         output = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
         before = replace(ctx, step_state=ctx.state_before)
-        return await self.contract.holds(before, self.step, self.condition.check, Performed(output))
+        return await self.contract.holds(
+            before, self.step, condition.check, condition.where, Performed(output)
+        )
