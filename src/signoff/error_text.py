@@ -27,10 +27,10 @@ def unmet(name: str, message: str, error: BaseException) -> str:
     """
     if isinstance(error, AuthorError):
         raise error
-    reason = (
-        str(error) if isinstance(error, StepFailed) else f"{name} raised {describe_error(error)}"
-    )
-    return f"{message} ({reason})"
+    if isinstance(error, StepFailed):
+        return f"{message or name} ({error})"
+    what = f"raised {describe_error(error)}"
+    return f"{message} ({name} {what})" if message else f"{name}: {what}"
 
 
 def error_message(error: BaseException) -> str:

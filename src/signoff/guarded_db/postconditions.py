@@ -81,7 +81,7 @@ def _messages(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
     try:
         value = condition.holds(view)
     except Exception as error:  # noqa: BLE001  # whatever it raises, it does not hold
-        return (unmet(condition.name, condition.error or "does not hold", error),)
+        return (unmet(condition.name, condition.error, error),)
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
     if value is True:
         return ()
