@@ -25,7 +25,7 @@ CTX_NAMES = {
 """The fields of `ctx`, and their names in camel case."""
 
 _PARTS = {
-    "gate": frozenset({"gate", "step", "option", "input"}),
+    "gate": frozenset({"gate", "option", "input"}),
     "pending_retry": frozenset({"step", "error", "attempt"}),
 }
 """The fields of the run's own data that have fields of their own."""

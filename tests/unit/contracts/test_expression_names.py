@@ -16,7 +16,7 @@ from tests.tables import table
         ("ctx.analysisPath !== null", "params.analysisPath"),
         ("ctx.run == 'x'", "valid: attempt, checkpoint"),
         ("checkpoint.gateDecision.label == 'x'", "unknown name checkpoint.gateDecision.label"),
-        ("ctx.checkpoint.gate.text == 'x'", "valid: gate, input, option, step"),
+        ("ctx.checkpoint.gate.text == 'x'", "valid: gate, input, option"),
         ("checkpoint.pendingRetry.why == 'x'", "valid: attempt, error, step"),
         ("results.sign-off.n == 1", 'results["step-name"]'),
         ("ctx.db.versionExists(1)", "cannot use the database"),
