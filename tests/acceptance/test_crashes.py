@@ -1,6 +1,7 @@
 import os
 import signal
 
+import psutil  # type: ignore[import-untyped]  # it brings no types
 import pytest
 
 from tests.acceptance.cli_project import CliProject, is_alive
@@ -85,6 +86,51 @@ def test_a_second_ctrl_c_quits_at_once_and_leaves_no_orphan(holding: CliProject)
     wait_until(lambda: not is_alive(child))
     holding.write("go", "")
     assert holding.signoff("resume", "one").returncode == 0
+
+
+LEAVES = """
+import asyncio
+from signoff import Outcome, StepDef, Workflow
+
+async def both(ctx):
+    await asyncio.gather(*(
+        ctx.command(["sh", "-c", f"trap '' TERM INT; {words}"], key=key, on_crash="rerun")
+        for key, words in {
+            "leaves": "sleep 300 & setsid sleep 300 & echo $! > detached; echo $$ > gone",
+            "spawns": "echo $$ > pid; while :; do sleep 300 & sleep 0.01; done",
+        }.items()
+    ))
+    return Outcome.OK, {}
+
+WORKFLOW = Workflow("leaves", StepDef("both", handler=both, next={Outcome.OK: None}))
+"""
+
+
+def test_a_second_signal_leaves_nothing_that_a_program_has_left_behind(
+    holding: CliProject,
+) -> None:
+    """What outlives its parent is a child of the system's first process, and still ours."""
+    holding.write("holds.py", LEAVES)
+    process = holding.start("run", "holds.py", "--name", "one")
+    groups = [int(holding.wait_for(name)) for name in ("gone", "pid")]
+    wait_until(lambda: not is_alive(groups[0]))
+
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: "stopping" in read_some(process.stderr))
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+
+    assert process.returncode == 130
+    groups.append(int(holding.wait_for("detached")))
+    left = [each for each in psutil.pids() if _group(each) in groups and is_alive(each)]
+    assert left == []
+
+
+def _group(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP])

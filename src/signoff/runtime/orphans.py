@@ -54,7 +54,7 @@ async def end_orphans(*marks: str, also: Iterable[psutil.Process] = ()) -> None:
         for _ in range(_LOOKS):
             # Searched again each time: until it is gone, a program may start others.
             known.update(await asyncio.to_thread(marked, *marks))
-            left = [process for process in known if _lives(process)]
+            left = [process for process in known if lives(process)]
             if not left:
                 return
             send(left, number)
@@ -113,7 +113,8 @@ def _processes() -> Iterator[psutil.Process]:
             yield psutil.Process(pid)
 
 
-def _lives(process: psutil.Process) -> bool:
+def lives(process: psutil.Process) -> bool:
+    """Whether a process still runs."""
     import psutil
 
     try:
