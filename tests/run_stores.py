@@ -18,6 +18,9 @@ FILE_ONLY = {
     "test_the_code_blocks_of_a_section_work_as_documented[commands.md: Settings]": (
         "the address of a server makes a column of `config show` wider than documented"
     ),
+    "tests/acceptance/test_crashes.py::test_a_read_only_file_system_can_be_read": (
+        "about the file in the project's folder"
+    ),
     "tests/acceptance/test_honest_messages.py::test_a_project_is_backed_up": (
         "a server is backed up with its own tools, and `backup` says so"
     ),

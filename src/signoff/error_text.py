@@ -10,7 +10,7 @@ import traceback
 from functools import cache
 from pathlib import Path
 
-from signoff.errors import StoreError
+from signoff.errors import AuthorError, StepFailed, StoreError
 
 _PACKAGE = Path(__file__).parent
 
@@ -18,6 +18,19 @@ _PACKAGE = Path(__file__).parent
 def describe_error(error: BaseException) -> str:
     """Returns `ValueError: too long (file.py:12)`."""
     return f"{type(error).__name__}: {error_message(error)}{raised_at(error)}"
+
+
+def unmet(name: str, message: str, error: BaseException) -> str:
+    """Returns why a condition does not hold that raised something, with the author's message.
+
+    An error of the author is no problem of the work that the condition is about: it is raised.
+    """
+    if isinstance(error, AuthorError):
+        raise error
+    if isinstance(error, StepFailed):
+        return f"{message or name} ({error})"
+    what = f"raised {describe_error(error)}"
+    return f"{message} ({name} {what})" if message else f"{name}: {what}"
 
 
 def error_message(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from tests.acceptance.examples import copy_example
 from tests.acceptance.forked_program import ForkedProgram
 from tests.patience import PATIENCE_SECONDS
 
-NOT_ACCEPTED, WAITING = 16, 10
+USAGE, NOT_ACCEPTED, WAITING = 2, 16, 10
 EXAMPLE = Path(__file__).parents[2] / "examples/book_editing"
 
 
@@ -124,10 +124,9 @@ def test_a_result_that_violates_the_schema_is_refused_and_can_be_fixed(
     """A format error does not use up an attempt."""
     refused = book_run.submit("--result", '{"chapter": 1}')
 
-    assert refused.code == NOT_ACCEPTED
-    assert refused.json["accepted"] is False
-    assert "'chapters' is a required property" in refused.json["problem"]
-    assert [item["attempt"] for item in refused.json["work"]] == [1]
+    assert refused.code == USAGE
+    assert "'chapters' is a required property" in refused.err
+    assert [item["attempt"] for item in book_run.next()["work"]] == [1]
     assert book_run.step == "plan"
 
 
@@ -234,9 +233,9 @@ def test_a_worker_cannot_answer_requests_to_humans(book_run: BookProject) -> Non
     assert at_gate.code == WAITING
     assert f"signoff inbox {gate['number']}\n" in shown
     assert "signoff answer" not in shown
-    assert (by_number.code, unnamed.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
-    assert "only a human can answer" in by_number.json["problem"]
-    assert "waiting for a human" in unnamed.json["problem"]
+    assert (by_number.code, unnamed.code) == (USAGE, USAGE)
+    assert "only a human can answer" in by_number.err
+    assert "waiting for a human" in unnamed.err
     assert book_run.step == "gate"
 
 
@@ -246,9 +245,9 @@ def test_work_can_be_submitted_once(book_run: BookProject) -> None:
 
     twice = book_run.submit("--item", "1", "--result", '{"chapters": [2]}')
 
-    assert twice.code == NOT_ACCEPTED
-    assert "no longer open" in twice.json["problem"]
-    assert [item["item"] for item in twice.json["work"]] == [1]
+    assert twice.code == USAGE
+    assert "no longer open" in twice.err
+    assert [item["item"] for item in book_run.next()["work"]] == [1]
 
 
 def test_work_for_an_outdated_prompt_is_refused(book_run: BookProject) -> None:
@@ -259,9 +258,9 @@ def test_work_for_an_outdated_prompt_is_refused(book_run: BookProject) -> None:
     old = book_run.submit("--item", str(before["number"]), "--result", '{"chapters": [1]}')
     stale = book_run.submit("--digest", before["digest"][:12], "--result", '{"chapters": [1]}')
 
-    assert (old.code, stale.code) == (NOT_ACCEPTED, NOT_ACCEPTED)
-    assert "no longer open" in old.json["problem"]
-    assert "now shows" in stale.json["problem"]
+    assert (old.code, stale.code) == (USAGE, USAGE)
+    assert "no longer open" in old.err
+    assert "now shows" in stale.err
     assert book_run.step == "plan"
 
 
@@ -327,9 +326,9 @@ def test_of_workers_that_submit_for_the_same_item_one_is_accepted(
 
     results = [json.loads(out) for out, _err in ended]
     accepted = [
-        words for words, each in zip((900, 901, 902), results, strict=True) if each["accepted"]
+        words for words, each in zip((900, 901, 902), results, strict=True) if "error" not in each
     ]
-    refused = [each["problem"] for each in results if not each["accepted"]]
+    refused = [each["error"]["message"] for each in results if "error" in each]
     assert len(accepted) == 1, results
     assert all("no longer open" in problem for problem in refused), refused
     assert book_run.words == [*accepted, 0, 0]
@@ -353,7 +352,7 @@ def test_of_workers_that_submit_for_the_same_step_one_is_accepted(
 
     results = [json.loads(worker.communicate(timeout=PATIENCE_SECONDS)[0]) for worker in workers]
 
-    accepted = [chapter for chapter, each in enumerate(results, start=1) if each["accepted"]]
+    accepted = [chapter for chapter, each in enumerate(results, start=1) if "error" not in each]
     status = book_run.next()
     assert len(accepted) == 1, results
     assert (status["step"], [item["item"] for item in status["work"]]) == ("write", accepted)
@@ -449,7 +448,7 @@ def test_book_editing_by_an_external_worker_requires_real_work(
     assert waiting.code == WAITING, waiting.err
     assert done.returncode == WAITING, done.stderr
     assert status["step"] == "human-gate"
-    assert forged.code == NOT_ACCEPTED
+    assert forged.code == USAGE
     assert published.code == 0, published.err
     with closing(sqlite3.connect(book.folder / "book.db")) as db:
         texts = db.execute(
@@ -516,12 +515,10 @@ def test_instructions_are_handed_out_one_step_at_a_time(book: BookProject) -> No
     form = '{"result": "<result>", "confidence": "<low|high>"}'
     assert second.count(form) == 2
     assert f"--result '{form}'" in second
-    assert refused.code == NOT_ACCEPTED
-    assert "'none' is not one of" in refused.json["problem"]
-    assert [each["attempt"] for each in refused.json["work"]] == [1]
-    assert unfilled.code == NOT_ACCEPTED
-    assert "<result>" in unfilled.json["problem"]
-    assert unfilled.json["work"] == refused.json["work"]
+    assert refused.code == USAGE
+    assert "'none' is not one of" in refused.err
+    assert unfilled.code == USAGE
+    assert "<result>" in unfilled.err
     assert (third.code, third.json["step"]) == (0, "weigh")
     assert (done.code, done.json["status"]) == (0, "completed")
     state = json.loads((book.folder / ".signoff/runs/one/state.json").read_text())
@@ -563,3 +560,79 @@ def test_a_worker_with_a_token_cannot_decide_or_adopt(
     assert [each.code for each in refused] == [2, 2, 2, 2]
     assert all("a worker cannot" in each.err for each in refused)
     assert len(taken.json["work"]) == 1
+
+
+ITEMS = """
+type: items
+steps:
+  - {name: plan, command: [echo, '{"areas": ["intro", {"id": 7}, 1]}'], next: write}
+  - {name: write, parallel: true, parallel_key: areas, prompt: Write., next: read}
+  - name: read
+    human_gate:
+      prompt: Good?
+      context: [modifiedChapters, plan.areas]
+      options: [{label: Again, next_step: tell, requires_input: true}]
+  - {name: tell, command: [sh, -c, 'cat > told.json']}
+"""
+
+
+def test_what_is_malformed_or_late_changes_nothing(book: BookProject) -> None:
+    """A slip of the command must not cost the one retry that the work has."""
+    book.write("items.yaml", ITEMS)
+    book.call("run", "items.yaml", "--pull", "--name", "one")
+    before = book.next()
+
+    for words in (
+        ["--item", "intro", "--result", "{modifiedChapters: 1}"],
+        ["--item", "intro", "--result", '["a", '],
+        ["--item", "intro", "--result", ""],
+        ["--item", "intro", "--result", " \n"],
+        ["--item", "intro", "--result", "{}", "--digest", "0123456789ab"],
+        ["--item", "outro", "--result", "{}"],
+        ["--item", "99", "--result", "{}"],
+        ["--result", "{}"],
+    ):
+        assert book.submit(*words).code == USAGE, words
+
+    assert book.next() == before
+    assert book.submit("--item", "intro", "--result", "[1] See below.").code == 0
+    assert book.submit("--item", "intro", "--result", "{}").code == USAGE
+
+
+def test_an_item_is_named_as_it_is_shown_and_its_values_reach_the_gate(book: BookProject) -> None:
+    """What a worker reads as `item` names its work, and what a human is shown is what was done."""
+    book.write("items.yaml", ITEMS)
+    book.call("run", "items.yaml", "--pull", "--name", "one")
+    work = {json.dumps(each["item"]): each["number"] for each in book.next()["work"]}
+
+    for number, item in enumerate(("intro", '{"id": 7}')):
+        assert (
+            f"work #{work.get(item) or work[json.dumps(item)]} "
+            in book.call("next", "one", "--item", item).out
+        )
+        result = json.dumps({"modifiedChapters": [number]})
+        done = book.submit("--item", item, "--result", result)
+        assert done.code == 0, done.err
+    # A number is first of all the number of a request.
+    assert "no longer open" in book.submit("--item", "1", "--result", "{}").err
+    last = book.submit("--item", str(work["1"]), "--result", "{}")
+    shown = book.json("inbox", str(last.json["for_people"][0]["number"]))
+    ended = book.call("answer", "one", "Again", "--text", "shorter", "--resume")
+
+    assert last.code == WAITING
+    assert shown["shown"]["modifiedChapters"] == {"0:intro": [0], "1:7": [1]}
+    assert ended.code == 0, ended.err
+    told = json.loads((book.folder / "told.json").read_text())
+    assert told["checkpoint"]["gate"] == {"gate": "read", "option": "Again", "input": "shorter"}
+    assert "retry_context" not in told
+
+
+def test_a_missing_database_is_found_before_anything_is_started(book: BookProject) -> None:
+    """A run that can never begin would stay behind, and its name would be taken."""
+    book.write("lost.yaml", "type: lost\ndatabase: lost.db\nsteps: [{name: a, prompt: Do it.}]\n")
+
+    refused = book.call("run", "lost.yaml", "--pull", "--name", "lost")
+
+    assert refused.code == USAGE
+    assert "there is no database at" in refused.err
+    assert not (book.folder / ".signoff/runs/lost").exists()

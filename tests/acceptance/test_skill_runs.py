@@ -23,7 +23,7 @@ from tests.acceptance.command_server import CommandServer
 from tests.acceptance.flow_project import DRAFT, FINAL, FlowProject
 from tests.acceptance.stand_in_agent import answer, follow, title_of, titles_of
 
-NOT_ACCEPTED, WAITING = 16, 10
+USAGE, WAITING = 2, 10
 SKILLS = discover_workflows()
 OVER = "What you reported ends the rounds of this step: do not do another one."
 READ = 2.4
@@ -157,7 +157,7 @@ def test_a_run_cannot_be_led_past_a_step(here: CliProject) -> None:
     first = started.out.splitlines()[0]
 
     assert here.call("submit", "one", "--item", "2", "--result", "done").code != 0
-    assert here.call("submit", "one", "--result", "<result>").code == NOT_ACCEPTED
+    assert here.call("submit", "one", "--result", "<result>").code == USAGE
     assert here.call("resume", "one").code == WAITING
     assert title_of(here.call("next", "one").out) == title_of(started.out)
     assert first == "--- work #1 of run one: structure ---"

@@ -1,12 +1,14 @@
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tests.acceptance.cli_project import CliProject, is_alive, worker_for_server
 from tests.acceptance.workflows import HOLDS
 from tests.patience import wait_until
+from tests.run_stores import open_address
 
 ASKS = """
 from signoff import Outcome, Question, StepDef, Workflow
@@ -96,6 +98,39 @@ def test_a_killed_workers_run_is_taken_over_without_repeating_finished_work(
     metrics = holding.signoff("metrics").stdout
     assert "\nsignoff_lease_losses_total 1\n" in metrics
     assert "\nsignoff_claim_seconds_count 1\n" in metrics
+
+
+def test_a_stopped_workers_run_is_taken_over_when_its_lease_ends(holding: CliProject) -> None:
+    """A process that is stopped for hours exists, but its runs must not wait for it."""
+    first = start_worker(holding)
+    holding.signoff("run", "holds.py", "--detach", "--name", "one")
+    orphan = int(holding.wait_for("pid"))
+    first.send_signal(signal.SIGSTOP)
+    (holding.folder / "pid").unlink()
+
+    stored = holding.environment.get(
+        "SIGNOFF_DATABASE", str(holding.folder / ".signoff/signoff.db")
+    )
+    with closing(open_address(stored)) as store:
+        owner = store.owner(str(store.row("one").owner), lambda _owner: True)
+        assert owner is not None
+        assert owner.pid == first.pid
+        # What 10 seconds without a heartbeat do.
+        store.beat(owner, 0.0)
+    second = start_worker(holding)
+    successor = int(holding.wait_for("pid"))
+    driver = holding.json("show", "one")["driver"]["pid"]
+    first.send_signal(signal.SIGCONT)
+    first.send_signal(signal.SIGTERM)
+
+    assert first.wait() == 0
+    assert driver == second.pid
+    assert successor != orphan
+    assert not is_alive(orphan)
+    assert is_alive(successor)
+    holding.write("go", "")
+    wait_for_status(holding, "one", "completed")
+    assert (holding.folder / "calls.txt").read_text() == "first\n"
 
 
 def test_a_terminated_worker_puts_its_runs_back_into_the_queue(holding: CliProject) -> None:

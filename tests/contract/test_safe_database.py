@@ -284,6 +284,12 @@ def test_a_token_for_one_row_does_not_delete_another(
         ("books", "id = 1; DROP TABLE books"),
         ("books; DROP TABLE books; --", "id = 1"),
         ("books -- ", "id = 1"),
+        ("books WHERE id > 0 --", "id = 1"),
+        ("books WHERE id > 0 /*", "id = 1 */"),
+        ('books" WHERE id > 0 --', "id = 1"),
+        ("books AS b", "b.id = 1"),
+        ("main.nothing", "id = 1"),
+        ("nothing", "id = 1"),
         ("signoff_steps", "run = 'x'"),
     ],
 )
@@ -293,6 +299,21 @@ def test_there_is_no_token_for_a_refused_statement(
     """A confirmation must not bypass the guard."""
     with pytest.raises(NotAllowed):
         db.get_delete_confirmation(table, where)
+    with pytest.raises(NotAllowed):
+        db.delete(table, where, confirm="a token")
+
+
+def test_the_name_of_a_table_may_be_any(db: SafeDatabaseClient, library: Library) -> None:
+    """Quoted, it is nothing but a name; a schema may be in front of it."""
+    schema = "main" if library.dialect == "sqlite" else "public"
+    library.change('CREATE TABLE "order" (id INTEGER)')
+    library.change('INSERT INTO "order" VALUES (1), (2)')
+
+    for table in ("order", f"{schema}.order"):
+        one = db.get_delete_confirmation(table, 'id IN (SELECT min(id) FROM "order")')
+        db.delete(table, 'id IN (SELECT min(id) FROM "order")', confirm=one)
+
+    assert library.rows('SELECT id FROM "order"') == []
 
 
 def test_forbidden_operations_are_refused_with_an_alternative(

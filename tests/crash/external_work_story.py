@@ -43,7 +43,7 @@ async def story(store: Store, log: EffectLog) -> None:
             status = await start_pulled(project, target, {"title": "Emma"}, name=RUN)
         while status.work:
             item = status.work[-1]
-            status = await submit(project, RUN, item.number, _submission(item))
+            status = await submit(project, RUN, str(item.number), _submission(item))
     assert (status.row.step, len(status.people)) == ("gate", 1), status
 
 

@@ -45,7 +45,7 @@ LOOK_AGAIN_MAX_SECONDS = 1.0
 TEXT_PLACEHOLDER, JSON_PLACEHOLDER, REASON_PLACEHOLDER = "<result>", "<JSON>", "<why>"
 """Stand for a result, and for the reason of a failure, in the commands that workers are shown."""
 
-_LIKE_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*[\[{"\]])')
+_LIKE_JSON = re.compile(r'\s*(?:\{|\[\s*[\[{"\]])')
 """How JSON begins, unlike prose that happens to begin with a bracket, such as `[1] See ...`."""
 
 _RESUMABLE = frozenset(
@@ -82,12 +82,18 @@ class WorkItem:
     context: int = 0
     """How many characters of the prompt, at its beginning, repeat what the run has found so far."""
 
+    def is_named(self, name: str) -> bool:
+        """Whether this is its number, or its item: as a text, or as JSON."""
+        if name == str(self.number):
+            return True
+        return self.item is not None and self.item in (name, _as_json(name))
+
 
 @light_dataclass(frozen=True)
 class SubmitResult:
-    """The verdict on a submission."""
+    """The verdict on a submission that was checked."""
 
-    number: int | None
+    number: int
     accepted: bool
     problem: str = ""
     """Why it was not accepted."""
@@ -141,24 +147,27 @@ async def next_work(
 async def submit(
     project: Project,
     name: str | None,
-    number: int | None,
+    which: str | None,
     answer: AnswerInput,
     *,
     observers: Sequence[Observer] = (),
     warn: Warn = lambda _warning: None,
 ) -> RunStatus:
-    """Records a submission, lets the engine check it, and returns the run's new status."""
+    """Records a submission, lets the engine check it, and returns the run's new status.
+
+    `which` is the number of the work item, or the item itself as `next` shows it. Raises
+    `UsageError` for a submission that is malformed or comes too late: it changes nothing.
+    """
     row = project.run(name)
     check_token(project, row)
     try:
-        item = _find_item(project, row, number)
+        item = _find_item(project, row, which)
         _record(project, item, answer)
-    except (InvalidAnswer, StaleApproval) as error:
-        verdict = SubmitResult(number, accepted=False, problem=str(error))
-    else:
-        await _resume(project, row.name, observers, warn, item.id)
-        problem = _problem_of(project, row, item)
-        verdict = SubmitResult(item.id, accepted=problem is None, problem=problem or "")
+    except StaleApproval as error:
+        raise InvalidAnswer(str(error), remedy=TakeWork(row.name)) from error
+    await _resume(project, row.name, observers, warn, item.id)
+    problem = _problem_of(project, row, item)
+    verdict = SubmitResult(item.id, accepted=problem is None, problem=problem or "")
     return replace(run_status(project, row.name), verdict=verdict)
 
 
@@ -194,18 +203,18 @@ _DETAILS = frozenset(
 )
 
 
-def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
-    """Returns the work item of this number, or the only open one."""
-    if number is not None:
-        item = project.store.item(number)
-        if item.run != row.name:
-            raise InvalidAnswer(f"request #{number} belongs to run {item.run!r}, not {row.name!r}")
-        if not _is_work(item):
-            word = request_word(form_of(project, item))
-            raise InvalidAnswer(f"only a human can answer request #{number} ({word})")
-        return item
+def _find_item(project: Project, row: RunRow, which: str | None) -> InboxItem:
+    """Returns the work item of this number, the one of this item, or the only open one."""
+    if which is not None and which.isdecimal() and (found := _numbered(project, row, int(which))):
+        return found
     items = project.store.items(row.name)
-    match [item for item in items if _is_work(item)]:
+    work = [item for item in items if _is_work(item)]
+    if which is not None:
+        work = [item for item in work if _work_item(project, item).is_named(which)]
+        if not work:
+            what = f"run {row.name!r} has no open work for {which!r}"
+            raise InvalidAnswer(what, remedy=TakeWork(row.name))
+    match work:
         case [item]:
             return item
         case []:
@@ -218,6 +227,24 @@ def _find_item(project: Project, row: RunRow, number: int | None) -> InboxItem:
                 f"{len(several)} work items are open: {listed}; name one",
                 remedy=PassOption("item", "NUMBER"),
             )
+
+
+def _numbered(project: Project, row: RunRow, number: int) -> InboxItem | None:
+    """Returns the work of the run with this number; a request to humans is refused.
+
+    None means that no request of the run has the number, so it may be an item that is a number. One
+    that is closed is meant by its number: late work must not be taken for that of such an item.
+    """
+    try:
+        item = project.store.item(number)
+    except UnknownName:
+        return None
+    if item.run != row.name:
+        return None
+    if not _is_work(item):
+        word = request_word(form_of(project, item))
+        raise InvalidAnswer(f"only a human can answer request #{number} ({word})")
+    return item
 
 
 def _record(project: Project, item: InboxItem, answer: AnswerInput) -> None:
@@ -273,6 +300,8 @@ def _refuse_malformed(text: str, schema: Any) -> None:
 
     if text.strip() in (TEXT_PLACEHOLDER, JSON_PLACEHOLDER):
         return
+    if not text.strip():
+        raise UsageError("the result is empty; if there is none, submit null")
     try:
         if schema is not None:
             load(strip_code_fence(text))
@@ -285,11 +314,16 @@ def _refuse_malformed(text: str, schema: Any) -> None:
 
 def _json_object(text: str) -> dict[str, Any]:
     """Returns the fields of a JSON object; none if the text is anything else."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
+    value = _as_json(text)
     return value if isinstance(value, dict) else {}
+
+
+def _as_json(text: str) -> Any:
+    """Returns the value of a text that is JSON; None for any other."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _can_resume(project: Project, row: RunRow) -> bool:

@@ -162,7 +162,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.CancelRun: lambda _, run: f"stop it: signoff cancel {run}",
     fix.ShowRun: lambda _, run: f"details: signoff show {run}",
     fix.WatchRun: lambda _, run: f"watch it: signoff logs -f {run}",
-    fix.TakeWork: lambda _, run: f"try again later: signoff next {run}",
+    fix.TakeWork: lambda _, run: f"see the open work: signoff next {run}",
     fix.ShowInbox: lambda it, run: f"details: {inbox_command(it.item or run)}",
     fix.AnswerRequest: _answer,
     fix.PassOption: lambda it, _: f"add {format_option(it)}",

@@ -47,11 +47,11 @@ Work = Callable[[Sequence[Observer]], Coroutine[Any, Any, RunStatus]]
 
 
 def drive_external(
-    out: Output, work: Work, *, number: int | None = None, events: Path | None = None
+    out: Output, work: Work, *, which: str | None = None, events: Path | None = None
 ) -> RunStatus | None:
     """Drives a run up to its next open work and prints that; returns None if interrupted.
 
-    `number` selects one of several open work items.
+    `which` selects one of several open work items, by its number or its item.
     """
     # The output is read by a program, so progress is shown on request only.
     view = choose_view(Output(out.as_json, quiet=not out.verbose, verbose=out.verbose))
@@ -60,11 +60,11 @@ def drive_external(
             status = run_interruptibly(work([view, *watchers]), view)
     except Interrupted:
         return None
-    numbers = [item.number for item in status.work]
-    if number is not None and number not in numbers:
-        listed = ", ".join(f"#{each}" for each in numbers) or "none"
-        raise UsageError(f"run {status.row.name!r} has no open work #{number} (open: {listed})")
-    print_status(status, out, number)
+    items = [item for item in status.work if which is None or item.is_named(which)]
+    if which is not None and not items:
+        listed = ", ".join(f"#{each.number}" for each in status.work) or "none"
+        raise UsageError(f"run {status.row.name!r} has no open work {which!r} (open: {listed})")
+    print_status(status, out, items)
     return status
 
 
@@ -79,18 +79,16 @@ def status_exit_code(status: RunStatus | None) -> int:
     return exits.exit_code(status.row.status)
 
 
-def print_status(status: RunStatus, out: Output, number: int | None = None) -> None:
-    """Prints the verdict on a submission and the open work, or only the item `number`."""
-    items = [item for item in status.work if number in (None, item.number)]
+def print_status(status: RunStatus, out: Output, items: Sequence[WorkItem]) -> None:
+    """Prints the verdict on a submission, and open work."""
     if out.as_json:
         out.json(to_json(status, items))
         return
     verdict = status.verdict
     if verdict is not None:
-        number = verdict.number
-        which = f" #{number}" if number is not None else ""
+        which = f"#{verdict.number}"
         out.line(
-            f"accepted{which}" if verdict.accepted else f"not accepted{which}: {verdict.problem}"
+            f"accepted {which}" if verdict.accepted else f"not accepted {which}: {verdict.problem}"
         )
         out.line()
     if items:

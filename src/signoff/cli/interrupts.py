@@ -36,7 +36,11 @@ def run_interruptibly(work: Coroutine[Any, Any, T], view: View) -> T:
     """Runs a coroutine to its end; raises `Interrupted` when it was stopped cleanly."""
     guard = _Guard(view)
     try:
-        return asyncio.run(guard.run(work))
+        try:
+            return asyncio.run(guard.run(work))
+        finally:
+            # Only now: the end of the loop ends programs, and a signal must not keep it from that.
+            guard.restore()
     except KeyboardInterrupt as error:
         if not guard.active:
             raise
@@ -60,6 +64,7 @@ class _Guard:
     def __init__(self, view: View) -> None:
         self._view = view
         self._asked = False
+        self._before: dict[int, Any] = {}
         self.active = False
         """Whether signal handlers were installed."""
 
@@ -72,12 +77,13 @@ class _Guard:
             if self._asked:
                 quit_at_once(self._view)
             self._asked = True
-            loop.call_soon_threadsafe(task.cancel)
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(task.cancel)
             # This may interrupt a print to the same stream, which cannot be entered twice.
             with suppress(RuntimeError, OSError):
                 self._view.stopping()
 
-        restore = _install(loop, stop)
+        self._before = _install(loop, stop)
         self.active = True
         try:
             return await task
@@ -85,8 +91,11 @@ class _Guard:
             if self._asked:
                 raise Interrupted from None
             raise
-        finally:
-            restore()
+
+    def restore(self) -> None:
+        """Puts the handlers of before back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
 
 def quit_at_once(view: View) -> None:
@@ -113,8 +122,12 @@ def exit_at_once(view: View, message: str, code: int) -> None:
 
 def _install(
     loop: asyncio.AbstractEventLoop, handler: Callable[[int, FrameType | None], None]
-) -> Callable[[], None]:
-    before = {}
+) -> dict[int, Any]:
+    """Installs a handler for every signal, and returns those of before.
+
+    The loop forgets that it hears them when it is closed.
+    """
+    before: dict[int, Any] = {}
     for number in _SIGNALS:
         old = signal.getsignal(number)
         # Only the main thread may install handlers; in another one, the caller handles signals.
@@ -125,10 +138,4 @@ def _install(
             loop.add_signal_handler(number, lambda: None)
             signal.signal(number, handler)
             before[number] = old
-
-    def restore() -> None:
-        for number, old in before.items():
-            loop.remove_signal_handler(number)
-            signal.signal(number, old)
-
-    return restore
+    return before

@@ -78,7 +78,7 @@ class GateDecision(dict[str, Any]):
     @property
     def gate(self) -> str:
         """The step with the gate."""
-        return str(self["step"])
+        return str(self["gate"])
 
     @property
     def option(self) -> str:
@@ -106,6 +106,9 @@ class Checkpoint:
     parallel_results: Mapping[str, ParallelItemResult] = field(default_factory=dict)
     """The items of the current step if it has any, else of the last step that had."""
     gate_decision: GateDecision | None = None
+    own_results: Mapping[str, Any] = field(default_factory=dict)
+    """What the step has just returned, by its name, for the conditions about that: it is no
+    completed step yet, but its earlier result, if it has one, is no longer what counts."""
 
     def completed(self, step: str) -> bool:
         """Whether a step was done, at least once."""
@@ -122,8 +125,8 @@ class Checkpoint:
 
     @property
     def results(self) -> dict[str, Any]:
-        """The latest result of every step that was done, by step."""
-        return self.completed_steps.latest
+        """The latest result of every step that was done, by step; in conditions, its own too."""
+        return {**self.completed_steps.latest, **self.own_results}
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as expressions and programs see it: its data and its own fields.
@@ -150,8 +153,6 @@ def expression_view(point: Checkpoint, names: Collection[str]) -> dict[str, Any]
     for name in names:
         point.data.get(name)
     values = point.to_json()
-    if point.gate_decision is not None:
-        values["gate"] = {**point.gate_decision, "gate": point.gate_decision.gate}
     values.setdefault("pending_retry", point.pending_retry and asdict(point.pending_retry))
     if not {"parallel_results", OWN_NAMES["parallel_results"]}.isdisjoint(names):
         items = {name: asdict(each) for name, each in point.parallel_results.items()}
@@ -171,7 +172,9 @@ def checkpoint_of(
     items: Mapping[str, ParallelItemResult] | None = None,
 ) -> Checkpoint:
     """Returns the checkpoint of a run with this state; `items` are those of the current step."""
-    decision = state.get("_gate")
+    decision = dict(state.get("_gate") or {})
+    if decision:
+        decision["gate"] = decision.pop("step")
     return Checkpoint(
         workflow_run_id=run,
         workflow_type=workflow,
@@ -181,7 +184,7 @@ def checkpoint_of(
         pending_retry=pending_retry,
         parallel_results=items
         or {key: ParallelItemResult(**each) for key, each in (state.get(ITEMS) or {}).items()},
-        gate_decision=None if decision is None else GateDecision(decision),
+        gate_decision=GateDecision(decision) if decision else None,
     )
 
 
@@ -212,8 +215,11 @@ def is_result_name(dotted: str) -> bool:
     return dotted.startswith(_RESULTS_PREFIX)
 
 
-def shown_value(state: Mapping[str, Any], dotted: str) -> Any:
-    """Returns what a gate shows for a name; for one that several steps returned, all of them."""
+def shown_value(state: Mapping[str, Any], dotted: str, *, fan_outs: Collection[str] = ()) -> Any:
+    """Returns what a gate shows for a name; for one that several steps returned, all of them.
+
+    A name that only items of the steps in `fan_outs` returned stands for the values of all items.
+    """
     point = checkpoint_of("", "", "", state)
     if is_result_name(dotted):
         return lookup_result(point.results, dotted)[1]
@@ -222,4 +228,15 @@ def shown_value(state: Mapping[str, Any], dotted: str) -> Any:
         owners = point.data.shared[name]
         values = {step: lookup(point.result_of(step), dotted) for step in owners}
         return {step: value for step, value in values.items() if value is not None}
-    return lookup(point.data, dotted)
+    if name in point.data:
+        return lookup(point.data, dotted)
+    of_items = {step: _of_items(point.result_of(step), dotted) for step in fan_outs}
+    found = [values for values in of_items.values() if values]
+    return found[0] if len(found) == 1 else {s: v for s, v in of_items.items() if v} or None
+
+
+def _of_items(result: Any, dotted: str) -> dict[str, Any]:
+    """Returns what the items of a step returned under a name, by item."""
+    items = result["items"] if result else {}
+    values = {item: lookup(each, dotted) for item, each in items.items()}
+    return {item: value for item, value in values.items() if value is not None}

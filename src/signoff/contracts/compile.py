@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
 from signoff.contracts.checkpoint import HINT, checkpoint_of, shown_value
+from signoff.contracts.database import check_address
 from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import (
     MAX_RETRIES,
     Check,
     Condition,
     ConditionalNext,
+    Database,
     GateOption,
     HumanGate,
     WorkflowDefinition,
@@ -31,6 +34,7 @@ from signoff.core.step import Edge, Gate, StepDef
 from signoff.core.step import GateOption as EngineOption
 from signoff.core.workflow import Workflow
 from signoff.documents.mistakes import Path
+from signoff.errors import ConfigError
 
 NOTATION = "contracts"
 
@@ -66,8 +70,17 @@ def compile_definition(
         source={"contract": describe_definition(described or definition), **(source or {})},
         inputs=param_names(definition),
         required=_first_names(definition, start),
+        prepare=partial(_require_database, definition.database) if definition.database else None,
         warnings=_warnings(definition),
     )
+
+
+def _require_database(database: Database, _params: Mapping[str, Any]) -> dict[str, Any]:
+    """Raises `ConfigError` for a file that does not exist, before anything of a run does."""
+    path = check_address(database.url) if database.url else None
+    if path is not None and not path.exists():
+        raise ConfigError(f"there is no database at {path}; create it, or fix the address")
+    return {}
 
 
 def _warnings(definition: WorkflowDefinition) -> list[str]:
@@ -222,7 +235,7 @@ def _node_id(group: Sequence[WorkflowStep]) -> str:
 def _node(
     group: tuple[WorkflowStep, ...], contract: ContractRuntime, nodes: Mapping[str, str]
 ) -> StepDef:
-    last = group[-1]
+    last, definition = group[-1], contract.definition
     handler: Any
     if len(group) > 1:
         handler = Together(contract, group)
@@ -231,19 +244,19 @@ def _node(
     else:
         handler = Single(contract, last)
     # With a database, the transaction checks the postconditions, and items have their own.
-    by_engine = isinstance(handler, Single) and contract.definition.database is None
+    by_engine = isinstance(handler, Single) and definition.database is None
     checked_after = last.postconditions if by_engine else ()
     return StepDef(
         _node_id(group),
         title=", ".join(step.title for step in group if step.title),
         handler=handler,
-        next={} if last.human_gate else _edges(last, contract.definition, nodes),
+        next={} if last.human_gate else _edges(last, definition, nodes),
         preconditions=[
             _condition(contract, step, each) for step in group for each in step.preconditions
         ],
         postconditions=[_condition(contract, last, each) for each in checked_after],
         retries=MAX_RETRIES,
-        gate=_gate(last.human_gate, nodes) if last.human_gate else None,
+        gate=_gate(last.human_gate, nodes, definition) if last.human_gate else None,
         # Each of several steps or items has a time limit of its own.
         timeout=None if len(group) > 1 or last.parallel_key else last.timeout,
     )
@@ -319,14 +332,14 @@ def _edge(target: str | None, nodes: Mapping[str, str]) -> Edge | None:
     return None if target is None else Edge(nodes[target], on_limit="ask")
 
 
-def _gate(gate: HumanGate, nodes: Mapping[str, str]) -> Gate:
+def _gate(gate: HumanGate, nodes: Mapping[str, str], definition: WorkflowDefinition) -> Gate:
+    fan_outs = [step.name for step in definition.steps if step.parallel_key is not None]
     options = [
         EngineOption(each.label, _option_target(each, nodes), each.requires_input)
         for each in gate.options
     ]
-    return Gate(
-        gate.prompt, options, tuple(gate.context), look_up=shown_value, presence=gate.presence
-    )
+    look_up = partial(shown_value, fan_outs=fan_outs)
+    return Gate(gate.prompt, options, tuple(gate.context), look_up=look_up, presence=gate.presence)
 
 
 def _option_target(option: GateOption, nodes: Mapping[str, str]) -> Edge | End | None:
@@ -351,8 +364,11 @@ class ConditionCheck:
 
     async def __call__(self, ctx: StepContext) -> bool:
         """Returns whether it holds; after the work, for the step's result."""
+        condition = self.condition
         if ctx.result is None:
-            return await self.contract.holds(ctx, self.step, self.condition.check)
+            return await self.contract.holds(ctx, self.step, condition.check, condition.where)
         output = {"result": ctx.result[COMPLETED][-1]["result"], "hint": ctx.result[HINT]}
         before = replace(ctx, step_state=ctx.state_before)
-        return await self.contract.holds(before, self.step, self.condition.check, Performed(output))
+        return await self.contract.holds(
+            before, self.step, condition.check, condition.where, Performed(output)
+        )

@@ -27,7 +27,8 @@ def compile_file(file: SourceFile, context: CompileContext) -> Workflow:
     The database's path is relative to the project's folder, and programs run there.
     """
     document, definition = _read(file, context.agent_names)
-    definition = resolve_functions(_with_default_agent(definition, document, context.default_agent))
+    definition = _with_default_agent(definition, document, context.default_agent)
+    definition = resolve_functions(definition, partial(_locate, document))
     backups = str((context.home or context.root) / "backups")
     database = definition.database
     located = replace(

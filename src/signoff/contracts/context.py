@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,9 +71,20 @@ class StepContext:
         if self.engine is not None:
             self.engine.progress(message)
 
-    def seen_by(self, view: Tables | None, result: Any, hint: str | None) -> StepContext:
-        """Returns the context for conditions about a result; they cannot change the database."""
-        return replace(self, view=view, database=None, result=result, hint=hint)
+    def seen_by(self, view: Tables | None) -> StepContext:
+        """Returns the context for conditions, which cannot change the database."""
+        return replace(self, view=view, database=None)
+
+    def with_result(
+        self, result: Any, hint: str | None, others: Mapping[str, Any] | None = None
+    ) -> StepContext:
+        """Returns the context for conditions about a result.
+
+        `others` are the results of steps that were done together with this one.
+        """
+        results = {**(others or {}), self.step: result}
+        checkpoint = replace(self.checkpoint, own_results=results)
+        return replace(self, result=result, hint=hint, checkpoint=checkpoint)
 
     def values(self, expression: Expression) -> dict[str, Any]:
         """Returns the values of the names that an expression uses; a checkpoint may be large."""

@@ -11,11 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from signoff.contracts.blame import BadExpression
 from signoff.contracts.checkpoint import is_result_name
 from signoff.contracts.compile import compile_definition, group_steps, step_checks
 from signoff.contracts.contract_file import PythonDefinition
 from signoff.contracts.database import check_address, with_absolute_paths
-from signoff.contracts.expressions import BadExpression, parse_expression
+from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import (
     Check,
     Condition,
@@ -56,6 +57,9 @@ def define_workflow(
         problem = Problem("workflow", f"is {definition!r:.60}", "a mapping or a WorkflowDefinition")
         raise InvalidWorkflow("contract", [problem])
 
+    caller = _caller()
+    at = f"{caller[0].name}:{caller[1]}: " if caller else ""
+
     def locate(path: KeyPath) -> str:
         # There is no file to point into, so steps are located by their names.
         match path:
@@ -77,14 +81,18 @@ def define_workflow(
     problems.extend(find_problems(read, locate))
     if problems:
         raise InvalidWorkflow(read.type, problems)
-    database = read.database and with_absolute_paths(read.database, _folder_of_caller())
-    return compile_definition(resolve_functions(replace(read, database=database)))
+    folder = caller[0].parent if caller else Path.cwd()
+    database = read.database and with_absolute_paths(read.database, folder)
+    return compile_definition(
+        resolve_functions(replace(read, database=database), lambda path: at + locate(path))
+    )
 
 
-def _folder_of_caller() -> Path:
-    """Returns the folder of the file that calls `define_workflow`; the current one at a prompt."""
-    file = sys._getframe(2).f_globals.get("__file__")
-    return Path(file).resolve().parent if file else Path.cwd()
+def _caller() -> tuple[Path, int] | None:
+    """Returns the file and the line that call `define_workflow`; None at a prompt."""
+    frame = sys._getframe(2)
+    file = frame.f_globals.get("__file__")
+    return (Path(file).resolve(), frame.f_lineno) if file else None
 
 
 def find_problems(definition: WorkflowDefinition, locate: Locate) -> Iterator[Problem]:
@@ -281,33 +289,43 @@ def _check_problems(
         yield Problem(where, what, _one_of(steps))
 
 
-def resolve_functions(definition: WorkflowDefinition) -> WorkflowDefinition:
-    """Returns a definition without problems, with functions in place of their names."""
+def resolve_functions(definition: WorkflowDefinition, locate: Locate) -> WorkflowDefinition:
+    """Returns a definition without problems, with functions in place of their names.
+
+    Expressions get their locations, for errors that only a run can show.
+    """
     functions = FunctionsByName(definition.commands)
 
     def resolve(value: Any) -> Any:
         named = isinstance(value, str) and functions.is_name(value)
         return functions.look_up(value) if named else value
 
-    def resolve_all(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+    def resolve_all(index: int, key: str) -> tuple[Condition, ...]:
+        conditions: Sequence[Condition] = getattr(definition.steps[index], key)
         return tuple(
-            replace(each, check=as_query_check(each) if each.query else resolve(each.check))
-            for each in conditions
+            replace(
+                each,
+                check=as_query_check(each) if each.query else resolve(each.check),
+                where=locate(("steps", index, key, number, "check")),
+            )
+            for number, each in enumerate(conditions)
         )
 
-    def resolve_step(step: WorkflowStep) -> WorkflowStep:
+    def resolve_step(index: int, step: WorkflowStep) -> WorkflowStep:
         branch = step.next
         if isinstance(branch, ConditionalNext):
-            branch = replace(branch, condition=resolve(branch.condition))
+            where = locate(("steps", index, "next", "condition"))
+            branch = replace(branch, condition=resolve(branch.condition), where=where)
         return replace(
             step,
             command=resolve(step.command),
-            preconditions=resolve_all(step.preconditions),
-            postconditions=resolve_all(step.postconditions),
+            preconditions=resolve_all(index, "preconditions"),
+            postconditions=resolve_all(index, "postconditions"),
             next=branch,
         )
 
-    return replace(definition, steps=tuple(map(resolve_step, definition.steps)))
+    steps = tuple(resolve_step(index, step) for index, step in enumerate(definition.steps))
+    return replace(definition, steps=steps)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ author that is found before anything runs. What steps return is not known before
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from signoff.contracts.results import OWN_NAMES, RESULTS
 
@@ -24,7 +25,7 @@ CTX_NAMES = {
 """The fields of `ctx`, and their names in camel case."""
 
 _PARTS = {
-    "gate": frozenset({"gate", "step", "option", "input"}),
+    "gate": frozenset({"gate", "option", "input"}),
     "pending_retry": frozenset({"step", "error", "attempt"}),
 }
 """The fields of the run's own data that have fields of their own."""
@@ -40,6 +41,16 @@ _OF_RESULTS = re.compile(
     rf"(?:{_BLANK}(\w+)|\s*\[\s*[\"']([^\"']*)[\"']\s*\])"
 )
 _HYPHEN = re.compile(rf"{RESULTS}{_BLANK}\w+-\w")
+
+_QUOTED = r"\"[^\"\\\n]*\"|'[^'\\\n]*'"
+_KEY = re.compile(rf"{_BLANK}(?P<name>\w+)|\[\s*(?:(?P<quoted>{_QUOTED})|(?P<index>\d+))\s*\]")
+_TEXT_OR_PATH = re.compile(
+    rf"(?:{_QUOTED})|(?<![\w.])(?P<path>[A-Za-z_]\w*"
+    rf"(?:{_BLANK}[A-Za-z_]\w*(?!\w|\s*\()|\s*\[\s*(?:{_QUOTED}|\d+)\s*\])*)"
+)
+
+Keys = tuple[str | int, ...]
+"""A value that an expression reads: `results["sign-off"].notes[0]` as its keys."""
 
 _SNAKE = {camel: snake for names in (CTX_NAMES, OWN_NAMES) for snake, camel in names.items()}
 
@@ -81,3 +92,40 @@ def ctx_names(text: str) -> frozenset[str]:
 def result_steps(text: str) -> frozenset[str]:
     """Returns the steps whose results an expression reads."""
     return frozenset(name or quoted for name, quoted in _OF_RESULTS.findall(text))
+
+
+def paths(text: str) -> list[Keys]:
+    """Returns every value that an expression reads by name, once; calls are not names."""
+    found = (match["path"] for match in _TEXT_OR_PATH.finditer(text) if match["path"])
+    return list(dict.fromkeys(map(_keys, found)))
+
+
+def _keys(path: str) -> Keys:
+    root = re.match(r"\w+", path)
+    keys: list[str | int] = [root.group() if root else path]
+    for match in _KEY.finditer(path, root.end() if root else 0):
+        quoted = match["quoted"]
+        keys.append(int(match["index"]) if match["index"] else match["name"] or quoted[1:-1])
+    return tuple(keys)
+
+
+def is_of_result(keys: Keys, steps: Collection[str], more: Collection[str] = ()) -> bool:
+    """Whether keys lead to what a worker has just returned, as the results of these steps.
+
+    `more` are names that depend on it as well.
+    """
+    rest = keys[1:] if keys[0] == "ctx" else keys
+    if rest[:1] == ("checkpoint",):
+        rest = rest[1:] if rest[1:2] == (RESULTS,) else ()
+    if rest[:1] == (RESULTS,):
+        return bool(rest[1:]) and rest[1] in steps
+    return bool(rest) and rest[0] in {"result", "hint", CTX_NAMES["hint"], *more}
+
+
+def written(keys: Keys) -> str:
+    """Returns keys as an author writes them."""
+    parts = (
+        f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+        for key in keys[1:]
+    )
+    return f"{keys[0]}{''.join(parts)}"

@@ -1,18 +1,20 @@
 """Conditions written as text: CEL over `ctx`, `result`, `results`, `checkpoint`, `params`, `hint`.
 
 `===` and `!==`, as in JavaScript, are read as `==` and `!=`, except inside strings.
+What an expression that cannot be evaluated means for a run is decided in `blame`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
 from signoff.contracts import expression_names
+from signoff.contracts.blame import BadExpression, Trial
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, evaluate, variables_of
-from signoff.errors import AuthorError
+from signoff.errors import StepFailed
 
 LONGEST = 2_000
 """Characters of an expression; longer ones should be functions."""
@@ -26,7 +28,6 @@ NAMES = frozenset({"ctx", "result", "results", "checkpoint", "params", "hint"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 _ASSIGNS = re.compile(r"(?<![=!<>])=(?!=)")
-_PARAMETER = re.compile(r"(?<![\w.])params\.([A-Za-z_]\w*)")
 _DATABASE = re.compile(r"\bctx\s*\.\s*(?:db|database)\b")
 
 _GAP = r"(?:\s|//[^\n]*\n)*"
@@ -43,16 +44,13 @@ _TOKEN = re.compile(rf"{_STRING}|(?P<strict>===|!==)|.", re.VERBOSE | re.DOTALL)
 _SYNTAX = re.compile(rf"{_STRING}|//[^\n]*|(?P<loop>{_LOOP})|.", re.VERBOSE | re.DOTALL)
 
 
-class BadExpression(AuthorError):  # noqa: N818  # public name
-    """A condition cannot be read or evaluated."""
-
-
 class Expression:
     """A condition, parsed once and evaluated as often as needed."""
 
     def __init__(self, text: str, more_names: frozenset[str] = frozenset()) -> None:
         """Parses the text; raises `BadExpression`."""
         self.text = text
+        self._more_names = more_names
         _check(text, NAMES | more_names)
 
     @cached_property
@@ -87,34 +85,57 @@ class Expression:
         loops = any(match.lastgroup == "loop" for match in _SYNTAX.finditer(self.text))
         return not loops and self.text.count("+") <= MOST_SUMS
 
-    def evaluate(self, values: Mapping[str, Any]) -> Any:
-        """Returns its value; raises `BadExpression` for a missing name."""
-        try:
-            return evaluate(self._cel, dict(values), linear=self.is_quick)
-        except OutOfBounds as error:
-            raise BadExpression(f"{self.text!r}: {error}; use a function") from error
-        except EvaluationFailed as error:
-            first = next(iter(str(error).strip().splitlines()), "no reason given")
-            what = f"{self.text!r}: {error.kind}: {first}{self._missing(values)}"
-            raise BadExpression(what) from error
+    def evaluate(self, values: Mapping[str, Any], steps: Collection[str] = ()) -> Any:
+        """Returns its value; `steps` are those whose results a worker has just returned.
 
-    def holds(self, values: Mapping[str, Any]) -> bool:
-        """Returns whether it is true; raises `BadExpression` for anything but true and false."""
-        value = self.evaluate(values)
-        if not isinstance(value, bool):
-            raise BadExpression(f"{self.text!r} is {value!r:.80}, neither true nor false")
-        return value
+        If it has none, raises `StepFailed` for that worker or `BadExpression` for the author.
+        """
+        return self._evaluate(values, steps, object)
+
+    def holds(self, values: Mapping[str, Any], steps: Collection[str] = ()) -> bool:
+        """Returns whether it is true; raises the same if it is neither true nor false."""
+        return bool(self._evaluate(values, steps, bool))
+
+    def _evaluate(self, values: Mapping[str, Any], steps: Collection[str], kind: type) -> Any:
+        try:
+            value = self._value(values, kind)
+            if not isinstance(value, EvaluationFailed):
+                return value
+            raise self._trial(values, steps, kind).fault(value) from value
+        except OutOfBounds as error:
+            fault = StepFailed if self._paths_of_result(steps) else BadExpression
+            raise fault(f"{self.text!r}: {error}; use a function") from error
+
+    def _value(self, values: Mapping[str, Any], kind: type) -> Any:
+        """Returns its value, or why it has none of this type."""
+        try:
+            value = evaluate(self._cel, dict(values), linear=self.is_quick)
+        except EvaluationFailed as error:
+            return error
+        if isinstance(value, kind):
+            return value
+        return EvaluationFailed("TypeError", f"it is {value!r:.80}, neither true nor false")
+
+    def _trial(self, values: Mapping[str, Any], steps: Collection[str], kind: type) -> Trial:
+        def problem_with(tried: Mapping[str, Any]) -> EvaluationFailed | None:
+            value = self._value(tried, kind)
+            return value if isinstance(value, EvaluationFailed) else None
+
+        read = self._paths_of_result(steps)
+        others = [keys for keys in self._paths if keys not in read]
+        return Trial(self.text, values, read, others, self.is_quick, problem_with)
+
+    @cached_property
+    def _paths(self) -> list[expression_names.Keys]:
+        return expression_names.paths(self.text)
+
+    def _paths_of_result(self, steps: Collection[str]) -> list[expression_names.Keys]:
+        is_of_result = expression_names.is_of_result
+        return [keys for keys in self._paths if is_of_result(keys, steps, self._more_names)]
 
     @cached_property
     def _cel(self) -> str:
         return plain_cel(self.text)
-
-    def _missing(self, values: Mapping[str, Any]) -> str:
-        """Returns a hint how to pass the parameters that are missing; "" if none is."""
-        names = dict.fromkeys(_PARAMETER.findall(_without_strings(self.text)))
-        params = values.get("params", {})
-        missing = [f"-i {name}=..." for name in names if name not in params]
-        return f"; start the run with {' '.join(missing)}" if missing else ""
 
 
 # The same few conditions are evaluated for every item of a fan-out.

@@ -37,6 +37,8 @@ class Condition:
     """A SELECT; the check is then an expression over its `rows`, or over the `value` it returns."""
     values: Mapping[str, str] = field(default_factory=dict)
     """An expression for each `:name` in the query."""
+    where: str = field(default="", compare=False, repr=False)
+    """The file and the line, for errors in the expression."""
 
     @property
     def message(self) -> str:
@@ -70,6 +72,8 @@ class ConditionalNext:
     on_false: str
     max_iterations: int | None = None
     """How often the branch that loops may be taken before a human decides."""
+    where: str = field(default="", compare=False, repr=False)
+    """The file and the line, for errors in the expression."""
 
 
 @dataclass(frozen=True)

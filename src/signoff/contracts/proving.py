@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from signoff.contracts.blame import BadExpression
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import Proof, StepDatabase, StepKey, Tables
 from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import Check, Condition, ConditionalNext, WorkflowStep
+from signoff.contracts.results import AmbiguousName
 from signoff.core.frozen import freeze
-from signoff.error_text import describe_error
+from signoff.error_text import unmet
 from signoff.errors import NotSerialisable, StepFailed
 from signoff.runtime.from_thread import on_thread
 
@@ -48,16 +50,19 @@ def prove(
     be decidable, and is decided here.
     """
 
-    def holds_in(check: Check | str, view: Tables) -> bool:
-        return holds(check, ctx.seen_by(view, output["result"], output["hint"]))
+    about = ctx.with_result(output["result"], output["hint"])
+
+    def holds_in(check: Check | str, where: str, view: Tables) -> bool:
+        return holds(check, about.seen_by(view), where)
 
     proofs: list[Proof] = [
-        (each.name, partial(holds_in, each.check), each.message, is_quick(each.check))
+        (each.name, partial(holds_in, each.check, each.where), each.message, is_quick(each.check))
         for each in conditions
     ]
     if branch is not None:
         decided = partial(_decide, branch, holds_in)
-        proofs.append(("next", decided, "next does not hold", is_quick(branch.condition)))
+        message = undecided(ctx.step)
+        proofs.append(("next", decided, message, is_quick(branch.next.condition)))
     proofs.append(("in time", lambda _view: is_wanted(), "it took too long", True))
     note = json.dumps(output)
     stored = database.commit(proofs, key, note, confirmed)
@@ -71,19 +76,23 @@ async def problems_of(conditions: Sequence[Condition], ctx: StepContext) -> list
     problems: list[str] = []
     for condition in conditions:
         try:
-            if not await evaluate(condition.check, ctx):
+            if not await evaluate(condition.check, ctx, condition.where):
                 problems.append(condition.message)
-        except Exception as error:  # noqa: BLE001  # whatever a condition raises, it does not hold
-            text = f"{condition.name} raised {describe_error(error)}"
-            problems.append(f"{condition.message} ({text})")
+        except Exception as error:  # noqa: BLE001  # whatever it raises, it does not hold
+            problems.append(unmet(condition.name, condition.message, error))
     return problems
+
+
+def undecided(step: str) -> str:
+    """Returns what is wrong if the branch after a step cannot be decided."""
+    return f"the branch after {step!r} cannot be decided"
 
 
 @dataclass
 class StepBranch:
     """The branch after a step, which is decided where its work is proved."""
 
-    condition: Check | str
+    next: ConditionalNext
     held: bool | None = None
     """Whether its condition held; None if it has not been evaluated."""
 
@@ -93,13 +102,13 @@ class StepBranch:
         # A branch after items looks at all of them, and after a gate a human decides.
         if not isinstance(step.next, ConditionalNext) or step.parallel_key or step.human_gate:
             return None
-        return cls(step.next.condition)
+        return cls(step.next)
 
 
 def _decide(
-    branch: StepBranch, holds_in: Callable[[Check | str, Tables], bool], view: Tables
+    branch: StepBranch, holds_in: Callable[[Check | str, str, Tables], bool], view: Tables
 ) -> bool:
-    branch.held = holds_in(branch.condition, view)
+    branch.held = holds_in(branch.next.condition, branch.next.where, view)
     return True
 
 
@@ -118,17 +127,17 @@ def is_quick(check: Check | str) -> bool:
 
 
 async def evaluate(
-    check: Check | str, ctx: StepContext, seconds: float = CONDITION_SECONDS
+    check: Check | str, ctx: StepContext, where: str = "", seconds: float = CONDITION_SECONDS
 ) -> bool:
-    """Returns whether a condition holds; raises what it raises, or `StepFailed` after a while.
+    """Returns whether a condition holds; raises as `holds` does, or `StepFailed` after a while.
 
     A slow one runs in a thread, so that other runs continue meanwhile. The thread is abandoned
     if it takes too long: there is no other way to end a function that hangs.
     """
     if is_quick(check):
-        return holds(check, ctx)
+        return holds(check, ctx, where)
     async with time_limit(seconds, f"a condition took more than {seconds:g} seconds"):
-        return await on_thread(partial(holds, check, ctx))
+        return await on_thread(partial(holds, check, ctx, where))
 
 
 @asynccontextmanager
@@ -147,11 +156,21 @@ async def time_limit(seconds: float | None, message: str) -> AsyncIterator[None]
         raise StepFailed(message) from None
 
 
-def holds(check: Check | str, ctx: StepContext) -> bool:
-    """Returns whether a condition holds in a context; raises what it raises."""
-    if isinstance(check, str):
-        expression = parse_expression(check)
-        return expression.holds(ctx.values(expression))
+def holds(check: Check | str, ctx: StepContext, where: str = "") -> bool:
+    """Returns whether a condition holds in a context; raises what it raises.
+
+    An author's error says `where` the condition is.
+    """
+    try:
+        if isinstance(check, str):
+            expression = parse_expression(check)
+            return expression.holds(ctx.values(expression), ctx.checkpoint.own_results)
+        return _called(check, ctx)
+    except (AmbiguousName, BadExpression) as error:
+        raise BadExpression(f"{where}: {error}" if where else str(error)) from error
+
+
+def _called(check: Check, ctx: StepContext) -> bool:
     value = check(ctx)
     if inspect.isawaitable(value):
         # Functions run in a thread of their own, which has no event loop.

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from signoff.contracts.blame import BadExpression
 from signoff.contracts.context import StepContext
 from signoff.contracts.database import Row, query_problem
-from signoff.contracts.expressions import BadExpression, parse_expression
+from signoff.contracts.expressions import parse_expression
 from signoff.contracts.model import Condition, Database
 
 RESULT_NAMES = frozenset({"rows", "value"})
@@ -39,11 +40,13 @@ class QueryCheck:
         rows = [_plain(row) for row in ctx.db.query(self.query, self._parameters(ctx))]
         value = next(iter(rows[0].values()), None) if rows else None
         expression = parse_expression(self.check, RESULT_NAMES)
-        return expression.holds({**ctx.values(expression), "rows": rows, "value": value})
+        values = {**ctx.values(expression), "rows": rows, "value": value}
+        return expression.holds(values, ctx.checkpoint.own_results)
 
     def _parameters(self, ctx: StepContext) -> dict[str, Any]:
         parsed = {name: parse_expression(text) for name, text in self.values.items()}
-        return {name: each.evaluate(ctx.values(each)) for name, each in parsed.items()}
+        own = ctx.checkpoint.own_results
+        return {name: each.evaluate(ctx.values(each), own) for name, each in parsed.items()}
 
 
 def as_query_check(condition: Condition) -> QueryCheck:

@@ -94,9 +94,10 @@ def to_plain_values(node: Any, *, drop_empty: bool = False) -> Any:
 
     `drop_empty` removes keys whose value is None, which means the default in Python.
     """
-    # A subclass of the user may have more fields, so the fields of our own type are read.
+    # A subclass of the user may have more fields, so the fields of our own type are read. Those
+    # that are not compared are found while the definition is read.
     if kind := next((each for each in _TYPES.values() if isinstance(node, each)), None):
-        node = {field.name: getattr(node, field.name) for field in fields(kind)}
+        node = {each.name: getattr(node, each.name) for each in fields(kind) if each.compare}
     if isinstance(node, list | tuple):
         return [to_plain_values(each, drop_empty=drop_empty) for each in node]
     if not isinstance(node, Mapping):

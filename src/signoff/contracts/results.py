@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from signoff.contracts.model import WorkflowStep
-from signoff.errors import UsageError
+from signoff.errors import AuthorError
 
 COMPLETED, OWNERS = "_completed", "_owners"
 
@@ -41,7 +41,7 @@ RESERVED = frozenset({*OWN_NAMES, *OWN_NAMES.values(), RESULTS, "item", "params"
 """Names that no key of a result can have."""
 
 
-class AmbiguousName(UsageError):  # noqa: N818  # named for what is wrong
+class AmbiguousName(AuthorError):  # noqa: N818  # named for what is wrong
     """Several steps returned the same key, so its bare name says nothing."""
 
 

@@ -33,7 +33,7 @@ from signoff.contracts.model import (
     WorkflowDefinition,
     WorkflowStep,
 )
-from signoff.contracts.proving import check_storable, evaluate, is_quick, problems_of
+from signoff.contracts.proving import check_storable, evaluate, is_quick, problems_of, undecided
 from signoff.contracts.results import COMPLETED, named_update, result_names
 from signoff.contracts.step_transaction import StepTransaction
 from signoff.contracts.work import work
@@ -41,7 +41,7 @@ from signoff.core.context import Failure
 from signoff.core.context import StepContext as EngineContext
 from signoff.core.delta import Append
 from signoff.core.outcome import Outcome
-from signoff.error_text import describe_error, lost_work
+from signoff.error_text import lost_work, unmet
 from signoff.errors import StepFailed, StoreError
 
 
@@ -66,6 +66,8 @@ class Performed:
     """The context in which it was performed, if that was now."""
     held: bool | None = None
     """Whether the condition of the branch held when the work was committed; None if unknown."""
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """The results of steps that were performed together with it."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +278,7 @@ class ContractRuntime:
         self, inner: StepContext, step: WorkflowStep, output: Mapping[str, Any], *problems: str
     ) -> None:
         """Raises `StepFailed` with all conditions that do not hold, and with other problems."""
-        ctx = inner.seen_by(None, output["result"], output["hint"])
+        ctx = inner.seen_by(None).with_result(output["result"], output["hint"])
         if found := [*await problems_of(step.postconditions, ctx), *problems]:
             raise StepFailed("; ".join(found))
 
@@ -285,19 +287,20 @@ class ContractRuntime:
         ctx: EngineContext,
         step: WorkflowStep,
         check: Check | str,
+        where: str,
         performed: Performed | None = None,
     ) -> bool:
         """Evaluates a condition before a step, or about its output; raises what it raises."""
         inner = (performed and performed.inner) or self.context(ctx, step)
-        result, hint = inner.result, None
         if performed is not None:
-            result, hint = performed.output["result"], performed.output["hint"]
+            output, others = performed.output, performed.others
+            inner = inner.with_result(output["result"], output["hint"], others)
         if is_quick(check):
             # Expressions cannot use the database, so they need no connection.
-            return await evaluate(check, inner.seen_by(None, result, hint))
+            return await evaluate(check, inner.seen_by(None), where)
         with self.database() as database:
             view = database.view() if database is not None else None
-            return await evaluate(check, inner.seen_by(view, result, hint))
+            return await evaluate(check, inner.seen_by(view), where)
 
     async def branch(self, ctx: EngineContext, step: WorkflowStep, performed: Performed) -> Outcome:
         """Returns the outcome whose edge is the branch that follows."""
@@ -306,9 +309,10 @@ class ContractRuntime:
         try:
             held = performed.held
             if held is None:
-                held = await self.holds(ctx, step, step.next.condition, performed)
+                branch = step.next
+                held = await self.holds(ctx, step, branch.condition, branch.where, performed)
         except Exception as error:  # an author's expression or function may raise anything
-            problem = f"the branch after {step.name!r} cannot be decided: {describe_error(error)}"
+            problem = unmet(step.name, undecided(step.name), error)
             if not ctx.scope and self.definition.database is None:
                 # The engine checks the postconditions only later, and the worker should get all
                 # problems at once.

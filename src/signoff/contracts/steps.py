@@ -105,7 +105,8 @@ class Together(_Handler):
         outputs, _ = await self._perform_all(ctx, list(by_name), one)
         results = {name: output["result"] for name, output in outputs.items()}
         output = outputs.get(last.name, {"result": None, "hint": None})
-        outcome = await self.contract.branch(ctx, last, Performed(output))
+        performed = Performed(output, others=results)
+        outcome = await self.contract.branch(ctx, last, performed)
         update |= self.contract.completed(ctx, results, output["hint"])
         for name in results:
             update |= self.contract.marked(ctx, by_name[name])

@@ -123,7 +123,8 @@ async def _on_thread(
 
 
 async def _run(argv: list[str], step: WorkflowStep, ctx: StepContext) -> StepOutput:
-    retry = {"error": ctx.feedback, "attempt": ctx.attempt} if ctx.feedback else None
+    # What a human wrote at a gate is in the checkpoint, and no attempt has failed because of it.
+    retry = {"error": ctx.feedback, "attempt": ctx.attempt} if ctx.attempt > 1 else None
     values = StepInput(ctx.run_id, step.name, ctx.checkpoint.to_json(), ctx.params, ctx.item, retry)
     stdin = json.dumps(values.to_json(), ensure_ascii=False)
     ended = await ctx.run(argv, key="command", stdin=stdin, timeout=step.timeout)
@@ -188,9 +189,9 @@ def prompt_of(step: WorkflowStep, ctx: StepContext) -> ProductPrompt:
 def _gate_input(ctx: StepContext) -> str:
     """Returns what a human wrote at the gate right before the step; every attempt gets it."""
     gate, done = ctx.checkpoint.gate_decision, ctx.checkpoint.completed_steps
-    if not gate or not done or done[-1].step != str(gate.get("step")).rpartition("+")[2]:
+    if not gate or not done or done[-1].step != gate.gate.rpartition("+")[2]:
         return ""
-    return str(gate.get("input") or "")
+    return gate.input
 
 
 def _fill_in(prompt: str, ctx: StepContext) -> str:

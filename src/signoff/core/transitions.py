@@ -319,6 +319,7 @@ _MET = ConditionsMet()
 TABLE: Mapping[tuple[Stage, type[Fact]], Rule] = {
     (Stage.ENTER, ConditionsMet): lambda _position, _fact: Proceed(Stage.WORK),
     (Stage.ENTER, ConditionsBroken): _not_ready,
+    (Stage.ENTER, Raised): _stop,
     (Stage.WORK, Returned): _after_work,
     (Stage.WORK, FellShort): _retry_or_escalate,
     (Stage.WORK, Raised): _recover,

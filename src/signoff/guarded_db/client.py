@@ -32,7 +32,7 @@ from signoff.guarded_db.ports import Connection, GuardedTransaction, Row, Statem
 from signoff.guarded_db.postconditions import CONDITION_SECONDS, Postcondition
 from signoff.guarded_db.sources import Source, connect, read_source
 from signoff.guarded_db.staging import Applied, Marker, RolledBack, StepWork
-from signoff.guarded_db.verdict import Allowed, Params, StatementKind
+from signoff.guarded_db.verdict import Allowed, Params, StatementKind, quoted_table
 from signoff.guarded_db.view import Reader, ReadOnlyView
 
 
@@ -125,13 +125,11 @@ class SafeDatabaseClient:
         self, table: str, where: str, params: Params = ()
     ) -> ChangeConfirmation:
         """Returns a token for deleting these rows, valid once, for 30 seconds."""
-        self._check_delete(table, where)
-        return self.get_confirmation(_delete(table, where), params)
+        return self.get_confirmation(self._delete(table, where), params)
 
     def delete(self, table: str, where: str, params: Params = (), *, confirm: object = None) -> int:
         """Deletes the rows that a token is for; returns how many there were."""
-        self._check_delete(table, where)
-        return self.execute(_delete(table, where), params, confirm=confirm).changed
+        return self.execute(self._delete(table, where), params, confirm=confirm).changed
 
     def drop_table(self, table: str) -> NoReturn:
         """Always refuses."""
@@ -222,13 +220,19 @@ class SafeDatabaseClient:
         seen = SeenRows(impact.rows, impact.others, rows_digest(result))
         return StatementResult((), result.changed), seen
 
-    def _check_delete(self, table: str, where: str) -> Allowed:
-        allowed = self._guard.check(_delete(table, where))
-        if allowed.kind is not StatementKind.DELETE:
-            raise UsageError(f"{table!r} is not the name of a table")
-        if allowed.every_row:
+    def _delete(self, table: str, where: str) -> str:
+        """Returns the statement, if there is such a table and the condition selects rows."""
+        with self._lock, self._reading:
+            exists = self._db.has_table(table)
+            self._db.commit()
+        if not exists:
+            raise NotAllowed(f"there is no table {table!r}; give the name of one, without quotes")
+        # The name is quoted, so that no part of it is read as SQL. The condition is SQL, and is
+        # checked like any other statement.
+        sql = f"DELETE FROM {quoted_table(table)} WHERE {where}"  # noqa: S608
+        if self._guard.check(sql).every_row:
             raise NotAllowed("DELETE with a condition that is true for every row is refused here")
-        return allowed
+        return sql
 
 
 class Staged:
@@ -299,7 +303,3 @@ def _check_read(guard: Guard, sql: str) -> Allowed:
     if allowed.kind is not StatementKind.READ:
         raise NotAllowed(f"{allowed.kind.upper()} is refused here; only reading is allowed")
     return allowed
-
-
-def _delete(table: str, where: str) -> str:
-    return f"DELETE FROM {table} WHERE {where}"  # noqa: S608 - checked like any other statement

@@ -33,7 +33,22 @@ def collect_names(tree: Expression, called: frozenset[str]) -> Names:
         if column.table:
             found = values if column.table.lower() in not_rows else rows
             found.add(column.name)
-    return Names((called - tables) | parsed, frozenset(rows), frozenset(values - {""}), tables)
+    named = (sequence_of(call) for call in tree.find_all(exp.Anonymous))
+    sequences = frozenset(name for name in named if name is not None)
+    of_values = frozenset(values - {""})
+    return Names((called - tables) | parsed, frozenset(rows), of_values, tables, sequences)
+
+
+def sequence_of(call: exp.Func) -> str | None:
+    """Returns the sequence that a call of `nextval` names; empty if its text does not show which.
+
+    None means that it is another call.
+    """
+    if call.name.lower() != "nextval":
+        return None
+    named = call.expressions[0] if len(call.expressions) == 1 else None
+    named = named.this if isinstance(named, exp.Cast) else named
+    return str(named.this) if isinstance(named, exp.Literal) and named.is_string else ""
 
 
 def _tables(tree: Expression) -> Iterator[str]:

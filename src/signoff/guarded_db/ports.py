@@ -87,7 +87,7 @@ class Connection(Protocol):
         """Whether a change of this table can return its rows."""
 
     def has_table(self, name: str) -> bool:
-        """Whether a table exists."""
+        """Whether a table exists; its name may follow that of its schema and a dot."""
 
     def own_table(self, name: str) -> str | None:
         """Returns one of signoff's own tables with its schema; None if there is no such table."""

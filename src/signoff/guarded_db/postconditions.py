@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from signoff.error_text import describe_error
+from signoff.error_text import describe_error, unmet
+from signoff.errors import AuthorError
 from signoff.guarded_db.view import ReadOnlyView
 from signoff.idle_threads import in_idle_thread
 
@@ -35,7 +36,7 @@ def failures(
     seconds: float,
     interrupt: Callable[[], None],
 ) -> tuple[str, ...]:
-    """Returns a message for each condition that does not hold.
+    """Returns a message for each condition that does not hold; raises an `AuthorError` of one.
 
     Conditions run in a thread, because a function that hangs can only be abandoned. Those that
     cannot hang do without, because handing them over takes longer than they do.
@@ -44,6 +45,7 @@ def failures(
         return tuple(message for each in conditions for message in _messages(each, view))
     messages: list[str] = []
     checked: list[str] = []
+    wrong: list[AuthorError] = []
     # A bare lock: an event takes as long to make and to wait for as handing the call over.
     running = threading.Lock()
     running.acquire()
@@ -53,6 +55,8 @@ def failures(
             for condition in conditions:
                 messages.extend(_messages(condition, view))
                 checked.append(condition.name)
+        except AuthorError as error:
+            wrong.append(error)
         except BaseException as error:  # noqa: BLE001 - such as `sys.exit()`: it does not hold
             messages.append(_explained(conditions[len(checked)], f"raised {describe_error(error)}"))
         finally:
@@ -60,6 +64,8 @@ def failures(
 
     in_idle_thread(check_all)
     if running.acquire(timeout=seconds):
+        if wrong:
+            raise wrong[0]
         return tuple(messages)
     view.close()
     stuck = conditions[min(len(checked), len(conditions) - 1)]
@@ -74,8 +80,8 @@ def _messages(condition: Postcondition, view: ReadOnlyView) -> tuple[str, ...]:
     """Returns what is wrong about one condition; empty if it holds."""
     try:
         value = condition.holds(view)
-    except Exception as error:  # noqa: BLE001 - whatever an author's condition raises, it does not hold
-        return (_explained(condition, f"raised {describe_error(error)}"),)
+    except Exception as error:  # noqa: BLE001  # whatever it raises, it does not hold
+        return (unmet(condition.name, condition.error, error),)
     # Not truthiness: a condition that returns a coroutine or a row by mistake would always hold.
     if value is True:
         return ()

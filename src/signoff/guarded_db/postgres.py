@@ -22,7 +22,14 @@ from signoff.guarded_db.postgres_grants import missing_grants
 from signoff.guarded_db.postgres_judgments import SCHEMA_VERSION, Judgments, SchemaVersion
 from signoff.guarded_db.postgres_statements import ServerStatements
 from signoff.guarded_db.postgres_values import adapted, json_positions, numbered, with_numbers
-from signoff.guarded_db.verdict import OWN_SCHEMA, Allowed, Dialect, Params, StatementKind
+from signoff.guarded_db.verdict import (
+    OWN_SCHEMA,
+    Allowed,
+    Dialect,
+    Params,
+    StatementKind,
+    quoted_table,
+)
 from signoff.postgres_driver import driver, label_of
 from signoff.remedies import SetUpDatabase
 
@@ -182,7 +189,7 @@ class PostgresConnection:
 
     def has_table(self, name: str) -> bool:
         """Whether a table exists."""
-        return bool(self.own("SELECT 1 WHERE to_regclass(?) IS NOT NULL", [name]))
+        return bool(self.own("SELECT 1 WHERE to_regclass(?) IS NOT NULL", [quoted_table(name)]))
 
     def own_table(self, name: str) -> str | None:
         """Returns one of signoff's own tables: in its own schema if an administrator set it up."""

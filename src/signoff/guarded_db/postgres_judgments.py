@@ -67,6 +67,19 @@ PostgreSQL have no side effects. Functions of extensions are on the list by thei
 cuts names off and folds them as it does when it looks for a function."""
 
 
+_OTHER_SEQUENCES = """
+SELECT name FROM unnest($1::text[]) AS named (name)
+WHERE NOT EXISTS (
+    SELECT 1 FROM pg_depend AS d LEFT JOIN pg_attrdef AS a
+        ON d.classid = 'pg_attrdef'::regclass AND a.oid = d.objid
+    WHERE (d.classid = 'pg_class'::regclass AND d.objid = to_regclass(name)
+           AND d.refclassid = 'pg_class'::regclass AND d.refobjid = to_regclass($2))
+       OR (a.adrelid = to_regclass($2) AND d.refclassid = 'pg_class'::regclass
+           AND d.refobjid = to_regclass(name)))
+"""
+"""Those that neither belong to a column of the table nor are used by the default of one."""
+
+
 @dataclass(frozen=True)
 class SchemaVersion:
     """The state of the schema that a judgment depends on."""
@@ -103,6 +116,7 @@ class Judgments:
 
         Returns whether the schema is as it was when the statement was last judged.
         """
+        _check_sequences(allowed, query)
         if self._changes.get(sql) == version:
             return True
         self._check_calls(allowed, query)
@@ -128,6 +142,17 @@ class Judgments:
                 f"the statement calls the function {function}, which is not on the list of "
                 "functions without side effects; leave it out, or add it to the guard's functions"
             )
+
+
+def _check_sequences(allowed: Allowed, query: Query) -> None:
+    """Raises `NotAllowed` for a number of another table's sequence: no rollback gives it back."""
+    if not allowed.names.sequences:
+        return
+    if found := query(_OTHER_SEQUENCES, [sorted(allowed.names.sequences), allowed.target]):
+        raise NotAllowed(
+            f"{min(str(name) for (name,) in found)} is not a sequence of {allowed.table}; "
+            "nextval takes numbers for the table of the INSERT only"
+        )
 
 
 def _remember(judgments: dict[str, Any], sql: str, value: object) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from signoff.guarded_db.identity import CREATE_IDENTITY, IDENTITY
 from signoff.guarded_db.staging import STEPS, STEPS_TABLE
-from signoff.guarded_db.verdict import OWN_SCHEMA
+from signoff.guarded_db.verdict import OWN_SCHEMA, quoted
 
 
 def setup_sql(role: str, tables: Sequence[str] = (), schema: str = "public") -> str:
@@ -44,8 +44,3 @@ def setup_sql(role: str, tables: Sequence[str] = (), schema: str = "public") -> 
         "COMMIT;",
     ]
     return "\n".join(lines) + "\n"
-
-
-def quoted(name: str) -> str:
-    """Returns a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'

@@ -39,6 +39,8 @@ PATIENCE_SECONDS = 5.0
 STATEMENT_SECONDS = 30.0
 """A statement that takes longer is aborted."""
 
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ? COLLATE NOCASE"
+
 _STEPS_PER_CLOCK_CHECK = 20_000
 """SQLite's own steps between two checks of the clock; about a millisecond."""
 
@@ -160,7 +162,7 @@ class SqliteConnection:
 
     def has_table(self, name: str) -> bool:
         """Whether a table exists."""
-        return bool(self.own("SELECT 1 FROM sqlite_master WHERE name = ?", [name]))
+        return bool(self.own(_HAS_TABLE, [name.removeprefix("main.")]))
 
     def own_table(self, name: str) -> str | None:
         """Returns one of signoff's own tables; None if there is no such table."""

@@ -17,7 +17,7 @@ from signoff.guarded_db import advice
 from signoff.guarded_db.catalogs import is_system_table, refusal_of_catalog
 from signoff.guarded_db.conditions import narrows, reads_all
 from signoff.guarded_db.functions import ALLOWED
-from signoff.guarded_db.names import collect_names
+from signoff.guarded_db.names import collect_names, sequence_of
 from signoff.guarded_db.sizes import refusal_of_size
 from signoff.guarded_db.verdict import (
     OWN_TABLES,
@@ -186,6 +186,8 @@ class StatementChecker:
             _refuse(refusal_of_size(node))
         if name.lower() == "nextval" and not isinstance(node.root(), exp.Insert):
             raise _RefusedError("nextval outside of an INSERT is refused", advice.LEAVE_SEQUENCES)
+        if sequence_of(node) == "":
+            raise _RefusedError("nextval of a computed name is refused", advice.LEAVE_SEQUENCES)
         if called in self._functions or (schema in ("", "pg_catalog") and self._computes(node)):
             return
         what = f"the function {called} is not on the list of functions without side effects"

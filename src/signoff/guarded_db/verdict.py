@@ -21,6 +21,16 @@ OWN_SCHEMA = "signoff"
 """The schema for these tables that an administrator of PostgreSQL sets up."""
 
 
+def quoted(name: str) -> str:
+    """Returns a name in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quoted_table(name: str) -> str:
+    """Returns the name of a table, perhaps after that of its schema, with both in quotes."""
+    return ".".join(map(quoted, name.split(".")))
+
+
 class StatementKind(StrEnum):
     """What an allowed statement does."""
 
@@ -34,7 +44,7 @@ class StatementKind(StrEnum):
 
 @dataclass(frozen=True)
 class Names:
-    """The names of one statement that the connection has to look up, all in lower case."""
+    """The names of one statement that the connection has to look up; most are in lower case."""
 
     called: frozenset[str] = frozenset()
     """Followed by parentheses, so most of them are functions."""
@@ -44,6 +54,8 @@ class Names:
     """After any other expression, and a dot."""
     tables: frozenset[str] = frozenset()
     """Tables that are read or changed, without their schemas."""
+    sequences: frozenset[str] = frozenset()
+    """Sequences whose next number is taken, as the statement names them."""
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from signoff.app.answering import AnswerInput
-from signoff.app.external_work import RunStatus, WorkItem, next_work, submit
+from signoff.app.external_work import RunStatus, WorkItem, next_work, run_status, submit
 from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.core.events import ANY_AGENT
-from signoff.errors import UsageError
+from signoff.errors import InvalidAnswer, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.mcp.bounds import line, page_of, without_empty
 from signoff.mcp.replies import LONGEST_LABEL, LONGEST_TEXT
@@ -49,17 +49,25 @@ async def take_or_submit(
     answer = AnswerInput(
         submission.failure or submission.result, by="agent", failed=bool(submission.failure)
     )
-    return _reply(await submit(project, run, number, answer), None, 1)
+    which = None if number is None else str(number)
+    try:
+        return _reply(await submit(project, run, which, answer), None, 1)
+    except InvalidAnswer as error:
+        # Nothing has changed, and what is open tells the agent what to do instead.
+        open_work = _reply(run_status(project, run), None, 1, is_shown=False)
+        return {**open_work, "done": False, "message": line(str(error), LONGEST_PROBLEM)}
 
 
-def _reply(status: RunStatus, number: int | None, page: int) -> dict[str, Any]:
+def _reply(
+    status: RunStatus, number: int | None, page: int, *, is_shown: bool = True
+) -> dict[str, Any]:
     row, verdict = status.row, status.verdict
     items = [each for each in status.work if number in (None, each.number)]
     found: dict[str, Any] = {"run": row.name, "status": row.status.value}
     if verdict is not None:
         problem = line(verdict.problem, LONGEST_PROBLEM)
         found |= {"done": verdict.accepted, "message": problem}
-    elif items:
+    elif items and is_shown:
         found |= page_of(items[0].prompt, page, PROMPT_CHARACTERS)
     found["work"] = [_item(each) for each in items[:MOST_ITEMS]]
     found["waits_for"] = [int(each["number"]) for each in status.people[:MOST_ITEMS]]

@@ -30,7 +30,7 @@ from signoff.core.stop_reason import (
     StopReason,
     format_limit,
 )
-from signoff.errors import AgentError, BadHandlerResult, ItemsFailed, UnknownName
+from signoff.errors import AgentError, AuthorError, BadHandlerResult, ItemsFailed, UnknownName
 from signoff.runtime.attempt_effects import AttemptEffects
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.fanout import FELL_SHORT
@@ -173,6 +173,8 @@ class Attempt:
             problem = await self._in_time(lambda timed: broken_conditions(conditions, ctx, timed))
         except OutOfTime as error:
             return transitions.ConditionsBroken(f"{broken}: {error}")
+        except AuthorError as error:
+            return transitions.Raised(error_info(error, self.step.id))
         if not problem:
             return transitions.ConditionsMet()
         # The problem of a postcondition becomes the feedback of the retry, so it stays bare.

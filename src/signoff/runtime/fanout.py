@@ -79,7 +79,8 @@ class FanOut:
     """Items that can do nothing but wait for a human, with their first deadline."""
     _failed: dict[str, str] = field(default_factory=dict)
     """Failures that the handler got before the replay, by the item's index."""
-    _operator_errors: list[errors.OperatorError] = field(default_factory=list)
+    _final_errors: list[errors.SignoffError] = field(default_factory=list)
+    """Errors that the operator or the author has to fix."""
     _leaders: dict[str, asyncio.Event] = field(default_factory=dict)
     """By cache group, what is set when the agent of its first item begins to answer."""
 
@@ -103,9 +104,9 @@ class FanOut:
         resting = [end for end in ended if isinstance(end, Suspension)]
         if resting:
             raise heaviest(resting)
-        if self._operator_errors and self.fan.on_failure == "ask":
+        if self._final_errors and self.fan.on_failure == "ask":
             # No human can fix this by a choice: the run fails, and a resume runs these items again.
-            raise self._operator_errors[0]
+            raise self._final_errors[0]
         failures = {end.index: end.error for end in ended if isinstance(end, Failure)}
         if failures and not self._failed:
             self._record(failures)
@@ -197,8 +198,8 @@ class FanOut:
             except BaseException as error:  # an item's failure must not reach its siblings
                 if passes_through(error):
                     raise
-                if isinstance(error, errors.OperatorError):
-                    self._operator_errors.append(error)
+                if isinstance(error, errors.OperatorError | errors.AuthorError):
+                    self._final_errors.append(error)
                 turn.release()
                 problem, fresh = _error_text(error), isinstance(error, FELL_SHORT)
                 self.journal.record(ev.ItemFailed(scope, problem, fresh))

@@ -12,7 +12,7 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, HandlerObject, StepDef
 from signoff.core.workflow import Workflow, checked_result
-from signoff.error_text import describe_error
+from signoff.error_text import unmet
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.from_thread import for_thread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
@@ -125,5 +125,5 @@ async def _problem(condition: Condition, ctx: StepContext, timed: bool) -> str:
     except BaseException as error:  # a check that fails to run has not passed
         if passes_through(error):
             raise
-        return f"{message} ({condition.name} raised {describe_error(error)})"
+        return unmet(condition.name, message, error)
     return "" if holds is True else message

@@ -247,8 +247,13 @@ class RunJournal:
         return NameTaken(problem, remedy=Resume(self.name))
 
     def fail(self, error: SignoffError) -> None:
-        """Stops the journal: nothing more can be recorded."""
-        self.error = self._with_remedy(error)
+        """Stops the journal: nothing more can be recorded.
+
+        A run that is lost stays lost, whatever else fails: replies in memory would help only a
+        process that continues the run, and this one does not.
+        """
+        if not isinstance(self.error, LeaseLost):
+            self.error = self._with_remedy(error)
         lost = [*self._committing, *self._queued]
         self._committing, self._queued = [], []
         for _event, _text, rescue in lost:

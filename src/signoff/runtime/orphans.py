@@ -1,9 +1,10 @@
 """Finds orphans: processes that a dead runner left behind, and daemons that left their group.
 
-The processes of a call or command carry a mark in their environment, which children inherit. It
-follows from the effect alone, so the next runner knows it even if the last one died before it
-could record the process. Programs that cleared their environment are found as descendants of the
-program that was started, as long as that one lives.
+The processes of a call or command carry a mark in their environment, which children inherit. How
+it begins follows from the effect alone, so the next runner knows it even if the last one died
+before it could record the process. How it ends is random: a runner that was stopped and has lost
+its run must not end what the next one has started for the same effect. Programs that cleared their
+environment are found as descendants of the program that was started, as long as that one lives.
 """
 
 from __future__ import annotations
@@ -29,27 +30,31 @@ _LOOKS = 100
 
 
 def mark_of(run_key: str, step: str, visit: int, attempt: int, effect: str) -> str:
-    """Returns the mark of an effect's processes, the same in every process that drives the run."""
+    """Returns how the marks of an effect's processes begin, whoever drives the run."""
     return idempotency_key(run_key, step, visit, attempt, effect)[:16]
 
 
 def call_mark(call: Call) -> str:
-    """Returns the mark for the processes of a call or command in progress."""
+    """Returns a new mark for the processes of a call or command."""
+    own = uuid4().hex[:16]
     if not call.run_key:
-        # It belongs to no run, so no runner resumes it: with one mark, two of them would end
-        # each other's programs.
-        return uuid4().hex[:16]
-    return mark_of(call.run_key, call.step, call.visit, call.step_attempt, call.effect)
+        # It belongs to no run, so no runner resumes it.
+        return own
+    effect = mark_of(call.run_key, call.step, call.visit, call.step_attempt, call.effect)
+    return f"{effect}.{own}"
 
 
 async def end_orphans(*marks: str, also: Iterable[psutil.Process] = ()) -> None:
-    """Ends the processes with one of the marks, and those in `also`: politely, then for good."""
+    """Ends the processes with one of the marks, and those in `also`: politely, then for good.
+
+    The mark of an effect stands for all that begin with it.
+    """
     known = set(also)
     for number in (signal.SIGTERM, signal.SIGKILL):
         for _ in range(_LOOKS):
             # Searched again each time: until it is gone, a program may start others.
             known.update(await asyncio.to_thread(marked, *marks))
-            left = [process for process in known if _lives(process)]
+            left = [process for process in known if lives(process)]
             if not left:
                 return
             send(left, number)
@@ -92,7 +97,9 @@ def marked(*marks: str) -> list[psutil.Process]:
     found = []
     for process in _processes() if wanted else ():
         with suppress(psutil.Error, OSError):
-            if process.environ().get(MARK) in wanted and process.pid != os.getpid():
+            mark = process.environ().get(MARK, "")
+            is_wanted = mark in wanted or mark.partition(".")[0] in wanted
+            if is_wanted and process.pid != os.getpid():
                 found.append(process)
     return found
 
@@ -106,7 +113,8 @@ def _processes() -> Iterator[psutil.Process]:
             yield psutil.Process(pid)
 
 
-def _lives(process: psutil.Process) -> bool:
+def lives(process: psutil.Process) -> bool:
+    """Whether a process still runs."""
     import psutil
 
     try:

@@ -11,9 +11,11 @@ import asyncio
 import os
 import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import repeat
 from typing import Any
@@ -22,7 +24,7 @@ from signoff.core.effects import CommandResult, EffectKind
 from signoff.core.run_state import RunState
 from signoff.errors import CommandFailed
 from signoff.runtime.environment import command_environment
-from signoff.runtime.orphans import MARK, descendants, end_orphans, mark_of, send
+from signoff.runtime.orphans import MARK, descendants, end_orphans, lives, mark_of, marked, send
 from signoff.runtime.owner import birth_of
 
 GRACE_SECONDS = 5.0
@@ -37,8 +39,27 @@ LINGER_SECONDS = 0.5
 _CHUNK = 65_536
 _LEFT_SECONDS = 0.25
 
+_KILL_LOOKS = 200
+_KILL_LOOK_SECONDS = 0.01
+
 Sink = Callable[[bytes], None]
 """Takes a program's output, chunk by chunk."""
+
+
+@dataclass(eq=False)
+class _Family:
+    """A program, and everything that it starts."""
+
+    mark: str
+    group: int | None = None
+    """None until it is known that the program runs."""
+
+
+_under_way: set[_Family] = set()
+"""The programs that have not ended completely.
+
+What a program leaves behind when it exits is no descendant of this process any more.
+"""
 
 
 async def run_process(
@@ -67,8 +88,9 @@ async def run_process(
     """
     variables = command_environment((), {}) if env is None else env
     marking = {MARK: mark} if mark else {}
+    family = _Family(mark)
     starting = asyncio.ensure_future(_start(argv, cwd, {**variables, **marking}))
-    process = await _started(starting, mark)
+    process = await _started(starting, family)
     outputs = _Output(out or _decoded(emit)), _Output(err or _decoded(emit))
     finished = False
     try:
@@ -82,27 +104,35 @@ async def run_process(
         ) from None
     finally:
         ending = _end_family(process, mark, grace_seconds, thoroughly=not finished)
-        await _completed(ending, otherwise=partial(_kill, process))
+        await _completed(family, ending, otherwise=partial(_kill, process))
     return CommandResult(code, outputs[0].text(), outputs[1].text())
 
 
 async def _started(
-    starting: asyncio.Task[asyncio.subprocess.Process], mark: str
+    starting: asyncio.Task[asyncio.subprocess.Process], family: _Family
 ) -> asyncio.subprocess.Process:
     """Returns the program once it runs.
 
     If this were cancelled in between, asyncio would end the program alone, and then wait until
     its children close its pipes.
     """
+    _under_way.add(family)
     try:
-        return await asyncio.shield(starting)
+        process = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        ending = _end_unwanted(starting, mark)
-        await _completed(ending, otherwise=partial(_kill_unwanted, starting))
+        ending = _end_unwanted(starting, family)
+        await _completed(family, ending, otherwise=partial(_kill_unwanted, starting))
         raise
+    except CommandFailed:
+        _under_way.discard(family)
+        raise
+    family.group = process.pid
+    return process
 
 
-async def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process], mark: str) -> None:
+async def _end_unwanted(
+    starting: asyncio.Task[asyncio.subprocess.Process], family: _Family
+) -> None:
     if starting.cancelling():
         # The loop is ending, and has cancelled the start as well. asyncio has then killed the
         # program, and waits for pipes that may never be opened, until it is cancelled again.
@@ -110,7 +140,9 @@ async def _end_unwanted(starting: asyncio.Task[asyncio.subprocess.Process], mark
     await asyncio.wait({starting})
     with suppress(CommandFailed, asyncio.CancelledError):
         # On a busy machine it may have started others before asyncio reported that it runs.
-        await _end_family(await starting, mark, GRACE_SECONDS, thoroughly=True)
+        process = await starting
+        family.group = process.pid
+        await _end_family(process, family.mark, GRACE_SECONDS, thoroughly=True)
 
 
 def _kill_unwanted(starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
@@ -127,14 +159,22 @@ def _kill(process: asyncio.subprocess.Process) -> None:
         kill_family(process.pid)
 
 
-async def _completed(ending: Coroutine[Any, Any, None], *, otherwise: Callable[[], None]) -> None:
+async def _completed(
+    family: _Family, ending: Coroutine[Any, Any, None], *, otherwise: Callable[[], None]
+) -> None:
     """Awaits what ends a program; a cancellation of the caller does not stop it halfway.
 
     Only the end of the loop does, which cancels every task. Then `otherwise` is called: it needs
     no task, and a task that is cancelled before its first step could not even clean up.
     """
+
+    def finish(ended: asyncio.Task[None]) -> None:
+        if ended.cancelled():
+            otherwise()
+        _under_way.discard(family)
+
     task = asyncio.ensure_future(ending)
-    task.add_done_callback(lambda ended: otherwise() if ended.cancelled() else None)
+    task.add_done_callback(finish)
     await asyncio.shield(task)
 
 
@@ -312,8 +352,18 @@ def kill_family(pid: int, loose: Sequence[Any] = ()) -> None:
 
 
 def kill_children() -> None:
-    """Kills every program that this process started, and its descendants, at once."""
-    send(descendants(os.getpid()), signal.SIGKILL)
+    """Kills every program that this process started, and everything that these started, at once."""
+    families = list(_under_way)
+    for _ in range(_KILL_LOOKS):
+        for group in filter(None, (each.group for each in families)):
+            _signal(group, signal.SIGKILL)
+        # Looked for again: what is about to be killed may just have started something else.
+        found = {*descendants(os.getpid()), *marked(*(each.mark for each in families))}
+        left = [process for process in found if lives(process)]
+        if not left:
+            return
+        send(left, signal.SIGKILL)
+        time.sleep(_KILL_LOOK_SECONDS)
 
 
 async def end_group(pid: int, grace_seconds: float = GRACE_SECONDS) -> None:

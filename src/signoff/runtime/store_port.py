@@ -232,11 +232,11 @@ class Store(Protocol):
     ) -> int:
         """Gives the run to an owner, renews its leases for that long, and returns the new fence.
 
-        Raises `RunBusy` when another owner has it that `alive` reports as running, or, if
-        `alive` cannot tell, whose lease has not ended by the store's clock. A later attempt of
-        the dispatch that the run was last taken for takes it from an owner that has not renewed
-        its lease for `SILENT_SECONDS`, even if it runs: the dispatcher does not hear from it
-        either, and the fence keeps it from writing. An earlier attempt is refused.
+        Raises `RunBusy` when another owner has it whose lease has not ended by the store's clock,
+        unless `alive` reports that its process is gone. A later attempt of the dispatch that the
+        run was last taken for takes it from an owner that has not renewed its lease for
+        `SILENT_SECONDS`: the dispatcher does not hear from it either, and the fence keeps it from
+        writing. An earlier attempt is refused.
         """
         ...
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 from signoff.documents.regular_files import create_private, make_private_folders
 from signoff.errors import StoreError
@@ -42,6 +43,8 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         _empty_database().backup(db)
         return db
+    if path.is_file() and not os.access(path.parent, os.W_OK):
+        return _open_to_read(path, busy_timeout)
     make_private_folders(path.parent)
     # Create the file ourselves so that it is private from its first byte on, but only if it is
     # new: closing any handle of an existing file drops all POSIX locks that this process holds
@@ -52,6 +55,32 @@ def connect(path: Path, busy_timeout: float) -> sqlite3.Connection:
         _open(path, busy_timeout).close()
     preallocate_log(path)
     return _open(path, busy_timeout)
+
+
+def _open_to_read(path: Path, busy_timeout: float) -> sqlite3.Connection:
+    """Opens a database in a folder that cannot be written, such as a read-only mount.
+
+    SQLite keeps an index of the log in a file, which it can only use there if it exists. Without
+    it, the database can be read if it is complete without the log.
+    """
+    log, index = (path.with_name(f"{path.name}{ending}") for ending in ("-wal", "-shm"))
+    # A log is written from its front, so one that begins with zeros was only preallocated.
+    is_complete = not index.exists() and (not log.exists() or not any(_beginning(log)))
+    address = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' * is_complete}"
+    db = sqlite3.connect(
+        address, uri=True, isolation_level=None, check_same_thread=False, timeout=busy_timeout
+    )
+    try:
+        migrate(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(32)
 
 
 @cache

@@ -34,17 +34,13 @@ RENEWED_SECONDS = LEASE_SECONDS - SILENT_SECONDS
 """How much is left of the lease of an owner that is not silent."""
 
 
-def is_held(owner: Owner, alive: Alive, *, leased: bool, is_later: bool = False) -> bool:
+def is_held(owner: Owner, alive: Alive, *, leased: bool) -> bool:
     """Tells whether an owner has to be believed alive; `leased` is whether its lease holds.
 
-    `is_later` is whether a later attempt wants its run. Then the lease must have been renewed
-    just now: a process that runs and cannot do that is paused, or cut off.
+    A process that exists and has not renewed its lease is stopped, swapped out or cut off. It may
+    stay so for hours, and the fence keeps it from writing when it continues.
     """
-    is_alive = alive(owner)
-    if is_later:
-        return leased and is_alive is not False
-    # Where its process cannot be checked, on another host, the lease's time decides.
-    return leased if is_alive is None else is_alive
+    return leased and alive(owner) is not False
 
 
 def busy(row: RunRow, owner: Owner) -> RunBusy:

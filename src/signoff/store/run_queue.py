@@ -102,4 +102,4 @@ def living_owner(
     *fields, until = lease
     owner = Owner(*fields)
     leased = until > now + (RENEWED_SECONDS if is_later else 0.0)
-    return owner if is_held(owner, alive, leased=leased, is_later=is_later) else None
+    return owner if is_held(owner, alive, leased=leased) else None

@@ -59,6 +59,28 @@ def test_a_stop_is_heard_while_the_loop_has_nothing_to_do() -> None:
     assert not woken_by_something_else
 
 
+def test_a_signal_is_caught_until_the_loop_has_ended() -> None:
+    """The end of the loop ends programs; a second signal would keep it from that."""
+    before, during = signal.getsignal(signal.SIGTERM), []
+
+    async def program() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            during.append(signal.getsignal(signal.SIGTERM))
+
+    async def work() -> asyncio.Task[None]:
+        running = asyncio.ensure_future(program())
+        await asyncio.sleep(0)
+        return running
+
+    run_interruptibly(work(), choose_view(Output()))
+
+    assert during
+    assert before not in during
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 QUITS_DURING_AN_IMPORT = """
 import asyncio, os, signal, sys, time
 from signoff.cli.interrupts import run_interruptibly

@@ -30,7 +30,7 @@ def test_a_checkpoint_has_the_completed_steps_their_counts_and_their_results() -
     assert point.iteration_counts == {"plan": 2, "write": 1}
     assert point.data == {"goal": "shorter", "metrics": {"delta": 3}}
     assert point.parallel_results["1:b"].status == "failed"
-    assert point.gate_decision == {"step": "gate", "option": "More", "input": "shorter"}
+    assert point.gate_decision == {"gate": "gate", "option": "More", "input": "shorter"}
 
 
 def test_expressions_and_programs_see_data_and_fields_side_by_side() -> None:

@@ -1,8 +1,9 @@
 import pytest
 
 from signoff.contracts import define_workflow
+from signoff.contracts.blame import BadExpression
 from signoff.contracts.expression_names import CTX_NAMES, checkpoint_names, result_steps
-from signoff.contracts.expressions import BadExpression, Expression
+from signoff.contracts.expressions import Expression
 from signoff.contracts.results import OWN_NAMES
 from signoff.errors import InvalidWorkflow
 from tests.tables import table
@@ -15,7 +16,7 @@ from tests.tables import table
         ("ctx.analysisPath !== null", "params.analysisPath"),
         ("ctx.run == 'x'", "valid: attempt, checkpoint"),
         ("checkpoint.gateDecision.label == 'x'", "unknown name checkpoint.gateDecision.label"),
-        ("ctx.checkpoint.gate.text == 'x'", "valid: gate, input, option, step"),
+        ("ctx.checkpoint.gate.text == 'x'", "valid: gate, input, option"),
         ("checkpoint.pendingRetry.why == 'x'", "valid: attempt, error, step"),
         ("results.sign-off.n == 1", 'results["step-name"]'),
         ("ctx.db.versionExists(1)", "cannot use the database"),

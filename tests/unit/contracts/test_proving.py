@@ -20,7 +20,7 @@ KEY = ("run", "write", 1, "")
 async def checked(check: Any, result: Any = None) -> str:
     """Returns the message about a condition that does not hold."""
     conditions = [Condition("changed", check, "Nothing changed")]
-    (problem,) = await problems_of(conditions, CONTEXT.seen_by(None, result, None))
+    (problem,) = await problems_of(conditions, CONTEXT.with_result(result, None))
     return problem
 
 
@@ -46,7 +46,7 @@ async def waits(ctx: StepContext) -> bool:
         (raises, "Nothing changed (changed raised KeyError: 'chapters'"),
         (lambda _ctx: "yes", "Nothing changed (changed raised TypeError: returned 'yes'"),
         (lambda _ctx: None, "Nothing changed (changed raised TypeError: returned None"),
-        ("result.missing > 3", "Nothing changed (changed raised BadExpression"),
+        ("result.missing > 3", "Nothing changed (result has no 'missing')"),
         (lambda ctx: ctx.db.exists("SELECT 1"), "raised UsageError: this workflow has no data"),
     ],
 )
@@ -69,7 +69,7 @@ async def test_all_conditions_that_do_not_hold_are_reported_together() -> None:
 @pytest.mark.parametrize("check", [lambda _ctx: True, "result === 1", waits])
 async def test_conditions_that_hold_give_no_problems(check: Any) -> None:
     """Functions, coroutines and expressions are treated alike."""
-    assert not await problems_of([Condition("a", check)], CONTEXT.seen_by(None, 1, None))
+    assert not await problems_of([Condition("a", check)], CONTEXT.with_result(1, None))
 
 
 @pytest.fixture

@@ -181,7 +181,7 @@ async def test_conditions_know_the_gate_the_retry_and_the_completed_steps() -> N
     def last(ctx: StepContext) -> dict[str, Any]:
         decision, retry = ctx.checkpoint.gate_decision, ctx.checkpoint.pending_retry
         assert decision is not None
-        seen.append((decision.gate, decision.option, decision.input, decision["step"], retry))
+        seen.append((decision.gate, decision.option, decision.input, decision["gate"], retry))
         return {"tries": ctx.attempt}
 
     gate = {"prompt": "Well?", "options": [{"label": "Go", "next_step": "last"}]}

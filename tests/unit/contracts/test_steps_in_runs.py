@@ -11,7 +11,7 @@ import signoff
 from signoff.contracts import StepContext, define_workflow
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
-from signoff.errors import StoreBusy
+from signoff.errors import ConfigError, StoreBusy
 from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
@@ -441,11 +441,9 @@ async def test_a_missing_database_is_reported_before_any_work(tmp_path: Path) ->
         }
     )
 
-    result = await play(workflow, claude=claude)
+    with pytest.raises(ConfigError, match=r"there is no database at .*nowhere\.db"):
+        await play(workflow, claude=claude)
 
-    assert result.status is Status.FAILED
-    assert result.reason.startswith("the database cannot be backed up: there is no database")
-    assert "nowhere.db" in result.reason
     assert claude.prompts == []
 
 

@@ -97,6 +97,7 @@ def test_the_table_holds_exactly_the_rows_tried_here() -> None:
     assert {(stage.name, fact.__name__) for stage, fact in TABLE} == {
         ("ENTER", "ConditionsMet"),
         ("ENTER", "ConditionsBroken"),
+        ("ENTER", "Raised"),
         ("WORK", "Returned"),
         ("WORK", "FellShort"),
         ("WORK", "Raised"),
@@ -172,6 +173,11 @@ class TestWorking:
         position = at(patient, Stage.WORK, attempt=retries + 1)
 
         assert decide(position, FellShort("too short")) == Wait("too short", ("retry", "stop"))
+
+    @pytest.mark.parametrize("stage", [Stage.ENTER, Stage.CHECK])
+    def test_a_condition_that_no_work_can_meet_stops_the_run(self, stage: Stage) -> None:
+        """Its author has to fix it: another attempt at the work would change nothing."""
+        assert decide(at(PLAIN, stage), Raised(BOOM)) == Finish(Status.FAILED, StepError("a", BOOM))
 
     def test_a_handler_that_raised_stops_the_run(self) -> None:
         """Its author has to fix it; the run can then be resumed."""

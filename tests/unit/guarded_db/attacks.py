@@ -362,6 +362,8 @@ SELECT current_setting('is_superuser'), set_config('role', 'postgres', false)
 SELECT nextval('books_id_seq')
 SELECT pg_catalog.nextval('books_id_seq')
 SELECT "nextval"('books_id_seq')
+INSERT INTO books (id) VALUES (nextval('books_' || 'id_seq'))
+INSERT INTO books (id) VALUES (nextval(title))
 UPDATE books SET id = nextval('books_id_seq') WHERE id = 1
 UPDATE books SET title = 'x' WHERE id = nextval('books_id_seq')
 SELECT * FROM books WHERE id < nextval('books_id_seq'::regclass)
@@ -563,6 +565,11 @@ SELECT ('PG_VERSION'::text)."pg_read_file"
 SELECT (0.01::float8).pg_sleep
 SELECT (1).pg_terminate_backend
 SELECT ('books_id_seq'::regclass).nextval
+INSERT INTO books (id) VALUES (nextval('tickets'))
+INSERT INTO books (title) VALUES (nextval('public.tickets'::regclass)::text)
+INSERT INTO books (title) SELECT nextval('tickets') FROM chapters
+INSERT INTO chapters (book, n) VALUES (1, nextval('books_id_seq'))
+INSERT INTO books (id) VALUES (nextval('no_such_sequence'))
 SELECT (SELECT 'PG_VERSION').pg_read_file
 SELECT x.pg_read_file FROM unnest(ARRAY['PG_VERSION']) AS x
 SELECT unnest.pg_read_file FROM unnest(ARRAY['PG_VERSION'])
@@ -606,6 +613,7 @@ UPDATE books SET price = (books).{LONG_NAME} WHERE id = 1
 """
 
 WIPERS = """
+CREATE SEQUENCE tickets;
 CREATE FUNCTION wipe_book(books) RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN DELETE FROM chapters; RETURN 1; END $$;
 CREATE FUNCTION wipe_any(anyelement) RETURNS int LANGUAGE plpgsql AS

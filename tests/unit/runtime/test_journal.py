@@ -13,13 +13,15 @@ from signoff.core.requests import Question
 from signoff.core.spend import LedgerEntry, Usage
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
-from signoff.errors import LeaseLost, WriteFailed
+from signoff.errors import LeaseLost, SignoffError, StoreBusy, WriteFailed
 from signoff.remedies import Resume
-from signoff.runtime.journal import CHECKPOINT_FROM_BYTES
+from signoff.runtime.environment import Secrets
+from signoff.runtime.journal import CHECKPOINT_FROM_BYTES, RunJournal
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Commit, CommitResult, Owner
+from signoff.runtime.writer import GroupWriter
 from signoff.store.memory import MemoryStore
-from signoff.testing import WrappedStore
+from signoff.testing import FrozenClock, WrappedStore
 from tests.unit.runtime.engine_fixture import (
     CountingStore,
     DyingStore,
@@ -254,6 +256,24 @@ async def test_a_runner_that_lost_its_run_stops_and_adds_nothing(bench: EngineFi
     assert bench.agent.prompts == ["Write step1."]
     assert [e.tag for e in bench.events()] == ["run_started", "effect_started"]
     assert bench.store.row("run").owner == "thief"
+
+
+@pytest.mark.parametrize("then", [StoreBusy("away"), WriteFailed("disk full")])
+async def test_a_run_that_is_lost_stays_lost_when_the_store_fails_as_well(
+    then: SignoffError,
+) -> None:
+    """A paid reply would stay in the memory of a process that does not continue the run."""
+    store, clock = MemoryStore(), FrozenClock()
+    journal = RunJournal("run", GroupWriter(store, clock), clock, Secrets.of({}))
+    rescued: list[type[object]] = []
+
+    journal.fail(LeaseLost("another process has it"))
+    journal.fail(then)
+    with pytest.raises(LeaseLost):
+        journal.record(ev.StepBegun(), lambda: rescued.append(type(journal.error)))
+
+    assert rescued == [LeaseLost]
+    store.close()
 
 
 async def test_one_run_that_is_lost_does_not_stop_the_others(bench: EngineFixture) -> None:

@@ -2,7 +2,7 @@ import asyncio
 import sys
 
 from signoff.core.effects import EffectId
-from signoff.runtime.orphans import MARK, call_mark, end_orphans, marked
+from signoff.runtime.orphans import MARK, call_mark, end_orphans, mark_of, marked
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.runtime.process import end_process
@@ -67,9 +67,20 @@ def test_calls_of_no_run_do_not_share_a_mark() -> None:
     assert call_mark(call) != call_mark(call)
 
 
-def test_a_call_of_a_run_has_the_same_mark_in_every_process() -> None:
-    """A program that a dead runner has left behind is found by it."""
-    call = Call("one", EffectId("ask#1"), run_key="seed")
+def test_the_marks_of_a_call_of_a_run_begin_alike_in_every_process() -> None:
+    """A program that a dead runner has left behind is found by that.
 
-    assert call_mark(call) == call_mark(call._replace(attempt=2))
-    assert call_mark(call) != call_mark(call._replace(run_key="other"))
+    The whole mark is the runner's own: one that has lost its run must end only what it started.
+    """
+    call = Call("one", EffectId("ask#1"), run_key="seed")
+    first, again, other = (
+        call_mark(each) for each in (call, call._replace(attempt=2), call._replace(run_key="other"))
+    )
+
+    effect = mark_of("seed", call.step, call.visit, call.step_attempt, call.effect)
+    assert [each.partition(".")[0] == effect for each in (first, again, other)] == [
+        True,
+        True,
+        False,
+    ]
+    assert first != again

@@ -18,12 +18,12 @@ from signoff.cli.output import Output
 
 @click.command(cls=CliCommand)
 @run_argument
-@click.option("--item", "number", type=click.IntRange(1), metavar="N",
-              help="Show only this work item.")  # fmt: skip
+@click.option("--item", metavar="ITEM",
+              help="Show only the work with this number, or for this item.")  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Show progress.")
 @project_dir_option
 @output_options
-def command(run: str | None, number: int | None, out: Output) -> int:
+def command(run: str | None, item: str | None, out: Output) -> int:
     """Show the open work of RUN and the conditions it must meet.
 
     For external workers, in a run started with `run --pull`. A step with several items has
@@ -43,6 +43,6 @@ def command(run: str | None, number: int | None, out: Output) -> int:
         status = drive_external(
             out,
             lambda observers: next_work(project, run, observers=observers, warn=out.warn),
-            number=number,
+            which=item,
         )
     return status_exit_code(status)

@@ -34,8 +34,8 @@ from signoff.cli.output import Output
 @click.option("--set", "values", multiple=True, metavar="NAME=VALUE",
               help="Another value of the result; NAME:=JSON for lists. Repeatable.")  # fmt: skip
 @click.option("--failure", metavar="WHY", help="Report that it could not be done, and why.")
-@click.option("--item", "number", type=click.IntRange(1), metavar="N",
-              help="The work item, if several are open.")  # fmt: skip
+@click.option("--item", metavar="ITEM",
+              help="The number of the work, or its item, if several are open.")  # fmt: skip
 @notation_options("submit")
 @click.option("--digest", metavar="DIGEST",
               help="The digest of what you were shown; refused if it has changed.")  # fmt: skip
@@ -50,7 +50,7 @@ def command(
     file: Path | None,
     values: tuple[str, ...],
     failure: str | None,
-    number: int | None,
+    item: str | None,
     options: dict[str, Any],
     digest: str | None,
     by: str,
@@ -70,9 +70,9 @@ def command(
           --statements '[["UPDATE chapters SET words = ? WHERE id = 3", [900]]]'
       signoff submit book --item 7 --failure "chapter 3 is missing"
 
-    Exit codes: 0 accepted, and there is more work or the run is completed; 16 not accepted (the
-    reason and the open work are printed); 10 accepted, and waiting for a human; otherwise as
-    for `run`.
+    Exit codes: 0 accepted, and there is more work or the run is completed; 16 not accepted, which
+    uses up an attempt (the reason and the open work are printed); 2 malformed or too late, which
+    changes nothing; 10 accepted, and waiting for a human; otherwise as for `run`.
     """
     fields = inputs(values, "--set")
     text = _parse(result, file, failure, needed=not fields)
@@ -86,7 +86,7 @@ def command(
         status = drive_external(
             out,
             lambda observers: submit(
-                project, run, number, answer, observers=observers, warn=out.warn
+                project, run, item, answer, observers=observers, warn=out.warn
             ),
         )
     return status_exit_code(status)

@@ -85,7 +85,7 @@ def living_owner(
     left = RENEWED_SECONDS if is_later else 0.0
     for *values, leased in session.rows(q.in_schema(_OWNER, schema), [identity, left]):
         owner = Owner(*values)
-        if is_held(owner, alive, leased=leased, is_later=is_later):
+        if is_held(owner, alive, leased=leased):
             return owner
     return None
 
