@@ -22,6 +22,7 @@ from signoff.app.notations import compile_context
 from signoff.app.observer_settings import observer_problems
 from signoff.app.settings import Settings, load_settings
 from signoff.app.targets import resolve
+from signoff.app.trust import check_trust
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
@@ -60,6 +61,7 @@ def validate(
     home = expected_home(cwd, environment)
     try:
         settings = load_settings(home, environment)
+        check_trust(home, settings)
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [ValidationResult("settings", None, tuple(problems))]

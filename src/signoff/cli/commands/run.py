@@ -13,6 +13,7 @@ from signoff.app.project import Project
 from signoff.app.readiness import describe, refuse_not_ready
 from signoff.app.resume import FROM_OUTSIDE
 from signoff.app.start import StartPlan, plan, plan_again, start, with_roles
+from signoff.app.trust import trust_target
 from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.options import (
@@ -125,6 +126,7 @@ def command(
     if not pull and not detach:
         refuse_not_ready(planned.not_ready(switch))
     set_up_logging(planned.settings)
+    trust_target(planned.home, planned.settings, Path.cwd(), target or "")
     with planned.open(Path.cwd(), os.environ) as project:
         if detach:
             from signoff.cli.detach import start_detached

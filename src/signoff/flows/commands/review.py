@@ -15,6 +15,7 @@ import click
 
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
+from signoff.documents.trust import VARIABLE as TRUST
 from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_no_changes, print_review
 from signoff.flows.files.prepared import NothingToReviewError
@@ -216,6 +217,11 @@ class _Review:
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
+        if base is not None:
+            # From the base, nothing of the change is read or imported, not even by accident; what
+            # the target branch says is trusted.
+            own = {key: value for key, value in self._environment.items() if key != VARIABLE}
+            self._environment = {**own, TRUST: "1"}
         constraints = self._constraints(Home(rules), trusted=base is not None)
         options = ReviewOptions(
             paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
@@ -227,11 +233,9 @@ class _Review:
             fix=flags["fix"],
             write=flags["write"],
         )
-        # From the base, nothing of the change is read or imported, not even by accident.
-        hidden = {VARIABLE} if base is not None else set()
         planned = plan(
             base or cwd,
-            {key: value for key, value in self._environment.items() if key not in hidden},
+            self._environment,
             TARGET,
             {},
             name=name,
