@@ -25,7 +25,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.AnswerRequest(7),
     fix.PassOption("allow_scripts"),
     fix.InitProject(),
-    fix.TrustProject(): "if you trust them: signoff trust (in CI, set SIGNOFF_TRUST=1)",
+    fix.TrustProject(),
     fix.CheckSetup(),
     fix.ShowSettings(),
     fix.OpenPage(),

@@ -75,14 +75,20 @@ def command(where: str | None, limit: int | None, out: Output) -> None:
     if len(waiting) > len(requests):
         of_run = f" {where}" if where is not None else ""
         out.line(f"and {len(waiting) - len(requests)} more: signoff inbox{of_run} -n -1")
-    if new:
-        # A request that no surface but this command can answer, so it is not in the store.
-        out.note(f"{count(len(new), 'line')} of this project need your trust before a run can")
-        out.note("continue: signoff trust --show, then signoff trust")
+    _note_trust(len(new), out)
     for row, fix in zip(stuck, fixes, strict=False):
         out.note(f"run {row.name} is queued, but {row.reason}; {fix}")
     if stuck[SHOWN_STUCK:]:
         out.note(f"and {len(stuck) - SHOWN_STUCK} more: signoff runs --status queued")
+
+
+def _note_trust(lines: int, out: Output) -> None:
+    # Only the command line can answer it, so it is no request in the store.
+    if lines:
+        what = count(lines, "line")
+        out.note(f"{what} of this project must be trusted before its runs continue")
+        out.note("look at them: signoff trust --show")
+        out.note("trust them: signoff trust")
 
 
 def _show(request: dict[str, Any], out: Output, *, whole: bool) -> None:
