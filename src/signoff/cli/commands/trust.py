@@ -15,7 +15,7 @@ from signoff.app.trust import all_lines
 from signoff.app.worker_token import refuse_token
 from signoff.cli.options import CliCommand, output_options
 from signoff.cli.output import Output
-from signoff.cli.terminal import discard_typed
+from signoff.cli.terminal import read_key
 from signoff.cli.text import near, wrapped
 from signoff.documents.trust import TrustLine, forget, remember, untrusted, visible
 from signoff.errors import NotTrusted, WriteFailed
@@ -72,10 +72,8 @@ def ask(error: NotTrusted) -> bool:
     )
     for each in (wrapped(about), *(wrapped(f"  {line}", "    ") for line in asked)):
         click.echo(each, err=True)
-    discard_typed()
     what = "this line" if len(asked) == 1 else f"these {len(asked)} lines"
-    click.echo(f"Trust {what}? [y/N] ", err=True, nl=False)
-    trusted = click.getchar() in ("y", "Y")
+    trusted = read_key(f"Trust {what}? [y/N] ") in ("y", "Y")
     click.echo("yes" if trusted else "no", err=True)
     if trusted:
         # What was shown, whatever the files say by now.
