@@ -245,32 +245,30 @@ def test_no_command_acts_on_a_plant(cloned: CliProject, canary: Canary, name: st
 
 
 PROGRAM = f"agents: {{x: {{kind: command, argv: {TOUCH}}}}}"
-ASKED = (*REVIEW, "x", "--name")
 
 
 def test_the_user_is_asked_once_with_the_lines(cloned: CliProject, canary: Canary) -> None:
-    plant(cloned, canary, settings(PROGRAM))
+    plant(cloned, canary, PLANTS["a module as an agent"])
 
-    with terminal(cloned, *ASKED, "no") as screen:
+    with terminal(cloned, "validate") as screen:
         screen.read_until("[y/N]")
         screen.type("n")
         assert screen.exit_code() == 2
-    assert "agents.x.argv" in screen.text
+    assert "agents.x.kind" in screen.text
     assert "nothing was started" in screen.text
     assert not canary.sings
 
-    with terminal(cloned, *ASKED, "yes") as screen:
+    with terminal(cloned, "validate") as screen:
         screen.read_until("[y/N]")
+        assert all(len(line) <= 80 for line in screen.text.splitlines()), screen.text
         screen.type("y")
         screen.exit_code()
     assert canary.sings
-    assert all(len(line) <= 80 for line in screen.text.splitlines()), screen.text
     (folder,) = (cloned.folder / "state/signoff/trusted").iterdir()
     assert {each.stat().st_mode & 0o777 for each in folder.iterdir()} == {0o600}
     assert folder.stat().st_mode & 0o777 == 0o700
 
-    again = cloned.signoff(*ASKED, "again")
-    assert "is not trusted" not in again.stderr
+    assert "is not trusted" not in cloned.signoff("validate").stderr
 
 
 def test_only_what_is_new_is_asked_about(cloned: CliProject, canary: Canary) -> None:
