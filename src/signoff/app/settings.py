@@ -19,7 +19,7 @@ from signoff.app.home import Home
 from signoff.app.setting_layers import Layer, Rate, Value, parse_rate
 from signoff.core.spend import Limits
 from signoff.documents.files import read_text
-from signoff.documents.trust import TrustLine, trusts_all
+from signoff.documents.trust import trusts_all
 from signoff.errors import ConfigError, Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import path_from
@@ -134,8 +134,8 @@ class Settings:
     values: Layer = field(default_factory=dict)
     own: Layer = field(default_factory=dict)
     """What the user's own file sets."""
-    trust_lines: Sequence[TrustLine] = ()
-    """What the project's file sets that needs the user's trust."""
+    project: Layer = field(default_factory=dict)
+    """What the project's file sets."""
     trusts_all: bool = False
     """Whether the environment trusts every project."""
 
@@ -222,19 +222,12 @@ def load_settings(
     layers.append(_check(_from_command_line(command_line or {}), problems))
     if problems:
         raise ConfigError("\n".join(str(problem) for problem in problems))
-    own, project = layers[1], layers[2] if home is not None else {}
     return replace(
         _merge(layers, folders),
-        own=own,
-        trust_lines=_trust_lines(project, own) if project else (),
+        own=layers[1],
+        project=layers[2] if home is not None else {},
         trusts_all=trusts_all(environment),
     )
-
-
-def _trust_lines(project: Layer, own: Layer) -> tuple[TrustLine, ...]:
-    from signoff.app.trust import setting_lines
-
-    return tuple(setting_lines(project, own))
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from signoff.app.home import Home, find_home
 from signoff.app.settings import Settings, load_settings
-from signoff.documents.trust import require
+from signoff.app.trust import check_setting
 from signoff.errors import ConfigError, UsageError
 from signoff.runtime.store_port import Store, StoreKind
 
@@ -19,10 +18,8 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
 def open_store(home: Home, settings: Settings) -> Store:
     """Opens a project's database; creates it if it does not exist."""
-    if not settings.trusts_all:
-        # Connecting to a server sends it something, and a file could be any file of the user.
-        lines = [each for each in settings.trust_lines if each.text.startswith("database:")]
-        require(home.path, lines, os.environ, asks=False)
+    # Connecting to a server sends it something, and a file could be any file of the user.
+    check_setting(home, settings, "database")
     return open_database(settings.database, home.path)
 
 

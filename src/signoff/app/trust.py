@@ -64,10 +64,16 @@ def check_trust(home: Home, settings: Settings, definitions: str = "") -> None:
     """
     if settings.trusts_all or not home.path.is_dir():
         return
-    lines = [*settings.trust_lines, *_definition_lines(home, settings, "constraints")]
+    lines = [*setting_lines(settings), *_definition_lines(home, settings, "constraints")]
     if definitions:
         lines += _definition_lines(home, settings, definitions)
     require(home.path, lines, os.environ)
+
+
+def check_setting(home: Home, settings: Settings, key: str) -> None:
+    """Raises `NotTrusted`, which asks nobody, unless the user trusts a setting of the project."""
+    if not settings.trusts_all:
+        require(home.path, setting_lines(settings, key), os.environ, asks=False)
 
 
 def check_stored_target(home: Home, settings: Settings, target: str) -> None:
@@ -96,7 +102,7 @@ def all_lines(home: Home, settings: Settings) -> list[TrustLine]:
     """Returns every line of a project that needs trust."""
     folders = ("constraints", *FOLDERS)
     found = [each for name in folders for each in _definition_lines(home, settings, name)]
-    return [*settings.trust_lines, *found]
+    return [*setting_lines(settings), *found]
 
 
 def untrusted_lines(project: Project) -> list[TrustLine]:
@@ -119,10 +125,10 @@ def _file_lines(home: Home, settings: Settings, cwd: Path, target: str) -> list[
 # Settings
 
 
-def setting_lines(project: Layer, user: Layer) -> Iterator[TrustLine]:
-    """Yields the lines of a project's settings that need trust, compared with the user's own."""
-    for key, setting in project.items():
-        if _needs_trust(key, setting.value, user):
+def setting_lines(settings: Settings, only: str = "") -> Iterator[TrustLine]:
+    """Yields the lines of a project's settings that need trust, or that of a single setting."""
+    for key, setting in settings.project.items():
+        if only in ("", key) and _needs_trust(key, setting.value, settings.own):
             file, _, number = setting.origin.rpartition(":")
             name = "/".join(Path(file).parts[-2:])
             yield TrustLine(name, f"{key}: {_shown(key, setting.value)}", int(number))

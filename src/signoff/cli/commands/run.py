@@ -109,15 +109,7 @@ def command(
         command_line=limit_settings(limits),
         options=options,
     )
-    if dry_run and planned.warnings:
-        # A run may still succeed, if it never asks these agents. A plan with them is not valid.
-        raise ConfigError("\n".join(planned.warnings))
-    for warning in (
-        *planned.target.problems,
-        *planned.warnings,
-        *planned.target.workflow.warnings,
-    ):
-        out.warn(str(warning))
+    _warn(planned, out, dry_run=dry_run)
     pull = pull or ANY_AGENT in planned.switch
     switch = {**planned.switch, **_replacements(agents, planned, pull=pull)}
     params = params if again is None else dict(planned.params)
@@ -144,6 +136,15 @@ def command(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _warn(planned: StartPlan, out: Output, *, dry_run: bool) -> None:
+    if dry_run and planned.warnings:
+        # A run may still succeed, if it never asks these agents. A plan with them is not valid.
+        raise ConfigError("\n".join(planned.warnings))
+    target = planned.target
+    for warning in (*target.problems, *planned.warnings, *target.workflow.warnings):
+        out.warn(str(warning))
 
 
 def _check_options(*, pull: bool, detach: bool, labels: tuple[str, ...]) -> None:

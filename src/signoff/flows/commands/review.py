@@ -217,11 +217,6 @@ class _Review:
         base = self._base(home)
         selection = self._select(home.root, cwd, base)
         rules = base / home.path.name if base is not None else home.path
-        if base is not None:
-            # From the base, nothing of the change is read or imported, not even by accident; what
-            # the target branch says is trusted.
-            own = {key: value for key, value in self._environment.items() if key != VARIABLE}
-            self._environment = {**own, TRUST: "1"}
         constraints = self._constraints(Home(rules), trusted=base is not None)
         options = ReviewOptions(
             paths=tuple(_portable(path, cwd, home.root) for path in self._paths),
@@ -291,6 +286,10 @@ class _Review:
         commit = repository.commit(self._since)
         if not home.path.is_dir():
             init_home(self._cwd, self._environment)
+        # From the base, nothing of the change is read or imported, not even by accident; what the
+        # target branch says is trusted.
+        own = {key: value for key, value in self._environment.items() if key != VARIABLE}
+        self._environment = {**own, TRUST: "1"}
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:
