@@ -282,13 +282,13 @@ def _library_files() -> list[Path]:
 
 
 def _read(
-    files: Iterable[tuple[Path, bool]], context: CompileContext, mentions: str = ""
+    files: Iterable[tuple[Path, bool]], context: CompileContext | None = None, mentions: str = ""
 ) -> Iterator[SkillSource]:
     """Yields the skills among files; with `mentions`, only of files that contain that text."""
     for path, in_library in files:
         source = _library_source(path) if in_library else _own_source(path, mentions)
         if source is not None:
-            yield replace(source, trust=context.trust)
+            yield source if context is None else replace(source, trust=context.trust)
 
 
 def _library_source(path: Path) -> SkillSource | None:
