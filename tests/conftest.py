@@ -32,6 +32,9 @@ settings.register_profile("signoff", _PATIENT, derandomize=True)
 settings.register_profile("explore", _PATIENT, max_examples=2_000)
 settings.load_profile("signoff")
 
+# What asks for trust is tested on its own; every other test works in projects that it has written.
+os.environ["SIGNOFF_TRUST"] = "1"
+
 FILE, SERVER = "file", "postgres"
 """The stores of the option `--store`."""
 

@@ -19,6 +19,7 @@ SignoffError
 │   │   ├── InvalidRunName      a text that cannot be the name of a run
 │   │   ├── NameTaken           a run of that name exists
 │   │   ├── RunEnded            the run has ended, so this can no longer be done
+│   │   ├── NotTrusted          the project says what its user has not agreed to (lines listed)
 │   │   └── InvalidAnswer       an answer does not fit its request
 │   │       ├── RequestClosed   the request is no longer open
 │   │       ├── PresenceRequired    the approval needs the signature of a passkey
@@ -62,7 +63,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from signoff.light_dataclass import light_dataclass
-from signoff.remedies import ChooseModel, Remedy
+from signoff.remedies import ChooseModel, Remedy, TrustProject
 
 Remedies = Remedy | tuple[Remedy, ...]
 """One remedy, or several with the most likely first."""
@@ -166,6 +167,25 @@ class OperatorError(SignoffError):
 
 class UsageError(OperatorError):
     """The command or call is wrong."""
+
+
+class NotTrusted(UsageError):
+    """The project is not trusted."""
+
+    def __init__(self, home: str, lines: Sequence[str], count: int, *, asks: bool = True) -> None:
+        self.home, self.lines, self.count = home, tuple(lines), count
+        """The home of the project, its first lines that need trust, and how many there are."""
+        self.asks = asks
+        """Whether the user may be asked; commands that only read never do."""
+        self.declined = False
+        """Whether the user was asked and said no."""
+        more = [f"and {count - len(lines)} more"] if count > len(lines) else []
+        listed = "\n".join(f"  {each}" for each in [*lines, *more])
+        super().__init__(
+            f"{home} is not trusted: these lines can run code here, send something elsewhere, "
+            f"replace your own settings or raise limits\n{listed}",
+            remedy=TrustProject(),
+        )
 
 
 class UnknownName(UsageError):

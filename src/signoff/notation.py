@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from signoff.documents.trust import Trust
 from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
@@ -68,6 +69,9 @@ class SettingsSection:
     """What it holds, for messages."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables, and the key of the section each one sets."""
+    harmless: tuple[str, ...] = ()
+    """Keys that a project may set without its user's trust: they start nothing, import nothing,
+    send nothing elsewhere and raise no limit."""
 
 
 @light_dataclass(frozen=True)
@@ -223,6 +227,9 @@ class CompileContext:
     """Agents whose key is not set here; only for warnings."""
     agent_names: Collection[str] | None = None
     """Every agent and role that can be named; None accepts any name."""
+    trust: Trust = lambda _definitions: None
+    """Raises `NotTrusted` unless the user trusts the settings and a folder of definitions; to be
+    called before anything of the project is imported."""
     check_only: bool = False
     """Whether nothing will be run: what only a run needs may be missing."""
     resumes: bool = False

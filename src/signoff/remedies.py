@@ -126,6 +126,10 @@ class InitProject(Remedy):
     """Create the project home."""
 
 
+class TrustProject(Remedy):
+    """Look at the lines of the project that need trust, and trust them."""
+
+
 class CheckSetup(Remedy):
     """Check the setup, which tells what each agent needs."""
 

@@ -36,6 +36,7 @@ class DocRunner:
             **{name: value for name, value in os.environ.items() if name in _INHERITED},
             **store_variables(),
             "HOME": str(home),
+            "SIGNOFF_TRUST": "1",
             "PATH": os.pathsep.join([*found, str(Path(sys.executable).parent), os.defpath]),
             "PYTEST_ADDOPTS": " ".join(ONLY_SIGNOFF),
             "PYTHONUNBUFFERED": "1",  # both streams in the order a terminal shows them

@@ -17,9 +17,12 @@ from typing import TYPE_CHECKING, Any
 from signoff.app.history import events_of
 from signoff.app.home import Home, write_new
 from signoff.app.presets import init_project
+from signoff.app.settings import load_settings
+from signoff.app.trust import all_lines
 from signoff.core.effects import EffectKind
 from signoff.core.events import EffectFinished, EffectStarted, Event, StepFinished
 from signoff.documents.regular_files import translate_write_errors
+from signoff.documents.trust import remember
 from signoff.errors import UsageError
 from signoff.remedies import PassOption
 from signoff.runtime.home_folder import FOLDER, VARIABLE
@@ -84,6 +87,7 @@ async def drive_run(demo: DemoRun, agent: str | None, observers: Sequence[Observ
 def prepare_project(folder: Path) -> Home:
     """Creates the demo project or reuses an existing one; refuses any other non-empty folder."""
     home = Home(folder / FOLDER)
+    is_new = not home.path.exists()
     if folder.exists() and not _is_demo(home) and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
             f"{folder} exists and is not a demo; choose another folder",
@@ -95,7 +99,10 @@ def prepare_project(folder: Path) -> Home:
         for path, text in _files(home):
             path.parent.mkdir(exist_ok=True, mode=0o755)
             write_new(path, text)
-    return init_project(folder, {}).home
+    created = init_project(folder, {}).home
+    if is_new:
+        remember(created.path, all_lines(created, load_settings(created, {})), os.environ)
+    return created
 
 
 def what_is_missing(environment: Mapping[str, str]) -> tuple[bool, bool]:

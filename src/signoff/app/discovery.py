@@ -29,6 +29,8 @@ def discover(context: CompileContext, searched: Sequence[str] = ()) -> Discovery
     make_importable([context.root])
     problems: list[Problem] = []
     files = _flow_files(Home(context.home).flows) if context.home is not None else []
+    if files:
+        context.trust("flows")
     for source in searched:
         files.extend(source_files(source, context.root, problems))
 

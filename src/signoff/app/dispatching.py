@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from signoff import plugins
 from signoff.app.project import Project
+from signoff.app.trust import check_trust
 from signoff.core.digest import text_digest
 from signoff.errors import ConfigError, UnknownName
 from signoff.remedies import Install
@@ -46,6 +47,7 @@ async def announce(project: Project, row: RunRow, *, new: bool = False) -> None:
     """
     if not project.settings.dispatch:
         return
+    check_trust(project.home, project.settings)
     dispatcher, needs = open_dispatcher(project), row.needs or ()
     try:
         if new:

@@ -23,10 +23,19 @@ from signoff.app.observer_settings import observer_problems
 from signoff.app.run_records import live_rows, living_workers, stored_statuses, worker_for
 from signoff.app.settings import AgentSettings, Settings, load_settings, unknown_variables
 from signoff.app.stores import database_file, open_store
+from signoff.app.trust import check_trust
 from signoff.core.outcome import Status
 from signoff.documents.python_files import make_importable
-from signoff.errors import ConfigError, Problem, SignoffError, StoreBusy, StoreDamaged, StoreTooNew
-from signoff.remedies import CheckSetup, InitProject, ShowSettings, StartWorker
+from signoff.errors import (
+    ConfigError,
+    NotTrusted,
+    Problem,
+    SignoffError,
+    StoreBusy,
+    StoreDamaged,
+    StoreTooNew,
+)
+from signoff.remedies import CheckSetup, InitProject, ShowSettings, StartWorker, TrustProject
 from signoff.runtime.amounts import count
 from signoff.runtime.ports import Capabilities, capabilities_of
 from signoff.runtime.store_port import Store
@@ -123,6 +132,13 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
         first, *others = str(error).splitlines()
         more = f" (and {len(others)} more)" if others else ""
         yield Check("settings", False, first + more, "fix the file")
+    if home is not None and settings is not None:
+        try:
+            check_trust(home, settings)
+        except NotTrusted as error:
+            # Nothing that they name is started, imported or asked.
+            yield Check("trust", False, *_trust_words(error))
+            return
     yield from _project(cwd, home, settings)
     if home is not None:
         make_importable([home.root])
@@ -142,6 +158,11 @@ def _checks(cwd: Path, environment: Mapping[str, str], look: Look) -> Iterator[C
     if unknown := unknown_variables(environment):
         remedy = f"check the spelling; {next_command(ShowSettings())}"
         yield Check("environment", False, f"unknown: {', '.join(unknown)}", remedy, needed=False)
+
+
+def _trust_words(error: NotTrusted) -> tuple[str, str]:
+    detail = f"{error.home} is not trusted: {error.count} lines need it, such as {error.lines[0]}"
+    return detail, next_command(TrustProject())
 
 
 def _problems(name: str, problems: Iterable[Problem]) -> Iterator[Check]:

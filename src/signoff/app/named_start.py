@@ -9,6 +9,7 @@ the settings, or in a package.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,21 @@ def plan_named(
 ) -> StartPlan:
     """Checks everything that can be checked without starting; raises the same errors.
 
-    `agent` tells whether an AI agent asks, which must not extend what a run may do.
+    `agent` tells whether an AI agent asks, which must not extend what a run may do: of its limits
+    and those of the project, the smaller ones hold.
     """
+    planned = _plan(cwd, environment, request, agent=agent)
+    if not agent or planned.own_limits is None:
+        return planned
+    settings = load_settings(planned.home, environment)
+    project = planned.target.workflow.limits.over(settings.limits)
+    own = planned.own_limits.at_most(project)
+    return replace(planned, own_limits=own, limits=own.over(project))
+
+
+def _plan(
+    cwd: Path, environment: Mapping[str, str], request: StartRequest, *, agent: bool
+) -> StartPlan:
     limits = {name: str(value) for name, value in request.limits.items()}
     entry = startable(cwd, environment).find(request.workflow, cwd)
     if entry.target == REVIEW:

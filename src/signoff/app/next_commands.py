@@ -27,11 +27,14 @@ LOCAL_WORKER_IDLE_SECONDS = 60
 
 def error_message(error: SignoffError) -> str:
     """Returns what an error reports, with the commands that fix it."""
-    return "; ".join([str(error), *map(next_command, error.remedies)])
+    separator = "\n" if "\n" in str(error) else "; "
+    return separator.join([str(error), *map(next_command, error.remedies)])
 
 
 def error_lines(error: SignoffError) -> str:
     """Returns the same for a terminal: what is wrong, then a line for each thing to do."""
+    if "\n" in str(error):
+        return error_message(error)
     sentences = re.split(r"(?<=\.) (?=[A-Z])", str(error))
     return "\n  ".join([*sentences, *map(next_command, error.remedies)])
 
@@ -167,6 +170,7 @@ _WORDS: Mapping[type[fix.Remedy], Callable[[Any, str], str]] = {
     fix.AnswerRequest: _answer,
     fix.PassOption: lambda it, _: f"add {format_option(it)}",
     fix.InitProject: lambda _, __: "create one: signoff init",
+    fix.TrustProject: lambda _, __: "if you trust them: signoff trust (in CI, set SIGNOFF_TRUST=1)",
     fix.CheckSetup: lambda _, __: "see what each agent needs: signoff doctor -v",
     fix.ShowSettings: lambda _, __: "see where each comes from: signoff config show",
     fix.OpenPage: lambda _, __: "print a login link: signoff web --link",

@@ -55,6 +55,11 @@ def compile_context(
 
     `agents` are those that a program provides in addition to the configured ones.
     """
+    from signoff.app.trust import trust_of
+
+    # Agents tell what they can do, and may have to be imported for that.
+    trust = trust_of(home, settings)
+    trust("")
     known = _known(settings, agents or {})
     found = [name for name in PROGRAMS if known[name].configured or _is_installed(name)]
     return CompileContext(
@@ -70,6 +75,7 @@ def compile_context(
             name for name, each in known.items() if missing_key(each.kind, each.options, os.environ)
         ],
         agent_names=sorted(known),
+        trust=trust,
         check_only=check_only,
     )
 

@@ -7,14 +7,18 @@ are the exception: they are copies and are updated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signoff import plugins
 from signoff.app.home import Home, InitResult, init_home, write_new
-from signoff.errors import UnknownName, WriteFailed
+from signoff.app.settings import load_settings
+from signoff.app.trust import all_lines
+from signoff.documents.trust import TrustLine, remember
+from signoff.errors import ConfigError, UnknownName, WriteFailed
 from signoff.notation import Notation, Preset
-from signoff.runtime.home_folder import FOLDER
+from signoff.runtime.home_folder import FOLDER, named_home_folder
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -42,15 +46,28 @@ def init_project(
     available = presets() if preset is not None else {}
     if preset is not None and preset not in available:
         raise UnknownName("preset", preset, available)
+    before = _trusted_lines(Home(named_home_folder(start, environment) or start / FOLDER))
+    result = _init_project(start, environment, available[preset] if preset is not None else None)
+    # What was there before was written by someone else.
+    new = [each for each in _trusted_lines(result.home) if each not in before]
+    with suppress(OSError):
+        # If it cannot be stored, the user is asked.
+        remember(result.home.path, new, environment)
+    return result
+
+
+def _init_project(
+    start: Path, environment: Mapping[str, str], chosen: tuple[Preset, Notation] | None
+) -> InitResult:
     created_home = init_home(start, environment)
     home = created_home.home
     try:
         created = [*created_home.created, *_schemas(home)]
-        if preset is None:
+        if chosen is None:
             return InitResult(home, tuple(created))
-        chosen, notation = available[preset]
-        new, existing = _write(chosen, home)
-        changed, to_add = _add_settings(chosen, home)
+        preset, notation = chosen
+        new, existing = _write(preset, home)
+        changed, to_add = _add_settings(preset, home)
     except OSError as error:
         why = error.strerror or error
         raise WriteFailed(f"cannot write {error.filename or home.path}: {why}") from error
@@ -60,9 +77,16 @@ def init_project(
         existing=tuple(existing),
         changed=changed if home.config not in created else (),
         to_add=to_add,
-        run=tuple(_run(chosen, notation, home)),
-        external=chosen.external,
+        run=tuple(_run(preset, notation, home)),
+        external=preset.external,
     )
+
+
+def _trusted_lines(home: Home) -> list[TrustLine]:
+    try:
+        return all_lines(home, load_settings(home, {}))
+    except ConfigError:
+        return []
 
 
 def _run(preset: Preset, notation: Notation, home: Home) -> Iterator[str]:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from signoff.app.home import Home, find_home, init_home, need_home
 from signoff.app.settings import Settings, load_settings
 from signoff.app.stores import open_store
-from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
+from signoff.app.trust import check_stored_target, check_trust
+from signoff.errors import InvalidWorkflow, NotTrusted, Problem, UnknownName, UsageError
 from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
@@ -101,6 +102,7 @@ class Project:
         from signoff.store.rundir.files import RunFiles
         from signoff.store.rundir.projection import Projection
 
+        check_trust(self.home, self.settings)
         make_importable([self.code_root or self.home.root])
         if self.observers is None and self.settings.is_observed:
             from signoff.app.observers import build_observers
@@ -144,10 +146,14 @@ class Project:
                 "is; name it as package.module:NAME",
                 remedy=Resume(row.name, target=True),
             )
+        # Its user named it when the run was started, but it may have changed since.
+        check_stored_target(self.home, self.settings, row.target)
         try:
             return self._resolved(row.target, self.home.root, row)
         except InvalidWorkflow as error:
             raise self._with_stored_files(error, row) from error
+        except NotTrusted:
+            raise
         except UsageError as error:
             raise UsageError(
                 f"{error}; if the workflow has moved, name it again",
@@ -242,12 +248,19 @@ def open_project(
     *,
     command_line: Mapping[str, Any] | None = None,
     create: bool = False,
+    drives: bool = False,
     agents: Mapping[str, Agent] | None = None,
 ) -> Project:
-    """Opens the project around `cwd`; with `create`, creates a home there if there is none."""
+    """Opens the project around `cwd`; with `create`, creates a home there if there is none.
+
+    `drives` says that it is going to drive runs, so that a project that is not trusted is refused
+    before anything is recorded.
+    """
     if create and find_home(cwd, environment) is None:
         init_home(cwd, environment)
     home = need_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
+    if drives:
+        check_trust(home, settings)
     store, token = open_store(home, settings), environment.get(WORKER_VARIABLE, "")
     return Project(home, settings, store, cwd, agents=agents or {}, worker_token=token)

@@ -25,6 +25,7 @@ from signoff.core.outcome import Status
 from signoff.errors import (
     HandlerFailed,
     LeaseLost,
+    NotTrusted,
     RunBusy,
     SignoffError,
     StoreBusy,
@@ -352,6 +353,10 @@ class QueueWorker:
         except RunBusy as error:
             # Another process drives it now.
             self._warn(f"{row.name}: {error}")
+        except NotTrusted as error:
+            self._warn(f"{row.name}: {error}")
+            with suppress(LeaseLost, RunBusy):
+                await engine.hold(row.name, "its definition has changed and needs trust")
         except StoreDamaged as error:
             # Only this run is concerned, but nothing can be recorded about it.
             self._warn(f"{row.name}: {error}")

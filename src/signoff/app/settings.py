@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from signoff.app.home import Home
 from signoff.app.setting_layers import Layer, Rate, Value, parse_rate
 from signoff.core.spend import Limits
 from signoff.documents.files import read_text
+from signoff.documents.trust import trusts_all
 from signoff.errors import ConfigError, Problem
 from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import path_from
@@ -49,7 +50,7 @@ ENVIRONMENT: Mapping[str, str] = {
 """Environment variables and their settings, except those of notations."""
 
 OTHER_VARIABLES = frozenset(
-    {"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS", "SIGNOFF_WORKER_TOKEN"}
+    {"SIGNOFF_HOME", "SIGNOFF_CONFIG", "SIGNOFF_MODELS", "SIGNOFF_TRUST", "SIGNOFF_WORKER_TOKEN"}
 )
 """Environment variables that are not settings."""
 
@@ -131,6 +132,12 @@ class Settings:
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The sections of notations, by name."""
     values: Layer = field(default_factory=dict)
+    own: Layer = field(default_factory=dict)
+    """What the user's own file sets."""
+    project: Layer = field(default_factory=dict)
+    """What the project's file sets."""
+    trusts_all: bool = False
+    """Whether the environment trusts every project."""
 
     @property
     def is_observed(self) -> bool:
@@ -156,12 +163,13 @@ class Settings:
     def masked(self) -> Layer:
         """Returns every setting in force, by key, with secrets masked."""
         return {
-            key: setting._replace(value=_mask(key, setting.value))
+            key: setting._replace(value=mask(key, setting.value))
             for key, setting in sorted(self.values.items())
         }
 
 
-def _mask(key: str, value: Any) -> Any:
+def mask(key: str, value: Any) -> Any:
+    """Returns the value of a setting as it may be shown."""
     if key == "notify":
         # The path of a webhook's address is often all that protects it.
         return [
@@ -214,7 +222,12 @@ def load_settings(
     layers.append(_check(_from_command_line(command_line or {}), problems))
     if problems:
         raise ConfigError("\n".join(str(problem) for problem in problems))
-    return _merge(layers, folders)
+    return replace(
+        _merge(layers, folders),
+        own=layers[1],
+        project=layers[2] if home is not None else {},
+        trusts_all=trusts_all(environment),
+    )
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:

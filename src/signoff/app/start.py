@@ -17,6 +17,7 @@ from signoff.app.project import WORKER_VARIABLE, Project
 from signoff.app.settings import Settings, command_line_limits, load_settings
 from signoff.app.stores import database_file, open_store
 from signoff.app.targets import Target, resolve
+from signoff.app.trust import check_stored_target, check_trust
 from signoff.core import graph
 from signoff.core.events import ANY_AGENT
 from signoff.core.spend import Limits
@@ -200,6 +201,7 @@ def plan(
     """
     home = expected_home(cwd, environment)
     settings = load_settings(home, environment, command_line)
+    check_trust(home, settings)
     if problems := [
         *unknown_options(settings, home.root),
         *observer_problems(settings, home.root),
@@ -246,6 +248,7 @@ def plan_again(
                 f"run {run!r} was started from Python and does not record where its workflow is",
                 remedy=StartRun(),
             )
+        check_stored_target(project.home, project.settings, row.target)
         state, stored = load_state(project, row), stored_options(project.store.description(row.id))
     limits = {f"limits.{key}": str(value) for key, value in state.limits.to_json().items()}
     planned = plan(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from signoff.app.home import Home, find_home
 from signoff.app.settings import Settings, load_settings
+from signoff.app.trust import check_setting
 from signoff.errors import ConfigError, UsageError
 from signoff.runtime.store_port import Store, StoreKind
 
@@ -17,6 +18,8 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 
 def open_store(home: Home, settings: Settings) -> Store:
     """Opens a project's database; creates it if it does not exist."""
+    # Connecting to a server sends it something, and a file could be any file of the user.
+    check_setting(home, settings, "database")
     return open_database(settings.database, home.path)
 
 

@@ -24,6 +24,7 @@ from signoff.app.observer_settings import observer_problems
 from signoff.app.settings import Settings, load_settings
 from signoff.app.start import StartPlan
 from signoff.app.targets import Target, resolve
+from signoff.app.trust import check_trust
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
 from signoff.light_dataclass import light_dataclass
@@ -68,6 +69,7 @@ def validate(
     home = expected_home(cwd, environment)
     try:
         settings = load_settings(home, environment)
+        check_trust(home, settings)
     except ConfigError as error:
         problems = (Problem("settings", line) for line in str(error).splitlines())
         return [ValidationResult("settings", None, tuple(problems))]

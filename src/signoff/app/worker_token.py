@@ -36,7 +36,12 @@ def check_token(project: Project, row: RunRow) -> None:
 
 def refuse_worker(project: Project, what: str) -> None:
     """Raises if this is a worker; `what` is what only a human may do."""
-    if project.worker_token:
+    refuse_token(project.worker_token, what)
+
+
+def refuse_token(token: str, what: str) -> None:
+    """Raises if there is the token of a worker, for what needs no open project."""
+    if token:
         raise UsageError(
             f"a worker cannot {what}: {WORKER_VARIABLE} is set; a human does this without it"
         )

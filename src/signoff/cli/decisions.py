@@ -40,7 +40,7 @@ Examples:
         limits: dict[str, str],
         display: DisplayOptions,
     ) -> int:
-        with open_here(limits=limits) as project:
+        with open_here(limits=limits, drives=resume_now) as project:
             item = find_item(project, where)
             if not (yes or why) and display.may_ask:
                 # Without a reason, the next one to work on it can only guess.

@@ -20,7 +20,7 @@ from signoff._version import __version__
 from signoff.cli import exits
 from signoff.cli.options import CliCommand
 from signoff.cli.text import PLAIN_SIGNS, clean, register_plain_signs
-from signoff.errors import SignoffError
+from signoff.errors import NotTrusted, SignoffError
 
 if TYPE_CHECKING:
     from signoff import notation
@@ -69,6 +69,7 @@ SECTIONS = {
         "store": "Maintain the store of the runs.",
         "config": "Show settings and where each comes from.",
         "doctor": "Check your setup.",
+        "trust": "Trust what this project's settings and code may do.",
     },
 }
 COMMANDS = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
@@ -184,8 +185,7 @@ def run_command(
     report = partial(_report, "--debug" in arguments, "--json" in arguments)
     try:
         result = command.main(list(arguments), prog_name=name, standalone_mode=False)
-        code = result if isinstance(result, int) else exits.OK
-        return _flush_stdout(code)
+        return _flush_stdout(result)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -193,19 +193,44 @@ def run_command(
     except click.ClickException as error:
         return report(_format_click_error(error), exits.USAGE, error)
     except SignoffError as error:
-        from signoff.app.next_commands import error_lines, error_message
-
-        on_terminal = error.remedies and sys.stderr.isatty() and "--json" not in arguments
-        message = error_lines(error) if on_terminal else error_message(error)
-        return report(message, exits.code_of_error(error), error)
-    except OSError as error:
-        return report(_describe_os_error(error), exits.ERROR, error)
+        if _gets_trust(error, arguments):
+            # Nothing has been started or recorded yet, so the command can begin again.
+            return run_command(arguments, command, name)
+        return report(_message(error, arguments), exits.code_of_error(error), error)
     except SystemExit:
         # Shell completion ends like this.
         raise
     except BaseException as error:  # noqa: BLE001  # the last line of defence: a traceback on request
-        message = f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
-        return report(message, exits.ERROR, error)
+        return report(_describe(error), exits.ERROR, error)
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return _describe_os_error(error)
+    return f"{type(error).__name__}: {error}; this is a bug (--debug shows where)"
+
+
+def _gets_trust(error: SignoffError, arguments: Sequence[str]) -> bool:
+    """Asks the user, if only trust is missing and there is a terminal; returns the answer."""
+    from signoff.cli.terminal import has_keyboard
+
+    quiet = {"--json", "--no-input"}.intersection(arguments) or "SIGNOFF_WORKER_TOKEN" in os.environ
+    if not isinstance(error, NotTrusted) or not error.asks or quiet:
+        return False
+    if not (has_keyboard() and sys.stderr.isatty()):
+        return False
+    from signoff.cli.commands.trust import ask
+
+    return ask(error)
+
+
+def _message(error: SignoffError, arguments: Sequence[str]) -> str:
+    if isinstance(error, NotTrusted) and error.declined:
+        return "nothing was started; look at the lines again: signoff trust --show"
+    from signoff.app.next_commands import error_lines, error_message
+
+    on_terminal = error.remedies and sys.stderr.isatty() and "--json" not in arguments
+    return error_lines(error) if on_terminal else error_message(error)
 
 
 def _prepare_streams() -> None:
@@ -220,8 +245,9 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors=PLAIN_SIGNS)
 
 
-def _flush_stdout(code: int) -> int:
-    """Returns the code once stdout is flushed, or its reader has gone (`| head`)."""
+def _flush_stdout(result: object) -> int:
+    """Returns a command's exit code once stdout is flushed, or its reader has gone (`| head`)."""
+    code = result if isinstance(result, int) else exits.OK
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -204,11 +204,13 @@ def answer_options(command: F) -> F:
     return command
 
 
-def open_here(*, limits: Mapping[str, str] | None = None) -> Project:
-    """Opens the project around the current folder."""
+def open_here(*, limits: Mapping[str, str] | None = None, drives: bool = False) -> Project:
+    """Opens the project around the current folder; `drives` is for commands that drive runs."""
     from signoff.app.project import open_project
 
-    project = open_project(Path.cwd(), os.environ, command_line=limit_settings(limits or {}))
+    project = open_project(
+        Path.cwd(), os.environ, command_line=limit_settings(limits or {}), drives=drives
+    )
     set_up_logging(project.settings)
     return project
 

@@ -72,6 +72,25 @@ def discard_typed() -> None:
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
+def read_key(prompt: str) -> str:
+    """Prints a prompt and returns the key that is pressed; what was typed before is discarded."""
+    if termios is None:
+        import click
+
+        click.echo(prompt, err=True, nl=False)
+        return click.getchar()
+    before = termios.tcgetattr(sys.stdin)
+    raw = list(before)
+    raw[3] &= ~(termios.ECHO | termios.ICANON)
+    # Before the prompt: whoever answers it at once must not lose the key.
+    termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, raw)
+    try:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return os.read(sys.stdin.fileno(), 1).decode("ascii", "replace")
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
 @contextmanager
 def preserved_terminal() -> Iterator[None]:
     """Restores the terminal after a program that may be killed while it draws."""

@@ -51,6 +51,7 @@ NOTATION = Notation(
         "signoff.guarded_db.settings:DataSection",
         "your own database: url, migrations, backups, keep",
         {"SIGNOFF_DATA_URL": "url"},
+        harmless=("keep",),
     ),
     plan="signoff.contracts.plan:plan",
     asks="signoff.contracts.plan:asks",

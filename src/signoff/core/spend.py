@@ -38,6 +38,13 @@ class Limits:
         """Returns these limits, with those of `weaker` where none is set."""
         return Limits.from_json({**weaker.to_json(), **self.to_json()})
 
+    def at_most(self, highest: Limits) -> Limits:
+        """Returns these limits, each lowered to that of `highest` if it has one."""
+        most = highest.to_json()
+        return Limits.from_json(
+            {name: min(value, most.get(name, value)) for name, value in self.to_json().items()}
+        )
+
     def to_json(self) -> dict[str, float]:
         """Returns only the limits that are set."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -234,12 +234,16 @@ def _upkeep(database: str | None, backups_folder: Path | None, migrations: Path 
     """Returns the upkeep of the database that the command line or the settings name."""
     from signoff.app.home import find_home
     from signoff.app.settings import load_settings
+    from signoff.app.trust import check_trust
     from signoff.guarded_db.settings import DataSection
     from signoff.guarded_db.upkeep import Upkeep
 
     cwd = Path.cwd()
     home = find_home(cwd, os.environ)
-    settings = DataSection(**load_settings(home, os.environ).sections.get("data", {}))
+    loaded = load_settings(home, os.environ)
+    if home is not None:
+        check_trust(home, loaded)
+    settings = DataSection(**loaded.sections.get("data", {}))
     address = database or settings.url
     if address is None:
         raise click.UsageError(

@@ -108,8 +108,12 @@ def get_ollama_config() -> OllamaConfig:
     """
     from signoff.app.home import find_home
     from signoff.app.settings import load_settings
+    from signoff.app.trust import check_trust
 
-    settings = load_settings(find_home(Path.cwd(), os.environ), os.environ)
+    home = find_home(Path.cwd(), os.environ)
+    settings = load_settings(home, os.environ)
+    if home is not None:
+        check_trust(home, settings)
     return resolve_ollama(settings.sections, settings.agents.get(OLLAMA))
 
 

@@ -15,6 +15,10 @@ NOTATION = Notation(
         "signoff.pair.settings_section:PairSection",
         "writer-reviewer pairs: writer, reviewers, checks, verdict, strict, max_turns, candidates, "
         "keep, similarity, model_name, temperature, max_tokens, base_url, request_timeout",
+        harmless=(
+            *("writer", "reviewers", "checks", "verdict", "strict", "max_turns", "candidates"),
+            *("keep", "similarity", "model_name", "temperature", "max_tokens", "request_timeout"),
+        ),
     ),
     agents="signoff.pair.agents:configured_agents",
     report="signoff.pair.report:report",

@@ -6,7 +6,7 @@ their entry points, and local ones by their syntax trees. Only the profile that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_loose, make_importable, reported_errors
+from signoff.documents.trust import Trust
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName
 from signoff.installed import entry_points
 from signoff.light_dataclass import light_dataclass
@@ -55,6 +56,8 @@ class ProfileEntry:
     description: str = ""
     problem: Problem | None = None
     """Why it cannot be used."""
+    is_named: bool = True
+    """Whether its source shows its name; if not, only importing it does."""
 
 
 def profile_names(context: CompileContext) -> list[str]:
@@ -66,10 +69,10 @@ def find_profile(
     name: str, context: CompileContext, group: click.Group | None = None
 ) -> type[WorkflowProfile]:
     """Loads one profile, which may add its commands to `group`; raises `UnknownName`."""
-    matching = [each for each in _entries(context, name) if each.name == name]
+    matching = [each for each in _all_named(_entries(context, name)) if each.name == name]
     if not matching:
         # Its source may not mention the name that it has.
-        matching = [each for each in _entries(context) if each.name == name]
+        matching = [each for each in _all_named(_entries(context)) if each.name == name]
     if not matching:
         _refuse_unknown(name, context)
     if len(matching) > 1:
@@ -80,12 +83,25 @@ def find_profile(
     return _load(entry, group if group is not None else _unused_group())
 
 
+def listed_profiles(context: CompileContext) -> list[ProfileEntry]:
+    """Returns every profile as far as its source shows it: nothing of a project is imported."""
+    return _without_duplicates(_entries(context))
+
+
 def all_profiles(context: CompileContext) -> list[ProfileEntry]:
     """Returns every profile, by name; one that cannot be used has its problem and hides no other.
 
     Local profiles are imported only if their source does not show what they are called.
     """
-    entries = list(_entries(context))
+    return _without_duplicates(_all_named(_entries(context)))
+
+
+def _all_named(entries: Iterable[ProfileEntry]) -> Iterator[ProfileEntry]:
+    return (each if each.is_named else _imported(each) for each in entries)
+
+
+def _without_duplicates(found: Iterable[ProfileEntry]) -> list[ProfileEntry]:
+    entries = list(found)
     by_name: dict[str, list[ProfileEntry]] = {}
     for each in entries:
         by_name.setdefault(each.name, []).append(each)
@@ -150,7 +166,7 @@ def _local(context: CompileContext, wanted: str) -> Iterator[ProfileEntry]:
         if path.name.startswith(("_", ".")):
             continue
         if path.suffix == ".py" or source_file(path).is_file():
-            entry = _local_entry(path, wanted)
+            entry = _local_entry(path, wanted, context.trust)
             if entry is not None:
                 yield entry
 
@@ -168,8 +184,8 @@ def _folder(context: CompileContext) -> Path | None:
     return folder
 
 
-def _local_entry(path: Path, wanted: str) -> ProfileEntry | None:
-    origin, load = display_path(path), _from_file(path)
+def _local_entry(path: Path, wanted: str, trust: Trust) -> ProfileEntry | None:
+    origin, load = display_path(path), _from_file(path, trust)
     unnamed = ProfileEntry(path.stem, origin, load)
     try:
         if wanted and not mentions(path, wanted):
@@ -184,7 +200,7 @@ def _local_entry(path: Path, wanted: str) -> ProfileEntry | None:
         return None
     if reading.name:
         return ProfileEntry(reading.name, origin, load, reading.description)
-    return _imported(unnamed)
+    return replace(unnamed, is_named=False)
 
 
 def _imported(unnamed: ProfileEntry) -> ProfileEntry:
@@ -192,7 +208,7 @@ def _imported(unnamed: ProfileEntry) -> ProfileEntry:
     try:
         metadata = _metadata(unnamed.load(_unused_group()), unnamed.origin)
     except InvalidWorkflow as error:
-        return replace(unnamed, problem=error.problems[0])
+        return replace(unnamed, problem=error.problems[0], is_named=True)
     description = str(metadata.get("description") or "")
     return ProfileEntry(metadata["name"], unnamed.origin, unnamed.load, description)
 
@@ -245,8 +261,9 @@ def _from_import_path(path: str) -> Callable[[click.Group], type[WorkflowProfile
     return load
 
 
-def _from_file(path: Path) -> Callable[[click.Group], type[WorkflowProfile]]:
+def _from_file(path: Path, trust: Trust) -> Callable[[click.Group], type[WorkflowProfile]]:
     def load(group: click.Group) -> type[WorkflowProfile]:
+        trust(FOLDER)
         origin = display_path(path)
         module = import_loose(source_file(path))
         with reported_errors(origin):

@@ -50,6 +50,7 @@ NOTATION = Notation(
             "SIGNOFF_PROFILES_DIR": "dir",
             "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations",
         },
+        harmless=("providers", "approval", "max_iterations", "hash_prompts"),
     ),
     layout="signoff.profiles.layout:ProfileLayout",
     report="signoff.profiles.report:report",

@@ -221,6 +221,12 @@ class Engine:
             why = StepError(journal.state.step or "", error_info(error))
             await _stop(journal, Status.FAILED, why)
 
+    async def hold(self, name: str, why: str) -> None:
+        """Records that a run rests until a human has done something outside of it."""
+        journal = self._take(self._store.row(name))
+        if journal.state.status not in FINAL:
+            await _stop(journal, Status.INTERRUPTED, ProcessStopped(why))
+
     async def cancel(self, name: str, why: str = "") -> Status:
         """Cancels a run; returns after all its processes have ended."""
         until = time.monotonic() + CANCEL_PATIENCE_SECONDS

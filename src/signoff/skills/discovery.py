@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -27,6 +27,7 @@ from signoff.discovery import (
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_named, make_importable
 from signoff.documents.regular_files import read_regular
+from signoff.documents.trust import Trust
 from signoff.errors import InvalidWorkflow, Problem, UnknownName
 from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
@@ -60,8 +61,13 @@ class SkillSource:
     """Empty if its source does not show it."""
     path: Path
     in_library: bool = False
+    description: str = ""
+    """As far as its source shows it, like the number of its steps."""
+    steps: int | None = None
     problem: Problem | None = None
     """Why it cannot be used."""
+    trust: Trust = field(default=lambda _definitions: None, compare=False)
+    """Called before it is imported."""
 
     @property
     def origin(self) -> str:
@@ -85,6 +91,7 @@ class SkillSource:
     def _imported(self) -> Workflow:
         if self.in_library:
             return _workflow_of(import_named(f"{LIBRARY}.{self.path.stem}"))
+        self.trust(FOLDER)
         workflow = load_module(self.path)
         if workflow is None:
             raise InvalidSkill(self.name, [Problem(self.origin, f"assigns no {NAME}")])
@@ -155,6 +162,7 @@ def find_in_folder(name: str, context: CompileContext) -> tuple[Workflow, Path |
     """Returns a skill, and the folder in which `name` leads to it; None if it does everywhere."""
     make_importable([Path.cwd(), context.root])
     if _MODULE.fullmatch(name):
+        context.trust("")
         return _from_module(name), Path.cwd()
     if name.endswith(".py"):
         return _from_file(Path.cwd() / name), Path.cwd()
@@ -171,10 +179,10 @@ def resolve_skill(name: str, context: CompileContext) -> Workflow:
 def find_source(name: str, context: CompileContext) -> SkillSource:
     """Returns the module of a skill; raises `UnknownName`, or `InvalidSkill` if there are two."""
     files = list(_files(context))
-    matching = [each for each in _read(files, mentions=name) if each.name == name]
+    matching = [each for each in _read(files, context, mentions=name) if each.name == name]
     if not matching:
         # Its source may not show the name that it has.
-        every = list(_named(_read(files)))
+        every = list(_named(_read(files, context)))
         matching = [each for each in every if each.name == name]
         if not matching:
             _refuse_unknown(name, every)
@@ -194,13 +202,36 @@ def skill_names(context: CompileContext) -> list[str]:
 
     Those that the settings name are ordinary workflows as well, and found as such.
     """
-    own = _read(_files(replace(context, workflows=())))
+    own = _read(_files(replace(context, workflows=())), context)
     return [each.name for each in _named(own) if each.problem is None]
 
 
 def library_names() -> list[str]:
     """Returns the names of the skills in the library."""
-    return [each.name for each in _read((path, True) for path in _library_files())]
+    return [each.name for each in map(_library_source, _library_files()) if each is not None]
+
+
+def listed_skills(context: CompileContext) -> tuple[list[SkillSource], list[Problem]]:
+    """Returns every skill as its source shows it, by name, and the problems of others.
+
+    Those of the library are imported, which is no risk; nothing else is.
+    """
+    problems: list[Problem] = []
+    by_name: dict[str, list[SkillSource]] = {}
+    for source in _read(_files(context, problems), context):
+        if source.problem is not None:
+            problems.append(source.problem)
+            continue
+        shown = _with_details(source) if source.in_library else source
+        by_name.setdefault(source.name or source.path.stem, []).append(shown)
+    problems += [_duplicate(name, each) for name, each in by_name.items() if len(each) > 1]
+    single = sorted((name, each[0]) for name, each in by_name.items() if len(each) == 1)
+    return [replace(each, name=name) for name, each in single], problems
+
+
+def _with_details(source: SkillSource) -> SkillSource:
+    workflow = source.load()
+    return replace(source, description=workflow.description, steps=workflow.total_steps)
 
 
 def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
@@ -208,7 +239,7 @@ def all_skills(context: CompileContext) -> tuple[list[Skill], list[Problem]]:
     make_importable([context.root])
     problems: list[Problem] = []
     by_name: dict[str, list[Skill]] = {}
-    for source in _read(_files(context, problems)):
+    for source in _read(_files(context, problems), context):
         try:
             workflow = source.load()
         except InvalidSkill as error:
@@ -250,12 +281,14 @@ def _library_files() -> list[Path]:
     return sorted(_LIBRARY_FOLDER.glob("[!_]*.py"))
 
 
-def _read(files: Iterable[tuple[Path, bool]], mentions: str = "") -> Iterator[SkillSource]:
+def _read(
+    files: Iterable[tuple[Path, bool]], context: CompileContext | None = None, mentions: str = ""
+) -> Iterator[SkillSource]:
     """Yields the skills among files; with `mentions`, only of files that contain that text."""
     for path, in_library in files:
         source = _library_source(path) if in_library else _own_source(path, mentions)
         if source is not None:
-            yield source
+            yield source if context is None else replace(source, trust=context.trust)
 
 
 def _library_source(path: Path) -> SkillSource | None:
@@ -277,17 +310,26 @@ def _own_source(path: Path, mentions: str) -> SkillSource | None:
         return replace(unnamed, problem=Problem(where, f"SyntaxError: {error.msg}"))
     except (OSError, ValueError) as error:
         return replace(unnamed, problem=Problem(unnamed.origin, f"cannot be read: {error}"))
-    return replace(unnamed, name=_literal_name(value)) if value is not None else None
+    return _described(unnamed, value) if value is not None else None
 
 
-def _literal_name(value: ast.expr) -> str:
+def _described(source: SkillSource, value: ast.expr) -> SkillSource:
+    """Returns a source with what the call of `Workflow` shows."""
     match value:
-        case ast.Call(func=ast.Name(id="Workflow") | ast.Attribute(attr="Workflow")):
-            named = [each.value for each in value.keywords if each.arg == "name"]
-            first = [*value.args[:1], *named][:1]
-            constant = first[0].value if first and isinstance(first[0], ast.Constant) else None
-            return constant if isinstance(constant, str) else ""
-    return ""
+        case ast.Call(
+            func=ast.Name(id="Workflow") | ast.Attribute(attr="Workflow"), args=arguments
+        ):
+            named = {each.arg: each.value for each in value.keywords}
+            name, *steps = [*([named["name"]] if "name" in named else []), *arguments] or [value]
+            count = None if any(isinstance(each, ast.Starred) for each in steps) else len(steps)
+            about = _literal(named.get("description"))
+            return replace(source, name=_literal(name), description=about, steps=count)
+    return source
+
+
+def _literal(value: ast.expr | None) -> str:
+    constant = value.value if isinstance(value, ast.Constant) else None
+    return constant if isinstance(constant, str) else ""
 
 
 def _named(sources: Iterable[SkillSource]) -> Iterator[SkillSource]:

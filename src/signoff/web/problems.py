@@ -21,6 +21,7 @@ _STATUS: tuple[tuple[type[er.SignoffError], HTTPStatus], ...] = (
     (er.DefinitionChanged, HTTPStatus.CONFLICT),
     (er.StaleApproval, HTTPStatus.PRECONDITION_FAILED),
     (er.NotAllowed, HTTPStatus.FORBIDDEN),
+    (er.NotTrusted, HTTPStatus.FORBIDDEN),
     (er.StoreError, HTTPStatus.SERVICE_UNAVAILABLE),
     (KeyReused, HTTPStatus.UNPROCESSABLE_ENTITY),
     (er.AuthorError, HTTPStatus.UNPROCESSABLE_ENTITY),

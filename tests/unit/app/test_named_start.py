@@ -181,3 +181,19 @@ def test_a_goal_of_the_project_is_used(folder: Path) -> None:
 def test_a_review_takes_no_parameters(folder: Path) -> None:
     with pytest.raises(UsageError, match="options and no parameters"):
         plan_named(folder, {}, request("review", params={"paths": ["a.md"]}))
+
+
+@pytest.mark.parametrize(("asked", "agent", "usd"), [(9, True, 2), (1, True, 1), (9, False, 9)])
+def test_an_agent_cannot_raise_a_limit(folder: Path, asked: int, agent: bool, usd: int) -> None:
+    """A coding agent that asks for more than the project allows would spend it."""
+    settings = folder / ".signoff" / "config.yaml"
+    settings.write_text("version: 1\nlimits: {usd: 2}\n")
+
+    limits = {"usd": asked, "calls": 5}
+    planned = plan_named(
+        folder, {}, request("hello", params={"who": "A"}, limits=limits), agent=agent
+    )
+
+    assert planned.own_limits is not None
+    assert planned.own_limits.to_json() == {"usd": usd, "calls": 5}
+    assert planned.limits.to_json() == {"usd": usd, "calls": 5}

@@ -25,6 +25,7 @@ EXAMPLES: list[fix.Remedy] = [
     fix.AnswerRequest(7),
     fix.PassOption("allow_scripts"),
     fix.InitProject(),
+    fix.TrustProject(),
     fix.CheckSetup(),
     fix.ShowSettings(),
     fix.OpenPage(),

@@ -55,7 +55,7 @@ def command(
       pbpaste | signoff answer 7 -
     """
     where, value = _parse(words, file)
-    with open_here(limits=limits) as project:
+    with open_here(limits=limits, drives=resume_now) as project:
         if where is None and words and words[0] != "-":
             refuse_reference_as_answer(project, words[0])
         item = find_item(project, where)

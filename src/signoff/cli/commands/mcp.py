@@ -14,6 +14,8 @@ import click
 
 from signoff._extras import install_command
 from signoff.app.home import find_home
+from signoff.app.settings import load_settings
+from signoff.app.trust import check_trust
 from signoff.cli.mcp_clients import CLIENTS, server_command
 from signoff.cli.options import CliCommand, Group, debug_option, output_options
 from signoff.errors import ConfigError
@@ -64,6 +66,8 @@ def command(ctx: click.Context, wait_seconds: float, page: str | None) -> None:
             f"the MCP server needs the extra 'mcp'; install it: {install_command('mcp')}"
         ) from error
     cwd, environment = Path.cwd(), dict(os.environ)
+    if (home := find_home(cwd, environment)) is not None:
+        check_trust(home, load_settings(home, environment), "flows")
     serve_stdio(
         ServerOptions(
             cwd, environment, wait_seconds, page=lambda: page or local_page(cwd, environment)

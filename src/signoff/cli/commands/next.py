@@ -39,7 +39,7 @@ def command(run: str | None, item: str | None, out: Output) -> int:
     Exit codes: 0 there is work, or the run is completed; 10 waiting for a human; otherwise
     as for `run`.
     """
-    with open_here() as project:
+    with open_here(drives=True) as project:
         status = drive_external(
             out,
             lambda observers: next_work(project, run, observers=observers, warn=out.warn),

@@ -71,7 +71,7 @@ def command(
         raise click.UsageError("--detach cannot be combined with --pull or --target")
     switch = pairs(agents, "--agent") | (FROM_OUTSIDE if pull else {})
     display = replace(display, no_input=display.no_input or pull)
-    with open_here(limits=limits) as project:
+    with open_here(limits=limits, drives=True) as project:
         if due:
             return _resume_due(project, display)
         if detach:

@@ -13,6 +13,7 @@ from signoff.app.project import Project
 from signoff.app.readiness import describe, refuse_not_ready
 from signoff.app.resume import FROM_OUTSIDE
 from signoff.app.start import StartPlan, plan, plan_again, start
+from signoff.app.trust import trust_target
 from signoff.cli import exits
 from signoff.cli.driving import drive
 from signoff.cli.options import (
@@ -109,12 +110,7 @@ def command(
         options=options,
         agent=next((each for each in reversed(agents) if "=" not in each), ""),
     )
-    if dry_run and planned.warnings:
-        # A run may still succeed, if it never asks these agents. A plan with them is not valid.
-        raise ConfigError("\n".join(planned.warnings))
-    found = planned.target
-    for warning in (*found.problems, *planned.warnings, *found.workflow.warnings):
-        out.warn(str(warning))
+    _warn(planned, out, dry_run=dry_run)
     pull = pull or ANY_AGENT in planned.switch
     switch = {**planned.switch, **_replacements(agents, planned, out)}
     params = params if again is None else dict(planned.params)
@@ -123,6 +119,7 @@ def command(
     if not pull and not detach:
         refuse_not_ready(planned.not_ready(switch))
     set_up_logging(planned.settings)
+    trust_target(planned.home, planned.settings, Path.cwd(), target or "")
     with planned.open(Path.cwd(), os.environ) as project:
         if detach:
             from signoff.cli.detach import start_detached
@@ -140,6 +137,15 @@ def command(
             ),
             workflow=planned.target.workflow,
         )
+
+
+def _warn(planned: StartPlan, out: Output, *, dry_run: bool) -> None:
+    if dry_run and planned.warnings:
+        # A run may still succeed, if it never asks these agents. A plan with them is not valid.
+        raise ConfigError("\n".join(planned.warnings))
+    target = planned.target
+    for warning in (*target.problems, *planned.warnings, *target.workflow.warnings):
+        out.warn(str(warning))
 
 
 def _check_options(

@@ -82,7 +82,7 @@ def command(
     answer = AnswerInput(
         text, failed=failure is not None, values=fields, extras=options, digest=digest, by=by
     )
-    with open_here() as project:
+    with open_here(drives=True) as project:
         status = drive_external(
             out,
             lambda observers: submit(

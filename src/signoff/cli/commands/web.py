@@ -90,7 +90,7 @@ def command(  # click passes each option
       signoff web --revoke backup
     """
     tokens = TokenOptions(create, scope, name, agent, list_all, revoke)
-    with open_here() as project:
+    with open_here(drives=not (tokens.is_any or link_only)) as project:
         access = _open_access(project)
         try:
             if tokens.is_any:

@@ -88,7 +88,7 @@ def command(slots: int, labels: tuple[str, ...], idle_exit: float | None, out: O
       signoff worker
       signoff worker --slots 16
     """
-    with open_here() as project:
+    with open_here(drives=True) as project:
         view = WorkerView(out, project.store)
         dispatcher = open_dispatcher(project) if project.settings.dispatch else None
         worker = QueueWorker(

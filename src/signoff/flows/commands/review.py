@@ -16,6 +16,7 @@ import click
 from signoff.cli.options import CliCommand, limit_settings, progress_options, set_up_logging
 from signoff.cli.output import DisplayOptions, Output
 from signoff.core.severity import Severity
+from signoff.documents.trust import VARIABLE as TRUST
 from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_no_changes, print_review
 from signoff.flows.files.prepared import NothingToReviewError
@@ -233,11 +234,9 @@ class _Review:
             write=flags["write"],
             fail_on=flags["fail_on"],
         )
-        # From the base, nothing of the change is read or imported, not even by accident.
-        hidden = {VARIABLE} if base is not None else set()
         planned = plan(
             base or cwd,
-            {key: value for key, value in self._environment.items() if key not in hidden},
+            self._environment,
             TARGET,
             {},
             name=name,
@@ -293,6 +292,10 @@ class _Review:
         commit = repository.commit(self._since)
         if not home.path.is_dir():
             init_home(self._cwd, self._environment)
+        # From the base, nothing of the change is read or imported, not even by accident; what the
+        # target branch says is trusted.
+        own = {key: value for key, value in self._environment.items() if key != VARIABLE}
+        self._environment = {**own, TRUST: "1"}
         return base_tree(repository, commit, home.path)
 
     def _select(self, root: Path, cwd: Path, base: Path | None) -> Selection:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import click
 
 from signoff.cli.options import Group
+from signoff.errors import NotTrusted
 from signoff.profiles.commands.catalog import list_profiles, providers, show, validate
 from signoff.profiles.commands.deciding import approve, init, reject
 from signoff.profiles.commands.sessions import cancel, sessions, status
@@ -26,7 +27,11 @@ class ProfileGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click prescribes it
         """Returns the names of all commands, those of profiles last."""
         own = list(self.commands)
-        return [*own, *(name for name in self._additional() if name not in own)]
+        try:
+            return [*own, *(name for name in self._additional() if name not in own)]
+        except NotTrusted:
+            # Help is for everyone, and imports nothing.
+            return own
 
     def _additional(self, wanted: str | None = None) -> Mapping[str, click.Command]:
         """Returns the commands of profiles; loading stops at the first profile with `wanted`."""

@@ -23,12 +23,12 @@ def list_profiles(out: Output) -> None:
     A profile that cannot be used is listed with the reason.
     """
     from signoff.installed import package_summary
-    from signoff.profiles.discovery import FOLDER, all_profiles
+    from signoff.profiles.discovery import FOLDER, listed_profiles
 
     entries = [
         # Only loading an installed profile would show its own description.
         replace(each, description=each.description or package_summary(FOLDER, each.name))
-        for each in all_profiles(context_here())
+        for each in listed_profiles(context_here())
     ]
     if out.as_json:
         out.json(
@@ -188,6 +188,7 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
 
     checks: list[ProviderCheck] = []
     load_profiles(context_here())
+    context_here().trust("")
     if what in ("ai", "all"):
         checks += check_ai(settings_here(), key)
     if what in ("standards", "all"):

@@ -208,7 +208,7 @@ def approve(
 
     extras = {"command": command, "fs_ability": fs_ability, "hash_prompts": hash_prompts}
     chosen = {name: value for name, value in extras.items() if value is not None}
-    with open_here(limits=limits) as project:
+    with open_here(limits=limits, drives=True) as project:
         view = view_session(project, find_session(project, session))
         if view.answered and not (chosen or why):
             _check_definition(project, view.row, adopt=adopt)
@@ -246,7 +246,7 @@ def reject(
 
     if not feedback.strip():
         raise UsageError("the feedback is empty; write what has to change: -f TEXT")
-    with open_here(limits=limits) as project:
+    with open_here(limits=limits, drives=True) as project:
         view = view_session(project, find_session(project, session))
         _check_pending(view, "reject")
         return _decide(project, display, view, AnswerInput(None, feedback), yes=False, adopt=adopt)

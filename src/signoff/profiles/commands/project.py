@@ -38,11 +38,17 @@ def session_argument(command: F) -> F:
 def context_here() -> CompileContext:
     """Returns what finding profiles in the project around the current folder needs: no agents."""
     from signoff.app.home import expected_home
+    from signoff.app.trust import trust_of
     from signoff.notation import CompileContext
 
-    home = expected_home(Path.cwd(), os.environ)
-    sections = settings_here().sections
-    return CompileContext(root=home.root, home=home.path, settings=sections, agents={})
+    home, settings = expected_home(Path.cwd(), os.environ), settings_here()
+    return CompileContext(
+        root=home.root,
+        home=home.path,
+        settings=settings.sections,
+        agents={},
+        trust=trust_of(home, settings),
+    )
 
 
 def settings_here() -> Settings:

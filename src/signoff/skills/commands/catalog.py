@@ -31,27 +31,25 @@ def list_skills(out: Output) -> int:
       signoff skill list
       signoff skill list --json
     """
-    from signoff.skills.discovery import all_skills
+    from signoff.skills.discovery import listed_skills
 
-    with redirect_stdout(sys.stderr):
-        skills, problems = all_skills(context_here())
+    skills, problems = listed_skills(context_here())
     if out.as_json:
         out.json(
             [
                 {
-                    "name": skill.workflow.name,
-                    "description": skill.workflow.description,
-                    "steps": skill.workflow.total_steps,
-                    "origin": skill.source.origin,
+                    "name": skill.name,
+                    "description": skill.description,
+                    "steps": skill.steps,
+                    "origin": skill.origin,
                 }
                 for skill in skills
             ]
         )
     else:
         rows = [
-            (each.name, each.total_steps, skill.source.origin, _first_sentence(each.description))
-            for skill in skills
-            for each in (skill.workflow,)
+            (each.name, each.steps or "", each.origin, _first_sentence(each.description))
+            for each in skills
         ]
         out.table(("SKILL", "STEPS", "FROM", "DESCRIPTION"), rows, spare=("FROM", "STEPS"))
     for problem in problems:

@@ -18,11 +18,20 @@ def context_here() -> CompileContext:
     """Returns what finding skills around the current folder needs: no agents."""
     cwd = Path.cwd()
     home = find_home(cwd, os.environ)
+
+    def trust(definitions: str) -> None:
+        from signoff.app.settings import load_settings
+        from signoff.app.trust import check_trust
+
+        if home is not None:
+            check_trust(home, load_settings(home, os.environ), definitions)
+
     return CompileContext(
         root=home.root if home is not None else cwd,
         home=home.path if home is not None else None,
         workflows=_searched(home, os.environ),
         agents={},
+        trust=trust,
     )
 
 

@@ -39,6 +39,7 @@ def script(module: str, arguments: Sequence[str]) -> None:
       signoff skill script signoff.skills.quality_review --phase plan-design --state-dir DIR
     """
     context = context_here()
+    context.trust("skills")
     make_importable([Path.cwd(), context.root, *skills_folder(context)])
     extend_import_path(module)
     if not _exists(module):
