@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from typing import ClassVar
 
@@ -106,6 +106,14 @@ class CritiqueIssue(Record):
     def omission(self) -> bool:
         """Whether it is about something that is missing."""
         return says_omission(self.evidence)
+
+    @property
+    def entry(self) -> Hashable:
+        """What a list says about it besides its place and its id."""
+        about = (self.path, self.rule_id, self.severity, self.finding, self.evidence)
+        what = (self.impact, self.suggested_fix, self.confidence, self.unverified)
+        edit = (self.edit.kind, self.edit.find, self.edit.text) if self.edit is not None else None
+        return (*about, *what, edit, self.not_reported_again)
 
 
 @frozen_dataclass()

@@ -1,12 +1,18 @@
-"""One finding: what it is about, its status, and its history across rounds."""
+"""One finding: what it is about, its status, its history across rounds, and its place in a list.
+
+Every list of findings has one order, `blocking_first`, and people and prompts get equal ones as
+one entry, by `group_equal`. Data keeps each finding by itself.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from itertools import islice
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar
 
 from signoff.core.words import FindingStatus, Label
 from signoff.light_dataclass import frozen_dataclass
@@ -28,6 +34,16 @@ _PLAIN = str.maketrans(
 )
 
 
+LISTED = (
+    FindingStatus.OPEN,
+    FindingStatus.ADDRESSED,
+    FindingStatus.DISMISSED,
+    FindingStatus.FIXED,
+    FindingStatus.IGNORED,
+)
+"""The order of findings in a list by what has to happen to them: what needs a look first."""
+MOST_EQUAL = 10
+"""Equal findings that an entry of a list names besides the first one."""
 LEAST_CONFIDENCE = 0.5
 """A critic that is less sure than this reports a doubt, not a finding."""
 
@@ -116,6 +132,15 @@ class Finding(Record):
         """What it is about, normalized for comparison."""
         return subject_of(self.quote, self.location, self.finding, omission=self.omission)
 
+    @property
+    def entry(self) -> Hashable:
+        """What a list says about it besides its place and its id."""
+        about = (self.path, self.constraint, self.rule, self.severity, self.finding)
+        # Without a quote, the subject is a location, which is another one for each finding.
+        quote = "" if self.omission else self.subject
+        what = (self.suggested_fix, self.reason, self.decision, self.unverified)
+        return (*about, quote, *what, self.status, self.label, self.first, self.history)
+
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Finding:
         """Reads what `to_json` wrote; keys that are not fields are ignored.
@@ -155,6 +180,44 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "others": tuple,
 }
 """The fields that JSON stores as another type."""
+
+
+T = TypeVar("T")
+
+
+def blocking_first(
+    block_on: Collection[Severity],
+) -> Callable[[Finding | CritiqueIssue], tuple[int, bool, str, int, int]]:
+    """Returns the key that sorts a list of findings, or of what a critic reports.
+
+    What blocks comes first, then what else is open, then the rest; each by file and line.
+    """
+
+    def key(each: Finding | CritiqueIssue) -> tuple[int, bool, str, int, int]:
+        position = LISTED.index(each.status) if isinstance(each, Finding) else 0
+        return position, each.severity not in block_on, each.path, each.line, each.severity.rank
+
+    return key
+
+
+def group_equal(
+    listed: Iterable[T], entry: Callable[[T], Hashable] = attrgetter("entry")
+) -> list[list[T]]:
+    """Returns what is one entry of a list together: what says the same about equal passages."""
+    groups: dict[Hashable, list[T]] = {}
+    for each in listed:
+        groups.setdefault(entry(each), []).append(each)
+    return list(groups.values())
+
+
+def describe_equal(group: Sequence[Finding]) -> str:
+    """Returns how many findings an entry stands for, and where the others are; "" for one."""
+    if len(group) < 2:
+        return ""
+    others = (f"{f'line {each.line} ' if each.line else ''}[{each.id}]" for each in group[1:])
+    shown = ", ".join(islice(others, MOST_EQUAL))
+    left = len(group) - 1 - MOST_EQUAL
+    return f"{len(group):,} times, also {shown}{f' and {left:,} more' if left > 0 else ''}"
 
 
 def is_set_aside(issue: CritiqueIssue) -> bool:

@@ -341,7 +341,7 @@ def review_prompt(
         ConstraintMaterial(constraint, state.source(constraint.id), analysis)
         for constraint, analysis in about
     )
-    ledger = state.ledger
+    ledger, block_on = state.ledger, flow.config.adjudication.block_on
     return critic_prompt(
         goal=flow.goal.text,
         artifact="" if paths else state.artifact,
@@ -355,7 +355,7 @@ def review_prompt(
         known=[
             line
             for each, _ in about
-            for line in known_findings(ledger, each.id, qualified=bool(also), paths=paths)
+            for line in known_findings(ledger, each.id, block_on, qualified=bool(also), paths=paths)
         ],
         goal_sources=state.source(),
         structured=flow.capabilities(agent).json_schema,
