@@ -15,7 +15,7 @@ from signoff.flows.coverage import constraint_results, run_coverage
 from signoff.flows.state import blocking_severities, critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
-from signoff.review.artifact import UNNAMED, ArtifactVersion, locate
+from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Overall
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
@@ -135,11 +135,8 @@ class FlowHistory:
         )
 
     def _place(self, issue: Mapping[str, Any]) -> str:
-        path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
-        version = self._versions[-1] if self._versions else None
-        line = int(issue.get("line") or 0)
-        found = locate(version.content, quote, path, line) if version and quote else None
-        return f"{path or self._file_name}{f':{found.line}' if found else ''}"
+        path, line = str(issue.get("path") or UNNAMED), int(issue.get("line") or 0)
+        return f"{path or self._file_name}{f':{line}' if line else ''}"
 
     def _keep_issues(self, critiques: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for critique in (each for found in critiques.values() for each in found):

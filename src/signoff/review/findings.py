@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from signoff.core.delta import Revision
+from signoff.core.frozen import FrozenDict
 from signoff.core.words import OPEN, FindingStatus, Label
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
@@ -156,8 +157,15 @@ class Ledger:
         """Reads what `to_json` wrote; None is an empty ledger."""
         if not raw:
             return cls()
+        # A state is looked at many times in a step, and has thousands of findings.
+        known = getattr(raw, "memo", None)
+        if isinstance(known, cls):
+            return known
         findings = [Finding.from_json(entry) for entry in raw["entries"]]
-        return cls({finding.id: finding for finding in findings}, raw["round"])
+        ledger = cls({finding.id: finding for finding in findings}, raw["round"])
+        if isinstance(raw, FrozenDict):
+            raw.memo = ledger
+        return ledger
 
 
 def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:

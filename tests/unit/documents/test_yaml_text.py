@@ -2,7 +2,6 @@ import pytest
 
 from signoff.documents.yaml_text import (
     LONGEST_CACHED,
-    MOST_VALUES,
     Document,
     newer_version,
     read_mapping,

@@ -283,7 +283,10 @@ class CriticHandler(FlowHandler):
         # A program may look at more than the files of a review; then its finding is about none.
         only = self.paths[0] if len(self.paths) == 1 else ""
         paths = [issue.path if issue.path in self.paths else only for issue in critique.issues]
-        issues = (replace(i, path=path) for i, path in zip(critique.issues, paths, strict=True))
+        issues = (
+            issue if issue.path == path else replace(issue, path=path)
+            for issue, path in zip(critique.issues, paths, strict=True)
+        )
         return replace(critique, issues=tuple(issues)), []
 
     def _material(self, prompt: ProductPrompt) -> Material:
