@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from signoff.flows.coverage import constraint_results
@@ -34,8 +34,22 @@ class FlowReport:
     summary: str = ""
     """For the end of a run; empty if there was only one round."""
     details: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """For programs, by name."""
+    view: FlowState = FlowState({})
+    findings: Sequence[Finding] = ()
+    """Every finding, in the order of a list."""
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """For programs, by name; most readers want none of thousands of findings."""
+        view = self.view
+        results = constraint_results(view.raw, view.content, self.findings)
+        facts = {
+            "rounds": view.rounds,
+            "remarks": view.warnings,
+            "constraints": [each.to_json() for each in results],
+            "findings": [each.facts() for each in self.findings],
+        }
+        return {name: values for name, values in facts.items() if values}
 
 
 def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> FlowReport:
@@ -43,34 +57,21 @@ def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> FlowRepor
     view, block_on = FlowState(state), blocking_severities(definition)
     rounds, warnings = view.rounds, view.warnings
     listed = sorted(view.ledger.findings.values(), key=blocking_first(block_on))
-    results = constraint_results(state, view.content, listed)
-    facts = {
-        "rounds": rounds,
-        "remarks": warnings,
-        "constraints": [each.to_json() for each in results],
-        "findings": [each.facts() for each in listed],
-    }
     plot = [draw_plot(rounds)] if rounds else []
     several = len(rounds) > 1
     summary = [*(plot if several else []), *([] if view.reviewed else [UNREVIEWED])]
     details = [] if several else plot
     details += [*_open_lines(view, block_on), *_warning_lines(warnings)]
-    return FlowReport(
-        "\n".join(summary),
-        "\n".join(details),
-        {name: values for name, values in facts.items() if values},
-    )
+    return FlowReport("\n".join(summary), "\n".join(details), view, listed)
 
 
 def _open_lines(view: FlowState, block_on: Collection[Severity]) -> list[str]:
     """Returns the open findings of the latest review and, if it was another, of the best one."""
-    latest, best = view.ledger.open(block_on), findings_of(view.best, view.ledger, block_on)
-    if (
-        view.best is None
-        or view.passed
-        or [each.id for each in latest] == [each.id for each in best]
-    ):
+    latest = view.ledger.open(block_on)
+    same = view.best is None or {f.id for f in latest} == {f["id"] for f in view.best["findings"]}
+    if view.best is None or view.passed or same:
         return _finding_lines("open findings", latest)
+    best = findings_of(view.best, view.ledger, block_on)
     where = f"open findings of the best version (round {view.best['round']})"
     return [
         *_finding_lines(where, best),

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from typing import ClassVar
 
-from signoff.light_dataclass import frozen_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.review.edit import Edit
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
@@ -58,7 +58,7 @@ class Overall(StrEnum):
     """The reviewer gave no usable critique, and a human chose to continue without one."""
 
 
-@frozen_dataclass()
+@light_dataclass(frozen=True)
 class CritiqueIssue(Record):
     """One issue that a critic reports."""
 

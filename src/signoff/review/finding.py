@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from signoff.core.words import FindingStatus, Label
-from signoff.light_dataclass import frozen_dataclass
+from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
@@ -50,7 +50,7 @@ LEAST_CONFIDENCE = 0.5
 """A critic that is less sure than this reports a doubt, not a finding."""
 
 
-@frozen_dataclass()
+@light_dataclass(frozen=True)
 class Finding(Record):
     """A finding as it was last reported, and its history."""
 
