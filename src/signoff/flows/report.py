@@ -15,7 +15,7 @@ from signoff.review.plot import draw_plot
 from signoff.review.severity import Severity
 
 MOST_FINDINGS = 12
-"""Open findings listed, the worst first; the others are only counted."""
+"""Entries of open findings that are listed, what blocks first; the others are only counted."""
 
 MOST_WARNINGS = 8
 """Warnings listed, the latest ones."""

@@ -77,8 +77,10 @@ def assign_lines(
     """Returns a critique whose issues have the lines of the passages that they mean.
 
     A critic that names a line is believed. Without one, an issue means an equal passage that no
-    other issue of the critique is about: first one with a finding that counts, then one without
-    a finding, and last one that was dismissed, or whose line is excused by a comment.
+    other issue of the critique is about, in this order: those with an open finding, those
+    without a finding, and those that were dismissed or that a comment excuses. So a critic that
+    reports the same thing in the next round repeats itself, and only what it reports beyond
+    that is new; and a decision never swallows what may be about another passage.
     """
     register = _Register(version)
     register.add_findings(list(findings))
