@@ -104,7 +104,7 @@ class Command:
 
 
 class RunReport(Protocol):
-    """What a notation reports about a run, built from the run's state."""
+    """What a notation reports about a run, built from the run's state and its definition."""
 
     @property
     def summary(self) -> str:
@@ -278,7 +278,7 @@ class Notation:
     layout: str = ""
     """A class of run directory layouts; empty for the plain one."""
     report: str = ""
-    """`(state) -> RunReport`."""
+    """`(state, description) -> RunReport`."""
     resume: str = ""
     """`(RunSnapshot) -> ResumeReport`: where a run continues, if its notation can say more."""
     history: str = ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 
 from tests.acceptance.review_project import ReviewProject, finds, issue
@@ -295,7 +298,7 @@ def test_equal_findings_are_one_entry_on_screen_and_in_prompts(
     shown = review_project.review("docs/code.py").out
 
     assert shown.count("Too sure.") == 1
-    assert "3 times in this file" in shown
+    assert "3 times, also line 5 [" in shown
     assert "3 findings in 1 file" in shown
     for line in (2, 5, 8):
         dismiss_line(review_project, "one", line)
@@ -303,6 +306,35 @@ def test_equal_findings_are_one_entry_on_screen_and_in_prompts(
     prompt = review_project.call("prompts", "--run", "two").out
     assert prompt.count('dismissed] "x = 1"') == 1
     assert "(3 equal passages)" in prompt
+
+
+LISTS = (
+    ("findings", "one"),
+    ("show", "one"),
+    ("export", "html", "one"),
+    ("export", "markdown", "one"),
+)
+"""Commands that list findings for people."""
+
+
+def test_every_list_has_equal_findings_as_one_entry(review_project: ReviewProject) -> None:
+    """Nobody finds the other problem among three hundred equal ones."""
+    equal_lines(review_project, EQUAL)
+    review_project.review("docs/code.py")
+
+    findings, show, report, comment = (review_project.call(*words).out for words in LISTS)
+    guide = (review_project.folder / ".signoff/runs/one/final/status.md").read_text()
+
+    for text in (findings, comment, guide):
+        assert text.count("Too sure") == 1
+        assert "3 times, also line 5 " in text
+    (row,) = [line for line in show.splitlines() if "docs/code.py:" in line]
+    assert "3 times: Too sure." in row
+    assert report.count("<article") == 1
+    assert "3 times; the others" in report
+    ids = [each["id"] for each in review_project.call("findings", "one", "--json").json]
+    assert len(ids) == 3, "data keeps them single"
+    assert all(f'id="f-{each}"' in report for each in ids), "links to each work"
 
 
 def test_blocking_findings_come_first_then_file_and_line(review_project: ReviewProject) -> None:
@@ -313,22 +345,107 @@ def test_blocking_findings_come_first_then_file_and_line(review_project: ReviewP
             issue("docs/a.md", severity="HIGH"),
         )
     )
+    expected = ["docs/a.md:3", "docs/b.md:1", "docs/a.md:1"]
 
-    shown = review_project.review("docs/a.md", "docs/b.md").out
+    review = review_project.review("docs/a.md", "docs/b.md")
 
-    places = [line.split(" ")[0] for line in shown.splitlines() if line.startswith("docs/")]
-    assert places == ["docs/a.md:3:", "docs/b.md:1:", "docs/a.md:1:"]
+    texts = {" ".join(words): review_project.call(*words).out for words in LISTS}
+    for name, text in {**texts, "review": review.out}.items():
+        found = re.findall(r"docs/[ab]\.md:\d", text)
+        assert list(dict.fromkeys(found)) == expected, name
+    data = {
+        "review": review_project.review("docs/a.md", "docs/b.md", "--json", "--name", "two").json[
+            "review"
+        ]["open"],
+        "findings": review_project.call("findings", "one", "--json").json,
+        "show": review_project.call("show", "one", "--json").json["findings"],
+    }
+    for name, findings in data.items():
+        assert [f"{each['path']}:{each['line']}" for each in findings] == expected, name
 
 
 def test_a_finding_is_found_in_any_run_of_the_project(found: ReviewProject) -> None:
+    """Nobody remembers which of forty runs has reported it."""
     old = finding_id(found)
     found.script()
     found.review("docs/a.md", "--name", "two")
 
+    listed = found.call("findings", old[:6])
+    explained = found.call("policy", "explain", old)
     result = found.call("dismiss", old, "--why", "A slogan.")
 
-    assert result.code == 0
+    assert result.code == listed.code == explained.code == 0
     assert f"dismissed {old} of run one" in result.out
+    assert listed.out.splitlines()[0] == "run one"
+    assert f"  {old}  open since round 1" in listed.out
+    assert found.call("findings", old, "--json").json[0]["run"] == "one"
+    assert re.search(r"run +one", explained.out)
+    unknown = found.call("findings", "ffff")
+    assert (unknown.code, "unknown run 'ffff'" in unknown.err) == (2, True)
+
+
+def test_a_report_without_a_line_means_what_is_open_before_what_is_free(
+    review_project: ReviewProject,
+) -> None:
+    """A critic that repeats itself in the next round has found nothing new.
+
+    Several reports of one answer are about as many passages, from the first one on.
+    """
+    flow = """
+max_iterations: 2
+artifact: {path: docs}
+workflow:
+  - {step: critique, name: review}
+  - {step: adjudicate, name: judge, agent: policy}
+  - {step: refine, name: fix, loop_to: review}
+"""
+    review_project.write("flow.yaml", flow)
+    review_project.write("docs/code.py", EQUAL)
+    two = [issue("docs/code.py", "x = 1") for _ in range(2)]
+    review_project.script(
+        finds(*two, issue("docs/code.py", "x = 1"), contains="import a"),
+        finds(*two, contains="FILE docs/code.py"),
+        {"step": "fix", "text": "ok", "files": {"code.py": f"import a\n{EQUAL}"}},
+    )
+
+    review_project.call("run", "flow.yaml", "--name", "one", "--no-input")
+
+    found = review_project.call("findings", "one", "--json").json
+    histories = {each["line"]: each["history"] for each in found}
+    assert histories == {
+        3: [[1, "new"], [2, "still_open"]],
+        6: [[1, "new"], [2, "still_open"]],
+        9: [[2, "new"]],
+    }
+
+
+def test_five_thousand_equal_lines_are_one_entry_and_fit_into_a_baseline(
+    review_project: ReviewProject,
+) -> None:
+    """A generated file that nobody left out must not make reviews unusable."""
+    lint = "grep -n 'x = 1' | sed 's/:.*/: error: unused/; s/^/-:/'"
+    review_project.write(
+        ".signoff/config.yaml",
+        "version: 1\nagents:\n  lint: {kind: check, findings: lines, "
+        f"argv: [sh, -c, {json.dumps(lint)}]}}\n",
+    )
+    review_project.write(".signoff/constraints/tone.yaml", "summary: No x.\nagents: [lint]\n")
+    text = "".join(f"def f{n}():\n    x = 1\n\n" for n in range(5000))
+    review_project.write("docs/code.py", text)
+
+    first = review_project.review("docs/code.py")
+    accepted = review_project.review("docs/code.py", "--baseline", "--name", "two")
+    review_project.write("docs/code.py", f"import a\n{text}def g():\n    x = 1\n")
+    again = review_project.review("docs/code.py", "--name", "three")
+
+    assert first.code == again.code == 17
+    assert len(first.out.splitlines()) < 12
+    assert len(first.err.splitlines()) < 20, "the live lines are grouped as well"
+    assert "5,000 times, also line 5 [" in first.out
+    assert accepted.code == 0, accepted.err
+    assert review_project.read(".signoff/decisions.yaml").count('"finding"') == 5000
+    assert "docs/code.py:15003: HIGH tone" in again.out
+    assert "1 finding in 1 file, 1 blocking, 5000 dismissed" in again.out
 
 
 @pytest.mark.parametrize(

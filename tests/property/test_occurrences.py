@@ -158,3 +158,55 @@ def test_a_line_between_lines_of_its_own_is_never_confused(
         version = ArtifactVersion({PATH: "\n".join(after)})
         (known,) = dismissed_before([decision], version, {}, date(2026, 1, 1))
         assert (known.before, known.after) == key
+
+
+STEPS = st.lists(st.tuples(st.sampled_from(["round", "run"]), EDITS), max_size=4)
+
+
+def by_context(findings: list[Finding]) -> dict[tuple[str, str], Finding]:
+    """Returns the findings between lines that no other one is between."""
+    uses = Counter((each.before, each.after) for each in findings)
+    return {key: each for each in findings if uses[key := (each.before, each.after)] == 1}
+
+
+@given(TEXTS, STEPS, st.booleans(), st.data())
+def test_decisions_hold_over_rounds_and_runs(
+    lines: list[str], steps: list[tuple[str, Edits]], named: bool, data: st.DataObject
+) -> None:
+    """What is decided in one run is looked for in all later texts, however often they change.
+
+    The file of decisions is not written again, so a decision of the first run has to be found
+    in the text of the fourth one.
+    """
+    ledger, round_ = review(Ledger(), 1, lines, named=named), 1
+    decided: dict[str, LastingDecision] = {}
+    known_by_lines: set[tuple[str, str]] = set()
+    for kind, edits in [*steps, ("run", [])]:
+        now = [each for each in present(ledger) if each.last == round_]
+        assert places(now) == bad_lines(lines), "each line has one finding"
+        covered = {each.id for each in now if each.status is FindingStatus.DISMISSED}
+        assert covered <= decided.keys(), "only what was decided is covered"
+        still_open = [each for each in now if each.id not in covered]
+        chosen = data.draw(st.sets(st.sampled_from(still_open), max_size=2)) if still_open else []
+        decided |= {each.id: LastingDecision.about_finding(each, "fine") for each in chosen}
+        ledger = ledger.apply(dismissed(list(chosen), round_))
+        before = by_context([each for each in present(ledger) if each.last == round_])
+        known_by_lines |= {key for key, each in before.items() if each.id in {c.id for c in chosen}}
+
+        lines = edited(lines, edits)
+        if kind == "round":
+            round_ += 1
+            ledger = review(ledger, round_, lines, named=named)
+        else:
+            version = ArtifactVersion({PATH: "\n".join(lines)})
+            known = dismissed_before(decided.values(), version, {}, date(2026, 1, 1))
+            round_, ledger = 1, review(Ledger({f.id: f for f in known}), 1, lines, named=named)
+
+        after = by_context([each for each in present(ledger) if each.last == round_])
+        if kind == "round":
+            same = {key: (before[key].status, after[key].status) for key in before.keys() & after}
+            assert all(was is is_now for was, is_now in same.values()), "nobody else took it"
+            assert all(before[key].id == after[key].id for key in same)
+        else:
+            again = [after[key].status for key in known_by_lines & after.keys()]
+            assert all(each is FindingStatus.DISMISSED for each in again), "no decision is lost"

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
@@ -68,8 +69,12 @@ class Source:
 
     def line(self, number: int) -> str:
         """Returns one line of the artifact, or ""."""
-        lines = self.artifact.splitlines()
-        return lines[number - 1][:MAX_EVIDENCE] if 0 < number <= len(lines) else ""
+        within = 0 < number <= len(self._lines)
+        return self._lines[number - 1][:MAX_EVIDENCE] if within else ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.artifact.splitlines()
 
 
 def build_critique(findings: Iterable[Any], source: Source, summary: str = "") -> dict[str, Any]:

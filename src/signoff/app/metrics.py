@@ -104,7 +104,7 @@ def _facts(record: RunRecord, state: Mapping[str, Any]) -> Mapping[str, Any]:
     """Returns what a run's notation reports; nothing if the notation cannot read the state."""
     assert record.report is not None  # noqa: S101  # the caller checked it
     try:
-        return record.report(state).facts
+        return record.report(state, record.definition).facts
     except Exception as error:  # noqa: BLE001  # a plug-in's bug must not hide the other runs
         log.warning("the metrics leave out the findings of run %s: %r", record.name, error)
         return {}

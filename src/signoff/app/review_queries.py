@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from signoff.app.history import record_of
+from signoff.app.project import Project
+from signoff.app.runs import list_runs
 from signoff.core.severity import Severity
 from signoff.core.words import Label
 from signoff.errors import UnknownName, UsageError
 from signoff.review.finding import Finding
 from signoff.review.history import ReviewHistory, Version
+from signoff.runtime.store_port import RunRow
+
+MOST_NAMED = 10
+"""Findings that the beginning of an id can mean, and that the error names."""
 
 
 def select_findings(
@@ -18,7 +25,7 @@ def select_findings(
     labels: Collection[Label],
     constraints: Sequence[str],
 ) -> list[Finding]:
-    """Returns the findings that match every filter, the most severe first."""
+    """Returns the findings that match every filter, in the order of a list."""
     known = [*history.constraints, *(each.constraint for each in history.findings)]
     for name in constraints:
         if name not in known:
@@ -30,7 +37,42 @@ def select_findings(
         and _matches(each.became, labels)
         and _matches(each.constraint, constraints)
     ]
-    return sorted(found, key=lambda each: (each.severity.rank, each.first, each.path))
+    return history.listed(found)
+
+
+def find_finding(
+    project: Project, name: str, run: str | None = None
+) -> tuple[RunRow, ReviewHistory, Finding]:
+    """Returns a finding by its id or the beginning of it, with the review that has it.
+
+    Of several runs it is the newest that knows it; `run` names one.
+    """
+    latest: dict[str, None] = {}
+    for row in [project.run(run)] if run is not None else list_runs(project):
+        history = record_of(project, row).review()
+        if history is None:
+            continue
+        ids = [each.id for each in history.findings]
+        latest = latest or dict.fromkeys(ids)
+        exact = [name] if name in ids else [each for each in ids if each.startswith(name)]
+        if len(exact) > 1:
+            raise UsageError(f"{name!r} can mean several findings: {', '.join(exact[:MOST_NAMED])}")
+        if exact:
+            found = history.findings[ids.index(exact[0])]
+            return row, history, found
+    raise UnknownName("finding", name, latest)
+
+
+def find_run_or_finding(project: Project, name: str) -> tuple[RunRow, Finding | None]:
+    """Returns a run by its name, or a finding by its id with the newest run that knows it."""
+    try:
+        return project.run(name), None
+    except UnknownName as error:
+        try:
+            row, _, finding = find_finding(project, name)
+        except UnknownName:
+            raise error from None
+        return row, finding
 
 
 def changes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePath
@@ -187,7 +188,8 @@ def _report(project: Project, row: RunRow, state: RunState) -> RunReport | None:
     notation = project.notation_of(row)
     if notation is None or not notation.report:
         return None
-    report: RunReport = plugins.load(notation.report)(state.state_with_pending)
+    description = json.loads(project.store.description(row.id))
+    report: RunReport = plugins.load(notation.report)(state.state_with_pending, description)
     return report
 
 

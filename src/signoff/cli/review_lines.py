@@ -8,7 +8,7 @@ from signoff.cli.text import clean, one_line
 from signoff.core.severity import IssueBehavior, Severity
 from signoff.core.words import FindingStatus, Label
 from signoff.review.diff import DiffHunk
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import ReviewHistory, describe_status, labels_by_round
 from signoff.review.news import ArtifactChanged, IssuesReported, ReviewNews, describe_news
 from signoff.runtime.amounts import count
@@ -33,11 +33,12 @@ def severity_style(severity: Severity) -> str:
     return "dim" if severity.defaults.behavior is IssueBehavior.IGNORE else "yellow"
 
 
-def finding_lines(history: ReviewHistory, finding: Finding) -> Iterator[tuple[str, str]]:
-    """Yields the lines of a finding, each with its color.
+def finding_lines(history: ReviewHistory, group: Sequence[Finding]) -> Iterator[tuple[str, str]]:
+    """Yields the lines of a finding, or of several equal ones, each with its color.
 
     The first line is the one that compilers print, so that editors can jump to it.
     """
+    finding = group[0]
     rule = f"{finding.constraint}/{finding.rule}" if finding.rule else finding.constraint
     doubt = " (unverified)" if finding.unverified else ""
     head = f"{history.place(finding)}: {finding.severity} {rule}{doubt}"
@@ -48,6 +49,8 @@ def finding_lines(history: ReviewHistory, finding: Finding) -> Iterator[tuple[st
     if finding.suggested_fix:
         yield f"    suggested fix: {one_line(finding.suggested_fix, LONGEST_QUOTE)}", ""
     yield f"    {finding.id}  {outcome(history, finding)}", "dim"
+    if len(group) > 1:
+        yield f"    {describe_equal(group)}", "dim"
 
 
 def outcome(history: ReviewHistory, finding: Finding) -> str:
@@ -70,11 +73,13 @@ def round_rows(history: ReviewHistory) -> Iterator[tuple[object, ...]]:
     """Yields a row for each finding whose status a round has changed, and how many stayed open."""
     for number, entries in labels_by_round(history).items():
         changed = [entry for entry in entries if entry[1] is not Label.STILL_OPEN]
-        for finding, label in changed[:MOST_PER_ROUND]:
+        groups = group_equal(changed, lambda entry: (entry[0].entry, entry[1]))
+        for (finding, label), *equal in groups[:MOST_PER_ROUND]:
             place = history.place(finding)
             about = (finding.severity.value, finding.id, finding.constraint, place)
-            yield number, label.words, *about, one_line(finding.finding)
-        left = [label for _, label in changed[MOST_PER_ROUND:]]
+            times = f"{len(equal) + 1:,} times: " if equal else ""
+            yield number, label.words, *about, f"{times}{one_line(finding.finding)}"
+        left = [label for group in groups[MOST_PER_ROUND:] for _, label in group]
         if left:
             labels = ", ".join(
                 f"{left.count(label)} {label.words}" for label in dict.fromkeys(left)

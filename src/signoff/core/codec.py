@@ -27,6 +27,9 @@ BLOB_FROM = 6000
 Blobs = dict[str, str]
 """Texts that are stored separately, by digest."""
 
+_SHORT = frozenset({int, bool, NoneType})
+_LONG, _OTHER = 1, 2
+"""What a value may contain: a text that becomes a blob, something that is not plain."""
 _PLAIN = frozenset({str, int, bool, NoneType})
 _PLAIN_NESTS = frozenset({dict, list, tuple, FrozenDict, FrozenList})
 _NESTS = (dict, list, tuple)
@@ -37,9 +40,10 @@ _escaping = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), allow_nan
 def encode(value: Any, blobs: Blobs, levels: int = STORED_DEPTH) -> str:
     """Returns the JSON text of a value; long strings are put into `blobs`."""
     try:
-        plain = _check(value, levels)
+        found = _check(value, levels)
+        plain = not found & _OTHER
         text = _text(value, plain)
-        if "$" in text or len(text) >= BLOB_FROM:
+        if '"$' in text or found & _LONG:
             lifted = _lift(value, blobs)
             if lifted is not value:
                 return _text(lifted, plain)
@@ -71,35 +75,41 @@ def _resolve(value: dict[str, Any], blob: Callable[[str], str]) -> Any:
     return value
 
 
-def _check(value: Any, levels: int) -> bool:
-    """Refuses what JSON would silently change, and returns whether the value is plain.
+def _check(value: Any, levels: int) -> int:
+    """Refuses what JSON would silently change; returns whether there is a long text, or more.
 
     Every JSON library writes plain values alike. They differ in the rest: some accept a UUID or
     an infinite number, which could not be read back.
     """
     if not isinstance(value, _NESTS):
-        return _is_plain_scalar(value)
+        return _check_scalar(value)
     if not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
-    plain = type(value) in _PLAIN_NESTS
+    found = 0 if type(value) in _PLAIN_NESTS else _OTHER
     if isinstance(value, dict):
-        for key in value:
-            if type(key) is not str:
-                as_key(key)
+        _check_keys(value)
         value = value.values()
     for each in value:
-        kind = type(each)
-        if kind in _PLAIN or (kind is float and math.isfinite(each)):
-            continue
-        nested = isinstance(each, _NESTS)
-        plain = (_check(each, levels - 1) if nested else _is_plain_scalar(each)) and plain
-    return plain
+        # Most values are short texts. Checking their length here saves a call for each of them.
+        short = len(each) < BLOB_FROM if type(each) is str else type(each) in _SHORT
+        if not short:
+            found |= _check(each, levels - 1)
+    return found
 
 
-def _is_plain_scalar(value: Any) -> bool:
+def _check_keys(value: dict[Any, Any]) -> None:
+    for key in value:
+        if type(key) is not str:
+            as_key(key)
+
+
+def _check_scalar(value: Any) -> int:
+    long = _LONG if isinstance(value, str) and len(value) >= BLOB_FROM else 0
     if type(value) is float:
-        return math.isfinite(value)
-    return type(value) in _PLAIN or isinstance(value, StrEnum)
+        plain = math.isfinite(value)
+    else:
+        plain = type(value) in _PLAIN or isinstance(value, StrEnum)
+    return long if plain else long | _OTHER
 
 
 def _text(value: Any, plain: bool) -> str:
@@ -135,14 +145,19 @@ def _lift(value: Any, blobs: Blobs) -> Any:
     # Most values are short texts. Checking their length here saves a call for each of them.
     if isinstance(value, dict):
         lifted = {
-            k: v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs)
+            k: v
+            if type(v) in _SHORT or (type(v) is str and len(v) < BLOB_FROM)
+            else _lift(v, blobs)
             for k, v in value.items()
         }
         if "$blob" in value or "$is" in value:
             return {"$is": lifted}
         return value if all(map(is_, lifted.values(), value.values())) else lifted
     if isinstance(value, list | tuple):
-        items = [v if type(v) is str and len(v) < BLOB_FROM else _lift(v, blobs) for v in value]
+        items = [
+            v if type(v) in _SHORT or (type(v) is str and len(v) < BLOB_FROM) else _lift(v, blobs)
+            for v in value
+        ]
         return value if all(map(is_, items, value)) else items
     return value
 

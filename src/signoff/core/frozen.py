@@ -23,6 +23,7 @@ STORED_DEPTH = DEPTH + 20
 CHECKPOINT_DEPTH = STORED_DEPTH + 20
 """The same, including the state that collects such values, so that a recorded value always fits."""
 
+_SMALL = 2**63
 _LARGE = 10**4000
 """Python refuses to parse a number with more digits than about this."""
 
@@ -75,7 +76,9 @@ def _are_texts(items: list[Any]) -> bool:
 class FrozenDict(dict[str, Any]):
     """A read-only dict; a copy of it is an ordinary dict."""
 
-    __slots__ = ()
+    __slots__ = ("memo",)
+    memo: Any
+    """A value that its reader has computed from it; it stays right, as this does not change."""
     pop = popitem = clear = update = setdefault = _refuse
     __setitem__ = __delitem__ = _refuse
 
@@ -92,6 +95,7 @@ class FrozenDict(dict[str, Any]):
         return dict, (dict(self),)
 
 
+_SCALARS = frozenset({str, int, float, bool, NoneType})
 _AS_THEY_ARE = frozenset({str, bool, NoneType, FrozenList, FrozenDict})
 _LISTS = (list, tuple)
 _NESTS = (dict, list, tuple)
@@ -110,13 +114,16 @@ def freeze(value: Any, levels: int = DEPTH) -> Any:
     if isinstance(value, _NESTS) and not levels:
         raise NotSerialisable(f"a value is nested more than {DEPTH} levels deep, or in itself")
     if isinstance(value, dict):
+        # Most values are scalars. Checking their kind here saves a call for each of them.
         frozen = {
-            k if type(k) is str else as_key(k): v if type(v) is str else freeze(v, levels - 1)
+            k if type(k) is str else as_key(k): v
+            if (kind := type(v)) in _AS_THEY_ARE or (kind is int and -_SMALL < v < _SMALL)
+            else freeze(v, levels - 1)
             for k, v in value.items()
         }
         return FrozenDict(frozen)
     if isinstance(value, _LISTS):
-        return FrozenList([freeze(v, levels - 1) for v in value])
+        return FrozenList([v if type(v) in _AS_THEY_ARE else freeze(v, levels - 1) for v in value])
     return _scalar(value)
 
 
@@ -138,10 +145,11 @@ def read_only(value: Any) -> Any:
 
 def thaw(value: Any) -> Any:
     """Returns the same JSON value as ordinary lists and dicts."""
+    # Most values are scalars. Checking their kind here saves a call for each of them.
     if isinstance(value, list):
-        return [thaw(v) for v in value]
+        return [v if type(v) in _SCALARS else thaw(v) for v in value]
     if isinstance(value, dict):
-        return {k: thaw(v) for k, v in value.items()}
+        return {k: v if type(v) in _SCALARS else thaw(v) for k, v in value.items()}
     return value
 
 

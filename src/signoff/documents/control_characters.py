@@ -11,6 +11,8 @@ import json
 import re
 from typing import Any
 
+import orjson
+
 _INTERPRETED = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 )
@@ -22,8 +24,22 @@ CONTROL = re.compile(f"[{_INTERPRETED}]")
 
 def json_text(value: Any, *, ensure_ascii: bool = False, **options: Any) -> str:
     """Returns a value as JSON that is safe to print; `options` are those of `json.dumps`."""
+    text = _indented(value) if options == {"indent": 2} and not ensure_ascii else None
+    if text is None:
+        text = json.dumps(value, ensure_ascii=ensure_ascii, **options)
     # In JSON these characters can only be inside strings, where this escape is valid.
-    return CONTROL.sub(_escape, json.dumps(value, ensure_ascii=ensure_ascii, **options))
+    return CONTROL.sub(_escape, text)
+
+
+def _indented(value: Any) -> str | None:
+    """Returns JSON with indents; None for what only `json` can write, such as a huge number.
+
+    `json` takes seconds for the state of a review with thousands of findings.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:
+        return None
 
 
 def shown_text(value: Any) -> str:

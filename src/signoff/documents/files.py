@@ -12,16 +12,18 @@ MOST_BYTES = 1_000_000
 """Files written by hand are smaller, and parsing much larger YAML takes minutes."""
 
 
-def read_text(path: Path, problems: list[Problem], *, name: str = "") -> str | None:
+def read_text(
+    path: Path, problems: list[Problem], *, name: str = "", most: int = MOST_BYTES
+) -> str | None:
     """Returns the text of a file; None after adding to `problems` if it cannot be read."""
     name = name or display_path(path)
     try:
-        content = read_regular(path, MOST_BYTES, follow=True)
+        content = read_regular(path, most, follow=True)
     except OSError as error:
         problems.append(Problem(name, _read_error(error)))
         return None
-    if len(content) > MOST_BYTES:
-        problems.append(Problem(name, f"is larger than {MOST_BYTES:,} bytes", "split it up"))
+    if len(content) > most:
+        problems.append(Problem(name, f"is larger than {most:,} bytes", "split it up"))
         return None
     try:
         return content.decode("utf-8-sig")

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import lru_cache
 from io import StringIO
-from itertools import count
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -29,7 +28,10 @@ Path = tuple[str | int, ...]
 """The keys and list positions that lead to a value."""
 
 MOST_VALUES = 100_000
-"""The most values after aliases are expanded, or a short file could fill the memory."""
+"""The most values that aliases may expand to, or a short file could fill the memory.
+
+A longer file may have as many values as characters: without aliases, none has more.
+"""
 DEEPEST = 50
 LONGEST_CACHED = 32_768
 """Longer texts are rare, and a parsed one takes a hundred times the memory of its text."""
@@ -83,7 +85,7 @@ def read_yaml(text: str, name: str, problems: list[Problem]) -> Document | None:
     try:
         parse = _parse if len(text) <= LONGEST_CACHED else _parse.__wrapped__
         node = parse(text)
-        return Document(name, _plain(node, count(1)), node)
+        return Document(name, _plain(node, iter(range(max(MOST_VALUES, len(text))))), node)
     except _UnusableError as error:
         problems.append(Problem(name, str(error)))
     except RecursionError:
@@ -152,16 +154,16 @@ class _UnusableError(Exception):
     """A document is too large, too deep or has no plain form; the message says why."""
 
 
-def _plain(node: Any, counter: Iterator[int], depth: int = 0) -> Any:
-    """Converts ruamel.yaml's own types to plain ones; `counter` counts the values."""
-    if next(counter) > MOST_VALUES:
-        raise _UnusableError(f"has more than {MOST_VALUES:,} values after its aliases are expanded")
+def _plain(node: Any, left: Iterator[int], depth: int = 0) -> Any:
+    """Converts ruamel.yaml's own types to plain ones; `left` has an item for each value allowed."""
+    if next(left, None) is None:
+        raise _UnusableError("has too many values after its aliases are expanded")
     if depth > DEEPEST:
         raise _UnusableError(_TOO_DEEP)
     if isinstance(node, Mapping):
-        return {_key(key): _plain(value, counter, depth + 1) for key, value in node.items()}
+        return {_key(key): _plain(value, left, depth + 1) for key, value in node.items()}
     if isinstance(node, list):
-        return [_plain(value, counter, depth + 1) for value in node]
+        return [_plain(value, left, depth + 1) for value in node]
     return _scalar(node)
 
 

@@ -16,7 +16,7 @@ COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
 
 
 def github(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
-    """Yields a line for each open finding, the most severe first: GitHub shows the first ten."""
+    """Yields a line for each open finding, what blocks first: GitHub shows the first ten."""
     history = need_history(record, "github")
     for finding in history.open_findings():
         yield _annotation(history, finding)

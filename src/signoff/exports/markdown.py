@@ -13,7 +13,7 @@ from signoff.documents.control_characters import escape_controls
 from signoff.exports.review_record import need_history, rule_id
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.review.coverage import SHOWN_NAMES, ConstraintResult, ReviewCoverage, by_reason
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import ReviewHistory, Round, describe_result, describe_status
 from signoff.runtime.amounts import count, duration, format_spend
 from signoff.runtime.narration import describe_stop
@@ -41,7 +41,7 @@ def markdown(record: RunRecord, _options: ExportOptions) -> Iterator[str]:
     opened = history.open_findings()
     yield from _findings("Open findings", opened, history)
     dismissed = [each for each in history.findings if each.status is FindingStatus.DISMISSED]
-    yield from _findings("Dismissed", dismissed, history)
+    yield from _findings("Dismissed", history.listed(dismissed), history)
     if state.status is not Status.RUNNING:
         yield from _constraints(history.read_by)
         yield from _coverage(history.coverage)
@@ -67,7 +67,9 @@ def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -
     if not findings:
         return
     yield f"### {title}: {len(findings)}\n\n"
-    for finding in findings[:MOST_FINDINGS]:
+    groups = group_equal(findings)
+    for group in groups[:MOST_FINDINGS]:
+        finding = group[0]
         place = f"{_code(history.place(finding))} " if finding.path or not finding.omission else ""
         yield f"- **{finding.severity.value}** {place}{_text(rule_id(finding))}: "
         yield f"{_text(finding.finding)}\n"
@@ -78,8 +80,10 @@ def _findings(title: str, findings: Sequence[Finding], history: ReviewHistory) -
         if finding.status is FindingStatus.DISMISSED:
             reason = finding.reason or "no reason given"
             yield f"  {_text(describe_status(finding))}: {_text(reason)}\n"
-    if len(findings) > MOST_FINDINGS:
-        yield f"- and {len(findings) - MOST_FINDINGS} more\n"
+        if len(group) > 1:
+            yield f"  {_text(describe_equal(group))}\n"
+    if left := sum(map(len, groups[MOST_FINDINGS:])):
+        yield f"- and {left:,} more\n"
     yield "\n"
 
 

@@ -48,8 +48,8 @@ class RunRecord:
     """Its commits, oldest first."""
     blob: Callable[[str], str]
     """Reads a long text by its digest; raises `StoreDamaged` if it is missing."""
-    report: Callable[[Mapping[str, Any]], RunReport] | None = None
-    """The report of the run's notation, from the run's state; None if it has none."""
+    report: Callable[[Mapping[str, Any], Mapping[str, Any]], RunReport] | None = None
+    """The report of the run's notation, from the run's state and definition; None without one."""
     history: Callable[[Mapping[str, Any]], HistoryFold] | None = None
     """What follows a review of the run's notation; None if it has no reviews."""
 
@@ -93,7 +93,8 @@ class RunRecord:
 
     def facts(self, timeline: Timeline) -> Mapping[str, Any]:
         """Returns what the run's notation reports, such as `rounds` and `findings`."""
-        return self.report(timeline.state.state_with_pending).facts if self.report else {}
+        state = timeline.state.state_with_pending
+        return self.report(state, self.definition).facts if self.report else {}
 
 
 class RunFold:

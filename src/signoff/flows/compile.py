@@ -91,7 +91,8 @@ class StepHandler:
         why = update.get("_reason") or f"{count(ctx.iteration, 'round')} without passing"
         if unchanged:
             why = f"{why}; the last fix changed nothing"
-        return {"_reason": at_limit_reason(str(why), state.ledger) if asks else why}
+        block_on = self.flow.config.adjudication.block_on
+        return {"_reason": at_limit_reason(str(why), state.ledger, block_on) if asks else why}
 
 
 @light_dataclass(frozen=True)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from signoff.documents.file_lock import file_lock
+from signoff.documents.files import display_path, read_text
 from signoff.documents.regular_files import make_private_folders
-from signoff.documents.source_file import SourceFile
+from signoff.documents.yaml_text import as_mapping, newer_version, read_yaml
 from signoff.errors import InvalidWorkflow, Problem, UsageError, WriteFailed
 from signoff.flows.yaml_pages import as_yaml
-from signoff.review.lasting_decision import LastingDecision
+from signoff.review.lasting_decision import BASELINE, LastingDecision
 
 NAME = "decisions.yaml"
 VERSION = 1
 _EMPTY_LIST = re.compile(r"^decisions: *\[ *\]\Z", re.MULTILINE)
+MOST_BYTES = 100_000_000
+"""A baseline of ten thousand findings takes seven million."""
+_ITEM = "  - "
 _HEAD = """# Findings that are not fixed, and why. Reviews add to it.
 # A decision holds while the passage it quotes is unchanged. Commit this file.
 version: 1
@@ -34,11 +41,18 @@ def read_decisions(home: Path | None) -> list[LastingDecision]:
 
 def _read(path: Path) -> list[LastingDecision]:
     problems: list[Problem] = []
-    document = SourceFile(path).mapping(problems, "version and decisions", VERSION)
-    entries = (document.content.get("decisions") or []) if document is not None else []
-    if not isinstance(entries, list):
+    text = read_text(path, problems, most=MOST_BYTES) or ""
+    rest, compact = _without_compact(text)
+    document = read_yaml(rest, display_path(path), problems) if text else None
+    if document is not None:
+        document = as_mapping(document, problems, "version and decisions")
+    if document is not None and (newer := newer_version(document, VERSION)):
+        problems.append(newer)
+    listed = (document.content.get("decisions") or []) if document is not None else []
+    if not isinstance(listed, list):
         problems.append(Problem(path.name, "decisions is not a list"))
-        entries = []
+        listed = []
+    entries = _in_order(listed, compact)
     decisions = []
     for number, entry in enumerate(entries):
         try:
@@ -49,6 +63,32 @@ def _read(path: Path) -> list[LastingDecision]:
     if problems:
         raise InvalidWorkflow(NAME, problems)
     return decisions
+
+
+def _without_compact(text: str) -> tuple[str, dict[int, Any]]:
+    """Returns a file without its entries of one line, and these by their position in the list.
+
+    A baseline has thousands of entries. YAML would take a minute for them, and JSON, which is
+    YAML as well, takes a moment. An empty line stays for each, so that problems name their lines.
+    """
+    lines, compact, position = text.split("\n"), dict[int, Any](), -1
+    for number, line in enumerate(lines):
+        position += line.startswith(_ITEM)
+        if line.startswith(_ITEM + "{"):
+            with suppress(ValueError, RecursionError):
+                compact[position] = json.loads(line.removeprefix(_ITEM))
+                lines[number] = ""
+    return "\n".join(lines), compact
+
+
+def _in_order(listed: Sequence[Any], compact: Mapping[int, Any]) -> list[Any]:
+    """Returns all entries in the order of the file."""
+    rest = iter(listed)
+    before = range(max(compact, default=-1) + 1)
+    return [
+        *(each for n in before for each in ([compact[n]] if n in compact else islice(rest, 1))),
+        *rest,
+    ]
 
 
 def add_decisions(
@@ -71,21 +111,28 @@ def add_decisions(
             scopes = set(map(_scope, known))
             new = [each for each in decisions if _scope(each) not in scopes]
             text = _without(path.read_text("utf-8"), outdated) if path.exists() else _HEAD
-            entries = as_yaml({"decisions": [each.to_json() for each in new]}).decode()
-            body = entries.partition("\n")[2] if new else ""
-            if body:
+            if new:
                 text = _EMPTY_LIST.sub("decisions:", text.rstrip("\n"))
-                _write(path, f"{text}\n{body}", [*known, *new])
+                _write(path, f"{text}\n{''.join(map(_entry, new))}", [*known, *new])
     except OSError as error:
         raise WriteFailed(f"cannot write {path}: {error.strerror or error}") from error
     return path
+
+
+def _entry(decision: LastingDecision) -> str:
+    """Returns the text of an entry: what nobody wrote a reason for takes one line."""
+    values = decision.to_json()
+    if decision.why != BASELINE:
+        return as_yaml({"decisions": [values]}).decode().partition("\n")[2]
+    text = json.dumps(values, ensure_ascii=False)
+    return f"{_ITEM}{text if text.isprintable() else json.dumps(values)}\n"
 
 
 def _without(text: str, outdated: Sequence[bool]) -> str:
     """Returns the file without some of its decisions; the user's comments stay."""
     lines, number = list[str](), -1
     for line in text.splitlines(keepends=True):
-        number += line.startswith("  - ")
+        number += line.startswith(_ITEM)
         drop = 0 <= number < len(outdated) and outdated[number]
         if not drop or line.startswith(("#", "  #")):
             lines.append(line)
@@ -120,6 +167,8 @@ def _decision(entry: Any) -> LastingDecision:
 
 
 def _write(path: Path, text: str, decisions: Sequence[LastingDecision]) -> None:
+    if len(text) > MOST_BYTES:
+        raise UsageError(f"too many decisions: {path} would have more than {MOST_BYTES:,} bytes")
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(text, "utf-8")
     try:

@@ -7,7 +7,7 @@ state when the run directory is written, for every end in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from signoff.core.effects import EffectKind
@@ -24,12 +24,13 @@ from signoff.flows.state import (
     STATUS,
     VERIFY,
     FlowState,
+    blocking_severities,
     critiques_in,
     read,
 )
 from signoff.flows.steps.updates import best_version, findings_of, shortened, without_findings
 from signoff.review.critique import Critique, CritiqueIssue
-from signoff.review.findings import Finding
+from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.policy import for_judge
 from signoff.review.severity import Severity
 from signoff.runtime.amounts import count
@@ -61,7 +62,7 @@ def end_view(state: RunState, description: Mapping[str, Any]) -> EndView | None:
         return files_end(view, output.dir, description, finished=finished)
     if state.status is Status.COMPLETED:
         return _finished(state, view, output)
-    return _unfinished_end(state, view, output)
+    return _unfinished_end(state, view, output, blocking_severities(description))
 
 
 def _latest_name(output: _OutputFiles, *, reviewed: bool) -> str:
@@ -121,7 +122,9 @@ def _no_latest(output: _OutputFiles) -> dict[str, None]:
     return {f"{output.dir}/{name}": None for name in names}
 
 
-def _unfinished_end(state: RunState, view: FlowState, output: _OutputFiles) -> EndView:
+def _unfinished_end(
+    state: RunState, view: FlowState, output: _OutputFiles, block_on: Collection[Severity]
+) -> EndView:
     path, status = f"{output.dir}/{output.filename}", f"{output.dir}/{STATUS}"
     best, critiques = _best(state, view), _unfinished(state)
     latest_reviewed = best is not None and _was_read(view)
@@ -143,9 +146,10 @@ def _unfinished_end(state: RunState, view: FlowState, output: _OutputFiles) -> E
         lines.append(f"`{output.filename}` was {unread}.")
     if newer is not None:
         lines.append(f"`{name}` is the latest version, which was {what}.")
-    if findings := findings_of(best, view.ledger):
-        lines += ["", "## Remaining work", "", *map(_finding_line, findings)]
-    lines += _unfinished_section(state, critiques, output.filename if newer is None else name)
+    if findings := findings_of(best, view.ledger, block_on):
+        lines += ["", "## Remaining work", "", *map(_finding_line, group_equal(findings))]
+    unfinished_text = output.filename if newer is None else name
+    lines += _unfinished_section(state, critiques, unfinished_text, block_on)
     facts = {
         "reviewed": best is not None,
         "round": best["round"] if best else None,
@@ -159,7 +163,9 @@ def _unfinished_end(state: RunState, view: FlowState, output: _OutputFiles) -> E
         path,
         passed=False,
         label="best so far" if best else "latest draft",
-        note="\n".join([note, *_unfinished_note(state, critiques), *_unchecked_note(state)]),
+        note="\n".join(
+            [note, *_unfinished_note(state, critiques, block_on), *_unchecked_note(state)]
+        ),
         latest=next(iter(latest), ""),
         latest_label=f"latest version, {what}",
         latest_reviewed=latest_reviewed,
@@ -222,11 +228,13 @@ def _status_text(lines: Sequence[str], view: FlowState) -> str:
     return escape_controls("\n".join([*lines, *section])) + "\n"
 
 
-def _finding_line(finding: Finding) -> str:
+def _finding_line(group: Sequence[Finding]) -> str:
+    finding = group[0]
     doubt = ", unverified" if finding.unverified else ""
     quote = "" if finding.omission else finding.quote
     name = f"{finding.id} ({finding.constraint}{doubt})"
-    return _entry(finding, name, quote, finding.suggested_fix)
+    entry = _entry(finding, name, quote, finding.suggested_fix)
+    return f"{entry}\n  - {describe_equal(group)}" if len(group) > 1 else entry
 
 
 def _entry(claim: Finding | CritiqueIssue, name: str, quote: str, fix: str) -> str:
@@ -247,7 +255,9 @@ def _unfinished(state: RunState) -> list[Critique]:
     return for_judge(read([each for item in state.items.values() for each in critiques_in(item)]))
 
 
-def _unfinished_section(state: RunState, critiques: Sequence[Critique], name: str) -> Iterator[str]:
+def _unfinished_section(
+    state: RunState, critiques: Sequence[Critique], name: str, block_on: Collection[Severity]
+) -> Iterator[str]:
     if critiques:
         how = f"Step {state.step!r} did not finish. It had these critiques of `{name}`:"
         yield from ("", "## Unfinished review", "", how, "")
@@ -255,19 +265,23 @@ def _unfinished_section(state: RunState, critiques: Sequence[Critique], name: st
         who = f"{critique.constraint_id}, reviewed by {critique.reviewer}"
         if not critique.issues:
             yield f"- {who}: {critique.overall}"
-        for issue in critique.issues:
+        for issue, *equal in group_equal(sorted(critique.issues, key=blocking_first(block_on))):
             quote = "" if issue.omission else issue.evidence
-            yield _entry(issue, f"{issue.id} ({who})", quote, issue.suggested_fix or "")
+            more = f" and {len(equal):,} equal ones" if equal else ""
+            yield _entry(issue, f"{issue.id}{more} ({who})", quote, issue.suggested_fix or "")
 
 
-def _unfinished_note(state: RunState, critiques: Sequence[Critique]) -> Iterator[str]:
+def _unfinished_note(
+    state: RunState, critiques: Sequence[Critique], block_on: Collection[Severity]
+) -> Iterator[str]:
     """Yields the same for the terminal, in short."""
     if not critiques:
         return
     issues = [(critique, issue) for critique in critiques for issue in critique.issues]
     found = f"{count(len(critiques), 'critique')} with {count(len(issues), 'issue')}"
     yield f"step {state.step!r} did not finish; it had {found}{':' if issues else ''}"
-    for critique, issue in sorted(issues, key=lambda pair: pair[1].severity.rank)[:MOST_FINDINGS]:
+    in_order = blocking_first(block_on)
+    for critique, issue in sorted(issues, key=lambda pair: in_order(pair[1]))[:MOST_FINDINGS]:
         text = shortened(issue.finding, LONGEST_FINDING)
         yield f"  [{issue.severity}] {issue.id} {critique.constraint_id}: {text}"
     if len(issues) > MOST_FINDINGS:

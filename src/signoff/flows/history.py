@@ -12,10 +12,10 @@ from typing import Any
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.flows.coverage import constraint_results, run_coverage
-from signoff.flows.state import critiques_in
+from signoff.flows.state import blocking_severities, critiques_in
 from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
-from signoff.review.artifact import UNNAMED, ArtifactVersion, locate
+from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Overall
 from signoff.review.diff import findings_of, label_key
 from signoff.review.finding import Finding
@@ -36,8 +36,7 @@ class FlowHistory:
         self._goal = str((source.get("goal") or {}).get("goal", ""))
         self._constraints = {each["id"]: each for each in source.get("constraints") or ()}
         output = (source.get("flow") or {}).get("output") or {}
-        judging = (source.get("flow") or {}).get("adjudication") or {}
-        self._block_on = frozenset(judging.get("block_on") or ())
+        self._block_on = blocking_severities(description)
         steps = (source.get("flow") or {}).get("workflow") or ()
         self._fixes = any(each.get("step") in ("refine", "generate") for each in steps)
         self._file_name = str(output.get("filename") or ARTIFACT)
@@ -94,6 +93,7 @@ class FlowHistory:
             rounds=tuple(self._build_round(number, counts.get(number, {})) for number in numbers),
             findings=findings,
             issues=self._issues,
+            block_on=self._block_on,
             warnings=tuple(values.get("remarks") or ()),
             passed=verdict.get("status") == Verdict.APPROVED,
             approved_by=str(values.get("approved_by") or ""),
@@ -135,11 +135,8 @@ class FlowHistory:
         )
 
     def _place(self, issue: Mapping[str, Any]) -> str:
-        path, quote = str(issue.get("path") or UNNAMED), str(issue.get("evidence") or "")
-        version = self._versions[-1] if self._versions else None
-        line = int(issue.get("line") or 0)
-        found = locate(version.content, quote, path, line) if version and quote else None
-        return f"{path or self._file_name}{f':{found.line}' if found else ''}"
+        path, line = str(issue.get("path") or UNNAMED), int(issue.get("line") or 0)
+        return f"{path or self._file_name}{f':{line}' if line else ''}"
 
     def _keep_issues(self, critiques: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         for critique in (each for found in critiques.values() for each in found):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from signoff.flows.coverage import constraint_results
-from signoff.flows.state import UNREVIEWED, FlowState
+from signoff.flows.state import UNREVIEWED, FlowState, blocking_severities
 from signoff.flows.steps.updates import findings_of, shortened
 from signoff.light_dataclass import light_dataclass
-from signoff.review.findings import Finding
+from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.plot import draw_plot
+from signoff.review.severity import Severity
 
 MOST_FINDINGS = 12
-"""Open findings listed, the worst first; the others are only counted."""
+"""Entries of open findings that are listed, what blocks first; the others are only counted."""
 
 MOST_WARNINGS = 8
 """Warnings listed, the latest ones."""
@@ -33,43 +34,44 @@ class FlowReport:
     summary: str = ""
     """For the end of a run; empty if there was only one round."""
     details: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """For programs, by name."""
+    view: FlowState = FlowState({})
+    findings: Sequence[Finding] = ()
+    """Every finding, in the order of a list."""
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """For programs, by name; most readers want none of thousands of findings."""
+        view = self.view
+        results = constraint_results(view.raw, view.content, self.findings)
+        facts = {
+            "rounds": view.rounds,
+            "remarks": view.warnings,
+            "constraints": [each.to_json() for each in results],
+            "findings": [each.facts() for each in self.findings],
+        }
+        return {name: values for name, values in facts.items() if values}
 
 
-def report(state: Mapping[str, Any]) -> FlowReport:
-    """Returns the report on a run from its state."""
-    view = FlowState(state)
-    rounds, warnings, ledger = view.rounds, view.warnings, view.ledger
-    findings = [each.facts() for each in ledger.findings.values()]
-    results = constraint_results(state, view.content, ledger.findings.values())
-    facts = {
-        "rounds": rounds,
-        "remarks": warnings,
-        "constraints": [each.to_json() for each in results],
-        "findings": findings,
-    }
+def report(state: Mapping[str, Any], definition: Mapping[str, Any]) -> FlowReport:
+    """Returns the report on a run from its state and its definition."""
+    view, block_on = FlowState(state), blocking_severities(definition)
+    rounds, warnings = view.rounds, view.warnings
+    listed = sorted(view.ledger.findings.values(), key=blocking_first(block_on))
     plot = [draw_plot(rounds)] if rounds else []
     several = len(rounds) > 1
     summary = [*(plot if several else []), *([] if view.reviewed else [UNREVIEWED])]
     details = [] if several else plot
-    details += [*_open_lines(view), *_warning_lines(warnings)]
-    return FlowReport(
-        "\n".join(summary),
-        "\n".join(details),
-        {name: values for name, values in facts.items() if values},
-    )
+    details += [*_open_lines(view, block_on), *_warning_lines(warnings)]
+    return FlowReport("\n".join(summary), "\n".join(details), view, listed)
 
 
-def _open_lines(view: FlowState) -> list[str]:
+def _open_lines(view: FlowState, block_on: Collection[Severity]) -> list[str]:
     """Returns the open findings of the latest review and, if it was another, of the best one."""
-    latest, best = view.ledger.open(), findings_of(view.best, view.ledger)
-    if (
-        view.best is None
-        or view.passed
-        or [each.id for each in latest] == [each.id for each in best]
-    ):
+    latest = view.ledger.open(block_on)
+    same = view.best is None or {f.id for f in latest} == {f["id"] for f in view.best["findings"]}
+    if view.best is None or view.passed or same:
         return _finding_lines("open findings", latest)
+    best = findings_of(view.best, view.ledger, block_on)
     where = f"open findings of the best version (round {view.best['round']})"
     return [
         *_finding_lines(where, best),
@@ -80,9 +82,10 @@ def _open_lines(view: FlowState) -> list[str]:
 def _finding_lines(title: str, findings: list[Finding]) -> list[str]:
     if not findings:
         return []
-    lines = [f"{title}: {len(findings)}", *map(_finding_line, findings[:MOST_FINDINGS])]
-    left = len(findings) - MOST_FINDINGS
-    return [*lines, f"  ... and {left} more"] if left > 0 else lines
+    groups = group_equal(findings)
+    lines = [f"{title}: {len(findings):,}", *map(_finding_line, groups[:MOST_FINDINGS])]
+    left = sum(map(len, groups[MOST_FINDINGS:]))
+    return [*lines, f"  ... and {left:,} more"] if left else lines
 
 
 def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str]:
@@ -91,12 +94,14 @@ def claim_details(quote: str, location: str, fix: str, longest: int) -> list[str
     return [f"{name}: {shortened(text, longest)}" for name, text in details.items() if text]
 
 
-def _finding_line(finding: Finding) -> str:
+def _finding_line(group: Sequence[Finding]) -> str:
+    finding = group[0]
     text = shortened(finding.finding, LONGEST_FINDING)
     doubt = " (unverified)" if finding.unverified else ""
     quote = "none, something is missing" if finding.omission else finding.quote
     details = claim_details(quote, finding.location, finding.suggested_fix, LONGEST_FINDING)
     line = f"  [{finding.severity.value}] {finding.id} {finding.constraint}{doubt}: {text}"
+    details += [describe_equal(group)] if len(group) > 1 else []
     return "\n".join([line, *(f"    {each}" for each in details)])
 
 

@@ -17,6 +17,7 @@ from signoff.review.critique import Critique
 from signoff.review.findings import Ledger
 from signoff.review.lasting_decision import LastingDecision
 from signoff.review.prompt_text import Guidance
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 if TYPE_CHECKING:
     from signoff.flows.step import Scope
@@ -50,6 +51,16 @@ VERIFY = "verify"
 
 UNREVIEWED = "nothing was reviewed: no critic read the artifact against any constraint"
 """The note on a verdict without critiques. It is stored, and recognized by this text."""
+
+
+def blocking_severities(definition: Mapping[str, Any]) -> frozenset[Severity]:
+    """Returns the severities that block in a run, from the definition that it was started with.
+
+    Read from what is stored: compiling again would import from the project under review.
+    """
+    flow = (definition.get("source") or {}).get("flow") or {}
+    names = (flow.get("adjudication") or {}).get("block_on")
+    return frozenset(DEFAULT_BLOCK_ON if names is None else map(Severity, names))
 
 
 @light_dataclass(frozen=True)

@@ -69,6 +69,8 @@ def _scalar(value: Any) -> str:
 def _text(text: str) -> str:
     if _WORD.fullmatch(text) and text.lower() not in _KEYWORDS:
         return text
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return '"' + "".join(map(_character, text)) + '"'
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from signoff.app.answering import find_item, form_of
@@ -12,11 +12,10 @@ from signoff.app.show import entry_to_json, show
 from signoff.core import graph
 from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
-from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import shown_text
 from signoff.errors import UsageError
 from signoff.mcp.bounds import line
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.review.history import ReviewHistory, Version, describe_status
 from signoff.runtime.amounts import format_spend
 from signoff.runtime.store_port import RunRow
@@ -36,21 +35,23 @@ def part_of_run(project: Project, run: str | None, part: Part, number: int | Non
 def _findings(project: Project, run: str | None, number: int | None) -> str:
     _, history = need_review(project, run)
     found = [each for each in history.findings if number is None or _in_round(each, number)]
-    ranked = sorted(found, key=lambda e: (e.status is not FindingStatus.OPEN, e.severity.rank))
-    return "\n".join(_finding(history, each) for each in ranked) or "no findings"
+    groups = group_equal(history.listed(found))
+    return "\n".join(_finding(history, each) for each in groups) or "no findings"
 
 
 def _in_round(finding: Finding, number: int) -> bool:
     return any(iteration == number for iteration, _ in finding.history)
 
 
-def _finding(history: ReviewHistory, finding: Finding) -> str:
+def _finding(history: ReviewHistory, group: Sequence[Finding]) -> str:
+    finding = group[0]
     place = line(history.place(finding), LONGEST_QUOTE)
     what = line(finding.finding, LONGEST_FINDING)
     head = f"{place}: {finding.severity} {finding.constraint}: {what}"
     quote = "" if finding.omission else f'\n  "{line(finding.quote, LONGEST_QUOTE)}"'
     fix = finding.suggested_fix and f"\n  fix: {line(finding.suggested_fix, LONGEST_FINDING)}"
-    return f"{head}{quote}{fix}\n  {finding.id}, {describe_status(finding)}"
+    equal = f"\n  {describe_equal(group)}" if len(group) > 1 else ""
+    return f"{head}{quote}{fix}\n  {finding.id}, {describe_status(finding)}{equal}"
 
 
 def _diff(project: Project, run: str | None, number: int | None) -> str:

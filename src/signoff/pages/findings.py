@@ -8,32 +8,33 @@ from signoff.core.words import FindingStatus
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import LONGEST_LINE, cut, one_line
 from signoff.review.artifact import Location
-from signoff.review.finding import Finding
+from signoff.review.finding import LISTED, MOST_EQUAL, Finding
 from signoff.review.history import ReviewHistory, Version, describe_status
 
 MOST_LINES = 12
 """Lines of a text that are shown around a quote."""
-GROUPS = (
-    FindingStatus.OPEN,
-    FindingStatus.ADDRESSED,
-    FindingStatus.DISMISSED,
-    FindingStatus.FIXED,
-    FindingStatus.IGNORED,
-)
-"""The order of findings on a page: what needs a look first."""
 LINE, QUOTE = 140, 2_000
 """Characters of a finding on one line, and of the quote below it."""
 MOST_TEXT = 400_000
 """Characters of an artifact that a page shows as a whole."""
 
 
+def by_status(history: ReviewHistory) -> Iterator[tuple[FindingStatus, list[Finding]]]:
+    """Yields the findings of each status in the order of a list, what needs a look first."""
+    listed = history.listed(history.findings)
+    for status in LISTED:
+        if found := [each for each in listed if each.status is status]:
+            yield status, found
+
+
 def finding_html(
-    history: ReviewHistory, finding: Finding, current: Version | None = None
+    history: ReviewHistory, group: Sequence[Finding], current: Version | None = None
 ) -> Markup:
-    """Returns one finding with its evidence and what became of it.
+    """Returns a finding, or several equal ones, with the evidence and what became of it.
 
     With `current`, its place in that version is a link to the passage on the same page.
     """
+    finding = group[0]
     rule = f"{finding.constraint} / {finding.rule}" if finding.rule else finding.constraint
     head = [
         tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
@@ -53,25 +54,29 @@ def finding_html(
         )
     parts += _decision(history, finding)
     parts.append(_path(finding))
+    parts.append(_equal(history, group, current))
     return tag(
         "article", parts, id=f"f-{finding.id}", class_=f"card finding s-{finding.severity.key}"
     )
 
 
-def finding_line(history: ReviewHistory, finding: Finding) -> Markup:
-    """Returns one finding on a line of its own that unfolds to what became of it."""
+def finding_line(history: ReviewHistory, group: Sequence[Finding]) -> Markup:
+    """Returns a finding, or several equal ones, on a line that unfolds to what became of it."""
+    finding = group[0]
+    times = f" ({len(group):,} times)" if len(group) > 1 else ""
     summary = tag(
         "summary",
         tag("span", finding.severity.value, class_=f"badge {finding.severity.key}"),
         " ",
         tag("b", finding.constraint),
-        f" {one_line(finding.finding, LINE)}",
+        f" {one_line(finding.finding, LINE)}{times}",
     )
     parts = [
         tag("p", cut(finding.finding), class_="what"),
         None if finding.omission else tag("pre", finding.quote[:QUOTE]),
         *_decision(history, finding),
         _path(finding),
+        _equal(history, group, None),
     ]
     return tag("details", summary, parts, id=f"f-{finding.id}", class_="line")
 
@@ -84,6 +89,21 @@ def _place(history: ReviewHistory, finding: Finding, current: Version | None) ->
         return tag("span", history.place(finding), " (changed since)", class_="mono")
     name = f"{history.name_of(finding.path)}:{found.line}"
     return tag("a", name, href=f"#m-{finding.id}", class_="mono")
+
+
+def _equal(
+    history: ReviewHistory, group: Sequence[Finding], current: Version | None
+) -> Markup | None:
+    """Returns where the others of several equal findings are; links to each of them work."""
+    if len(group) < 2:
+        return None
+    others = [
+        tag("li", _place(history, each, current), " ", tag("span", each.id, class_="mono"),
+            id=f"f-{each.id}")
+        for each in group[1:]
+    ]  # fmt: skip
+    words = f"{len(group):,} times; the others"
+    return tag("details", tag("summary", words), tag("ul", others), open=len(others) <= MOST_EQUAL)
 
 
 def marked_text(

@@ -10,7 +10,7 @@ from signoff.core.words import FindingStatus
 from signoff.exports.run_record import Export, ExportOptions, RunRecord
 from signoff.pages.chart import rounds_chart
 from signoff.pages.diff import hunk_html
-from signoff.pages.findings import GROUPS, finding_html, marked_text
+from signoff.pages.findings import by_status, finding_html, marked_text
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import moment, section, status_mark, tile
 from signoff.pages.run_parts import (
@@ -22,6 +22,7 @@ from signoff.pages.run_parts import (
     who_read,
     written_files,
 )
+from signoff.review.finding import group_equal
 from signoff.review.history import ReviewHistory
 from signoff.runtime.narration import describe_stop
 from signoff.runtime.timeline import Timeline
@@ -109,14 +110,11 @@ def _review(history: ReviewHistory) -> Iterator[Markup]:
 def _finding_groups(history: ReviewHistory) -> Iterator[Markup]:
     if not history.findings:
         yield tag("p", "No critic reported anything.")
-    for status in GROUPS:
-        title = status.words.capitalize()
-        found = [each for each in history.findings if each.status is status]
-        if found:
-            found.sort(key=lambda each: (each.severity.rank, each.first))
-            summary = tag("summary", title, tag("span", f" · {len(found)}", class_="soft"))
-            is_open = status in (FindingStatus.OPEN, FindingStatus.DISMISSED) or len(found) <= 20
-            yield tag("details", summary, [finding_html(history, f) for f in found], open=is_open)
+    for status, found in by_status(history):
+        title, groups = status.words.capitalize(), group_equal(found)
+        summary = tag("summary", title, tag("span", f" · {len(found):,}", class_="soft"))
+        is_open = status in (FindingStatus.OPEN, FindingStatus.DISMISSED) or len(groups) <= 20
+        yield tag("details", summary, [finding_html(history, g) for g in groups], open=is_open)
 
 
 def _changes(history: ReviewHistory) -> Iterator[Markup]:

@@ -12,11 +12,12 @@ from signoff.pages.findings import MOST_TEXT, finding_html, marked_text
 from signoff.pages.html import Content, Markup, join, tag
 from signoff.pages.parts import run_path
 from signoff.review.artifact import UNNAMED
+from signoff.review.finding import group_equal
 from signoff.review.history import ReviewHistory
 from signoff.runtime.amounts import count
 
 MOST_FINDINGS = 20
-"""Open findings that are shown next to a decision, the worst ones."""
+"""Entries of open findings that are shown next to a decision, what blocks first."""
 
 
 def review_context(run: str, history: ReviewHistory) -> Markup:
@@ -62,10 +63,11 @@ def _findings(run: str, history: ReviewHistory) -> Markup | None:
     if not found or not history.versions:
         return None
     current = history.versions[-1]
-    parts: list[Content] = [tag("h2", f"Open findings ({len(found)})")]
-    parts += [finding_html(history, each, current) for each in found[:MOST_FINDINGS]]
-    if len(found) > MOST_FINDINGS:
-        link = tag("a", f"All {len(found)} open findings", href=run_path(run, "findings"))
+    parts: list[Content] = [tag("h2", f"Open findings ({len(found):,})")]
+    groups = group_equal(found)
+    parts += [finding_html(history, group, current) for group in groups[:MOST_FINDINGS]]
+    if len(groups) > MOST_FINDINGS:
+        link = tag("a", f"All {len(found):,} open findings", href=run_path(run, "findings"))
         parts.append(tag("p", link))
     return tag("section", parts)
 

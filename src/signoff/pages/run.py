@@ -15,7 +15,7 @@ from signoff.core.words import FindingStatus
 from signoff.light_dataclass import light_dataclass
 from signoff.pages.changes import ChangesView, changes_html
 from signoff.pages.chart import rounds_chart
-from signoff.pages.findings import GROUPS, finding_html, finding_line, marked_text
+from signoff.pages.findings import by_status, finding_html, finding_line, marked_text
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.markdown import is_markdown
 from signoff.pages.parts import (
@@ -39,7 +39,7 @@ from signoff.pages.run_parts import (
     written_files,
 )
 from signoff.pages.workflow_graph import step_list, workflow_graph
-from signoff.review.finding import Finding
+from signoff.review.finding import group_equal
 from signoff.review.history import ReviewHistory, Version
 from signoff.runtime.amounts import duration
 from signoff.runtime.narration import LogLine, Weight, describe_stop
@@ -214,29 +214,21 @@ def finding_groups(
     if not history.findings:
         yield tag("p", "No critic reported anything.", class_="soft")
     current = history.versions[-1]
-    for status in GROUPS:
-        title = status.words.capitalize()
-        found = [each for each in history.findings if each.status is status]
-        if not found:
-            continue
-        found.sort(key=_worst_first)
+    for status, found in by_status(history):
+        title, groups = status.words.capitalize(), group_equal(found)
         full = status is FindingStatus.OPEN
         cards = [
-            finding_html(history, each, current) if full else finding_line(history, each)
-            for each in found[:most]
+            finding_html(history, group, current) if full else finding_line(history, group)
+            for group in groups[:most]
         ]
         more = None
-        if most is not None and len(found) > most:
+        if most is not None and len(groups) > most:
             words = f"All {len(found):,} {title.lower()} findings"
             more = tag(
                 "p", tag("a", words, href=f"{run_path(run, 'findings')}#group-{status.value}")
             )
         summary = tag("summary", title, tag("span", f" · {len(found):,}", class_="soft"))
         yield tag("details", summary, cards, more, open=full, id=f"group-{status.value}")
-
-
-def _worst_first(finding: Finding) -> tuple[int, int]:
-    return finding.severity.rank, finding.first
 
 
 def _graph(view: RunView) -> Content:

@@ -19,7 +19,7 @@ class PairReport:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def report(state: Mapping[str, Any]) -> PairReport:
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> PairReport:
     """Returns the report on a pair from the state of its run."""
     turns = list(state.get("turns", ()))
     final = state.get("final")

@@ -18,7 +18,7 @@ class SessionReport:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def report(state: Mapping[str, Any]) -> SessionReport:
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionReport:
     """Returns the report on a session from its state."""
     artifacts = list(state.get("artifacts", ()))
     lines = []

@@ -15,7 +15,7 @@ def check_approval(
     approval: Adjudication, ledger: Ledger, block_on: Sequence[Severity]
 ) -> Adjudication:
     """Returns an approval that holds, or a rewrite that pursues the open findings that block it."""
-    still_open = ledger.open(block_on)
+    still_open = [each for each in ledger.open(block_on) if each.severity in block_on]
     if not still_open:
         return approval
     names = ", ".join(f"{each.id} ({each.severity.value})" for each in still_open)

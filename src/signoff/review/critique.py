@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from typing import ClassVar
 
-from signoff.light_dataclass import frozen_dataclass
+from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.review.edit import Edit
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
@@ -58,7 +58,7 @@ class Overall(StrEnum):
     """The reviewer gave no usable critique, and a human chose to continue without one."""
 
 
-@frozen_dataclass()
+@light_dataclass(frozen=True)
 class CritiqueIssue(Record):
     """One issue that a critic reports."""
 
@@ -106,6 +106,14 @@ class CritiqueIssue(Record):
     def omission(self) -> bool:
         """Whether it is about something that is missing."""
         return says_omission(self.evidence)
+
+    @property
+    def entry(self) -> Hashable:
+        """What a list says about it besides its place and its id."""
+        about = (self.path, self.rule_id, self.severity, self.finding, self.evidence)
+        what = (self.impact, self.suggested_fix, self.confidence, self.unverified)
+        edit = (self.edit.kind, self.edit.find, self.edit.text) if self.edit is not None else None
+        return (*about, *what, edit, self.not_reported_again)
 
 
 @frozen_dataclass()

@@ -1,15 +1,21 @@
-"""One finding: what it is about, its status, and its history across rounds."""
+"""One finding: what it is about, its status, its history across rounds, and its place in a list.
+
+Every list of findings has one order, `blocking_first`, and people and prompts get equal ones as
+one entry, by `group_equal`. Data keeps each finding by itself.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from itertools import islice
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar
 
 from signoff.core.words import FindingStatus, Label
-from signoff.light_dataclass import frozen_dataclass
+from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
@@ -28,11 +34,23 @@ _PLAIN = str.maketrans(
 )
 
 
+LISTED = (
+    FindingStatus.OPEN,
+    FindingStatus.ADDRESSED,
+    FindingStatus.DISMISSED,
+    FindingStatus.FIXED,
+    FindingStatus.IGNORED,
+)
+"""The order of findings in a list by what has to happen to them: what needs a look first."""
+MOST_EQUAL = 10
+"""Equal findings that an entry of a list names besides the first one."""
+MOST_CACHED = 256
+"""Texts whose words are kept: thousands of findings say the same about equal lines."""
 LEAST_CONFIDENCE = 0.5
 """A critic that is less sure than this reports a doubt, not a finding."""
 
 
-@frozen_dataclass()
+@light_dataclass(frozen=True)
 class Finding(Record):
     """A finding as it was last reported, and its history."""
 
@@ -96,15 +114,7 @@ class Finding(Record):
     @property
     def became(self) -> Label:
         """What became of it: the one word that people and programs see."""
-        match self.status:
-            case FindingStatus.OPEN:
-                return self.label
-            case FindingStatus.ADDRESSED | FindingStatus.FIXED:
-                return Label.FIXED
-            case FindingStatus.DISMISSED:
-                return Label.DISMISSED
-            case FindingStatus.IGNORED:
-                return Label.IGNORED
+        return became(self.status, self.label)
 
     @property
     def omission(self) -> bool:
@@ -115,6 +125,15 @@ class Finding(Record):
     def subject(self) -> str:
         """What it is about, normalized for comparison."""
         return subject_of(self.quote, self.location, self.finding, omission=self.omission)
+
+    @property
+    def entry(self) -> Hashable:
+        """What a list says about it besides its place and its id."""
+        about = (self.path, self.constraint, self.rule, self.severity, self.finding)
+        # Without a quote, the subject is a location, which is another one for each finding.
+        quote = "" if self.omission else self.subject
+        what = (self.suggested_fix, self.reason, self.decision, self.unverified)
+        return (*about, quote, *what, self.status, self.label, self.first, self.history)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Finding:
@@ -146,15 +165,55 @@ class Finding(Record):
 
 
 _FIELDS = tuple(each.name for each in fields(Finding))
+_LABELS = {each.value: each for each in Label}
 _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
-    "severity": Severity,
-    "status": FindingStatus,
-    "label": Label,
-    "history": lambda entries: tuple((number, Label(label)) for number, label in entries),
+    # A look-up takes a quarter of the time of a call of the enum.
+    "severity": {each.value: each for each in Severity}.__getitem__,
+    "status": {each.value: each for each in FindingStatus}.__getitem__,
+    "label": _LABELS.__getitem__,
+    "history": lambda entries: tuple((number, _LABELS[label]) for number, label in entries),
     "flagged_by": tuple,
     "others": tuple,
 }
 """The fields that JSON stores as another type."""
+
+
+T = TypeVar("T")
+
+
+def blocking_first(
+    block_on: Collection[Severity],
+) -> Callable[[Finding | CritiqueIssue], tuple[int, bool, str, int, int]]:
+    """Returns the key that sorts a list of findings, or of what a critic reports.
+
+    What blocks comes first, then what else is open, then the rest; each by file and line.
+    """
+
+    def key(each: Finding | CritiqueIssue) -> tuple[int, bool, str, int, int]:
+        position = LISTED.index(each.status) if isinstance(each, Finding) else 0
+        return position, each.severity not in block_on, each.path, each.line, each.severity.rank
+
+    return key
+
+
+def group_equal(
+    listed: Iterable[T], entry: Callable[[T], Hashable] = attrgetter("entry")
+) -> list[list[T]]:
+    """Returns what is one entry of a list together: what says the same about equal passages."""
+    groups: dict[Hashable, list[T]] = {}
+    for each in listed:
+        groups.setdefault(entry(each), []).append(each)
+    return list(groups.values())
+
+
+def describe_equal(group: Sequence[Finding]) -> str:
+    """Returns how many findings an entry stands for, and where the others are; "" for one."""
+    if len(group) < 2:
+        return ""
+    others = (f"{f'line {each.line} ' if each.line else ''}[{each.id}]" for each in group[1:])
+    shown = ", ".join(islice(others, MOST_EQUAL))
+    left = len(group) - 1 - MOST_EQUAL
+    return f"{len(group):,} times, also {shown}{f' and {left:,} more' if left > 0 else ''}"
 
 
 def is_set_aside(issue: CritiqueIssue) -> bool:
@@ -169,6 +228,20 @@ def is_set_aside(issue: CritiqueIssue) -> bool:
     return doubtful and issue.severity.defaults.hide_unverified
 
 
+def became(status: FindingStatus, label: Label) -> Label:
+    """Returns what became of a finding with a status, if it had a label while it was open."""
+    match status:
+        case FindingStatus.OPEN:
+            return label
+        case FindingStatus.ADDRESSED | FindingStatus.FIXED:
+            return Label.FIXED
+        case FindingStatus.DISMISSED:
+            return Label.DISMISSED
+        case FindingStatus.IGNORED:
+            return Label.IGNORED
+
+
+@lru_cache(maxsize=MOST_CACHED)
 def normalize(text: str) -> str:
     """Returns a text without differences that two quotes of one passage may have."""
     plain = unicodedata.normalize("NFKC", limit_marks(text)).translate(_PLAIN)
@@ -181,6 +254,7 @@ def passage_words(text: str) -> str:
     return words.casefold()
 
 
+@lru_cache(maxsize=MOST_CACHED)
 def subject_of(
     evidence: str, location: str, finding: str, *, omission: bool, exact: bool = False
 ) -> str:

@@ -12,16 +12,17 @@ from dataclasses import field, replace
 from typing import Any
 
 from signoff.core.delta import Revision
+from signoff.core.frozen import FrozenDict
 from signoff.core.words import OPEN, FindingStatus, Label
 from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
-from signoff.review.finding import Finding, is_set_aside, normalize
+from signoff.review.finding import Finding, blocking_first, is_set_aside, normalize
 from signoff.review.identity import find_passages
 from signoff.review.ledger_update import LedgerUpdate, Report, find_unchanged
 from signoff.review.occurrence import place
-from signoff.review.severity import Severity
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 __all__ = ["Finding", "Ledger", "summarize_round"]
 
@@ -106,17 +107,27 @@ class Ledger:
         return replace(self, findings={**self.findings, **edited})
 
     def address(self, constraint: str, artifact: ArtifactVersion, iteration: int) -> Ledger:
-        """Returns the ledger with open findings of a constraint addressed if its file changed."""
-        still_open = self._open_of(constraint)
-        unchanged = {each.id for each in find_unchanged(still_open, artifact)}
-        met = [each for each in still_open if each.id not in unchanged]
+        """Returns the ledger with open findings of a constraint addressed if its file changed.
+
+        No critic reports these findings, so this is also where one stays open in a later round.
+        """
+        asked = [each for each in self.open() if each.constraint == constraint]
+        unchanged = find_unchanged(asked, artifact)
+        unmet = {each.id for each in unchanged}
+        met = [each for each in asked if each.id not in unmet]
+        entry = (iteration, Label.STILL_OPEN)
+        still_open = {
+            each.id: replace(each, label=Label.STILL_OPEN).with_history(*entry)
+            for each in unchanged
+            if each.first < iteration and each.history[-1] != entry
+        }
         addressed = {
             each.id: replace(
                 each, status=FindingStatus.ADDRESSED, label=Label.FIXED, not_reported_again=False
             ).with_history(iteration, Label.FIXED)
             for each in met
         }
-        return replace(self, findings={**self.findings, **addressed})
+        return replace(self, findings={**self.findings, **still_open, **addressed})
 
     def settle(self) -> Ledger:
         """Returns the ledger with what was addressed fixed: a human has decided about it."""
@@ -128,21 +139,10 @@ class Ledger:
         }
         return replace(self, findings={**self.findings, **settled})
 
-    def _open_of(self, constraint: str) -> list[Finding]:
-        return [each for each in self.open() if each.constraint == constraint]
-
-    def open(self, severities: Iterable[Severity] | None = None) -> list[Finding]:
-        """Returns the open findings, the most severe first, then by file and line."""
-        selected = set(Severity) if severities is None else set(severities)
-        findings = [
-            finding
-            for finding in self.findings.values()
-            if finding.status is FindingStatus.OPEN and finding.severity in selected
-        ]
-        return sorted(
-            findings,
-            key=lambda each: (each.severity.rank, each.path, each.line, each.first, each.id),
-        )
+    def open(self, block_on: Collection[Severity] = DEFAULT_BLOCK_ON) -> list[Finding]:
+        """Returns the open findings, those that block first, then by file and line."""
+        findings = [each for each in self.findings.values() if each.status is FindingStatus.OPEN]
+        return sorted(findings, key=blocking_first(block_on))
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as plain values.
@@ -157,8 +157,15 @@ class Ledger:
         """Reads what `to_json` wrote; None is an empty ledger."""
         if not raw:
             return cls()
+        # A state is looked at many times in a step, and has thousands of findings.
+        known = getattr(raw, "memo", None)
+        if isinstance(known, cls):
+            return known
         findings = [Finding.from_json(entry) for entry in raw["entries"]]
-        return cls({finding.id: finding for finding in findings}, raw["round"])
+        ledger = cls({finding.id: finding for finding in findings}, raw["round"])
+        if isinstance(raw, FrozenDict):
+            raw.memo = ledger
+        return ledger
 
 
 def summarize_round(ledger: Ledger, iteration: int) -> dict[str, Any]:

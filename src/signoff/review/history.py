@@ -6,7 +6,7 @@ and the live view. A notation folds its run's journal into it; nothing here read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
@@ -17,7 +17,8 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.coverage import ConstraintResult, ReviewCoverage
 from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, blocking_first
+from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 
 PROJECT = "(project)"
 """The place of a finding that is about no file."""
@@ -122,6 +123,8 @@ class ReviewHistory:
     """Every finding of every round, in the order they were first reported."""
     issues: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The latest report of each finding as its critic wrote it, by the id of the finding."""
+    block_on: frozenset[Severity] = frozenset(DEFAULT_BLOCK_ON)
+    """The severities that block."""
     warnings: tuple[Mapping[str, Any], ...] = ()
     passed: bool = False
     """Whether the last version passed review: the last verdict asks for no changes."""
@@ -194,11 +197,12 @@ class ReviewHistory:
         return tied_labels(before.files, after.files, asked)
 
     def open_findings(self) -> list[Finding]:
-        """Returns the open findings, the most severe first, then by file and line."""
-        found = [each for each in self.findings if each.status is FindingStatus.OPEN]
-        return sorted(
-            found, key=lambda each: (each.severity.rank, each.path, each.line, each.first, each.id)
-        )
+        """Returns the open findings in the order of a list."""
+        return self.listed(each for each in self.findings if each.status is FindingStatus.OPEN)
+
+    def listed(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Returns findings in the order of a list: what blocks first, then by file and line."""
+        return sorted(findings, key=blocking_first(self.block_on))
 
     def location(self, finding: Finding, version: Version | None = None) -> Location | None:
         """Returns where a finding is in a version, by default where it was last reported."""
@@ -279,9 +283,9 @@ def describe_status(finding: Finding) -> str:
 
 
 def labels_by_round(history: ReviewHistory) -> dict[int, list[tuple[Finding, Label]]]:
-    """Returns the findings of each round with their label at its end, the most severe first."""
+    """Returns the findings of each round with their label at its end, in the order of a list."""
     table: dict[int, list[tuple[Finding, Label]]] = {}
-    for finding in sorted(history.findings, key=lambda each: each.severity.rank):
+    for finding in history.listed(history.findings):
         labels = dict(finding.history)
         for number, label in labels.items():
             table.setdefault(number, []).append((finding, label))

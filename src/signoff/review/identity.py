@@ -77,8 +77,10 @@ def assign_lines(
     """Returns a critique whose issues have the lines of the passages that they mean.
 
     A critic that names a line is believed. Without one, an issue means an equal passage that no
-    other issue of the critique is about: first one with a finding that counts, then one without
-    a finding, and last one that was dismissed, or whose line is excused by a comment.
+    other issue of the critique is about, in this order: those with an open finding, those
+    without a finding, and those that were dismissed or that a comment excuses. So a critic that
+    reports the same thing in the next round repeats itself, and only what it reports beyond
+    that is new; and a decision never swallows what may be about another passage.
     """
     register = _Register(version)
     register.add_findings(list(findings))
@@ -253,9 +255,10 @@ class _Register:
     def with_lines(self, critique: Critique, is_excused: IsExcused) -> Critique:
         """Returns a critique whose issues have the lines of their passages."""
         places = self._occurrences(critique, is_excused)
+        lines = (found.line if found is not None else 0 for found in places)
         issues = (
-            replace(issue, line=found.line if found is not None else 0)
-            for issue, found in zip(critique.issues, places, strict=True)
+            issue if issue.line == line else replace(issue, line=line)
+            for issue, line in zip(critique.issues, lines, strict=True)
         )
         return replace(critique, issues=tuple(issues))
 
@@ -271,11 +274,11 @@ class _Register:
             if not found:
                 continue
             line = issue.line or stated_line(issue.location)
-            about = _Candidate.from_issue(issue, critique.constraint_id, None)
-            key = (about.group, about.subject)
+            group = (critique.constraint_id, normalize(issue.rule_id), quoted, issue.path)
+            about = (issue.evidence, issue.location, issue.finding)
+            key = (group, subject_of(*about, omission=issue.omission))
             if key not in queues:
-                rank = partial(self._rank, about, issue, is_excused)
-                queues[key] = _Queue(found, rank)
+                queues[key] = _Queue(found, partial(self._rank, key, issue, is_excused))
             if len(found) == 1 or line:
                 chosen[number] = queues[key].take(line)
             else:
@@ -287,15 +290,16 @@ class _Register:
 
     def _rank(
         self,
-        about: _Candidate,
+        about: tuple[_Group, str],
         issue: CritiqueIssue,
         is_excused: IsExcused,
         found: Occurrence,
     ) -> int:
         """Returns which passages an issue without a line means first: those with the least rank."""
-        known = self._subjects.get((about.group, about.subject, (found.line, found.number)), ())
+        known = self._subjects.get((*about, (found.line, found.number)), ())
         dismissed = known and all(each.id in self._dismissed for each in known)
-        if dismissed or is_excused(about.constraint, replace(issue, line=found.line)):
+        constraint = about[0][0]
+        if dismissed or is_excused(constraint, replace(issue, line=found.line)):
             return 2
         return 0 if known else 1
 

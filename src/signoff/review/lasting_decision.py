@@ -205,6 +205,8 @@ def dismiss_commented(
 
 def dismiss_rules(critique: Critique, decisions: Sequence[LastingDecision]) -> Critique:
     """Returns a critique without what decisions about whole rules cover; worse reports count."""
+    if not decisions:
+        return critique
     constraint = critique.constraint_id
 
     def dismissed(issue: CritiqueIssue) -> str:

@@ -10,8 +10,8 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import CritiqueIssue
 from signoff.review.evidence import Occurrence
-from signoff.review.finding import Finding, is_set_aside
-from signoff.review.occurrence import place, with_occurrence
+from signoff.review.finding import Finding, became, is_set_aside
+from signoff.review.occurrence import occurrence_fields, place, with_occurrence
 from signoff.review.similarity import same_claim
 
 DECIDED = "a human decided about it"
@@ -91,9 +91,8 @@ class LedgerUpdate:
             unverified=all(issue.unverified for _, _, issue in reports),
             suggested_fix=worst.suggested_fix or "",
             path=worst.path,
+            **(occurrence_fields(passage) if passage is not None else {}),
         )
-        if passage is not None:
-            now = with_occurrence(now, passage)
         if ignored:
             now = replace(now, reason=worst.dismissed or worst.set_aside)
         if previous is not None and self.is_unchanged(previous) and is_same(previous, now):
@@ -109,8 +108,8 @@ class LedgerUpdate:
         if previous is not None:
             returns = previous.returns + (label is Label.BACK)
             now = replace(now, first=previous.first, history=previous.history, returns=returns)
-        recorded = replace(now, status=status, label=label)
-        return recorded.with_history(self.iteration, recorded.became)
+        entry = (self.iteration, became(status, label))
+        return replace(now, status=status, label=label, history=(*now.history, entry))
 
     def not_reported(self, previous: Finding, *, certain: bool = False) -> Finding:
         """Returns a finding after its constraint was reviewed and no critic reported it."""

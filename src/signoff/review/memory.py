@@ -8,29 +8,24 @@ from functools import partial
 from signoff.core.one_line import one_line
 from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.finding import Finding
+from signoff.review.finding import MOST_EQUAL, Finding, blocking_first, group_equal
 from signoff.review.findings import Ledger
 from signoff.review.review_scope import SEPARATOR
 from signoff.review.severity import Severity
 
 MOST_KNOWN = 30
-"""Findings that are listed: open ones first, the most severe of them first."""
-MOST_NAMED = 10
-"""Ids that an entry about equal passages lists."""
+"""Entries that are listed, what blocks first."""
 LONGEST_QUOTE = 160
 LONGEST_TEXT = 240
 
-_ORDER = (
-    FindingStatus.OPEN,
-    FindingStatus.ADDRESSED,
-    FindingStatus.DISMISSED,
-    FindingStatus.IGNORED,
-    FindingStatus.FIXED,
-)
-
 
 def known_findings(
-    ledger: Ledger, constraint: str, *, qualified: bool, paths: Collection[str] = ()
+    ledger: Ledger,
+    constraint: str,
+    block_on: Collection[Severity],
+    *,
+    qualified: bool,
+    paths: Collection[str] = (),
 ) -> list[str]:
     """Returns what earlier rounds know about a constraint, for its critic.
 
@@ -43,13 +38,13 @@ def known_findings(
         for each in ledger.findings.values()
         if each.constraint == constraint and each.path in (paths or ("",))
     ]
-    return _listed(findings, partial(_line, qualified=qualified), lambda _: "")
+    return _listed(findings, block_on, partial(_line, qualified=qualified), lambda _: "")
 
 
-def earlier_findings(ledger: Ledger, iteration: int) -> list[str]:
+def earlier_findings(ledger: Ledger, iteration: int, block_on: Collection[Severity]) -> list[str]:
     """Returns what a judge should know: findings of earlier rounds, and what came of each."""
     findings = [finding for finding in ledger.findings.values() if finding.first < iteration]
-    return _listed(findings, partial(_line, qualified=True), lambda finding: finding.id)
+    return _listed(findings, block_on, partial(_line, qualified=True), lambda each: each.id)
 
 
 def held_back_by(
@@ -61,32 +56,30 @@ def held_back_by(
     return [f"{each.finding_id} ({each.severity.value})" for each in last.pursued(block_on)]
 
 
-def _importance(finding: Finding) -> tuple[int, int, int]:
-    return _ORDER.index(finding.status), finding.severity.rank, -finding.last
-
-
 def _listed(
-    findings: Iterable[Finding], line: Callable[[Finding], str], name: Callable[[Finding], str]
+    findings: Iterable[Finding],
+    block_on: Collection[Severity],
+    line: Callable[[Finding], str],
+    name: Callable[[Finding], str],
 ) -> list[str]:
-    """Returns the most important findings; those with the same words are one entry with a count.
+    """Returns findings in the order of a list; those with the same words are one entry.
 
     Those that were set aside without a reason of their own, such as a behavior, are left out.
     """
     known = [each for each in findings if each.status is not FindingStatus.IGNORED or each.reason]
-    equal: dict[tuple[str, str], list[Finding]] = {}
-    for each in sorted(known, key=_importance):
-        equal.setdefault((each.path, line(each)), []).append(each)
+    in_order = sorted(known, key=blocking_first(block_on))
+    groups = group_equal(in_order, lambda each: (each.path, line(each)))
     lines = [
-        " ".join(filter(None, [_names(group, name), text, _count(group)]))
-        for (_, text), group in [*equal.items()][:MOST_KNOWN]
+        " ".join(filter(None, [_names(group, name), line(group[0]), _count(group)]))
+        for group in groups[:MOST_KNOWN]
     ]
-    more = len(equal) > MOST_KNOWN
-    return [*lines, "and more, which are older or less severe"] if more else lines
+    left = sum(map(len, groups[MOST_KNOWN:]))
+    return [*lines, f"and {left:,} more"] if left else lines
 
 
 def _names(group: Sequence[Finding], name: Callable[[Finding], str]) -> str:
-    names = [text for text in map(name, group[:MOST_NAMED]) if text]
-    more = [f"and {len(group) - MOST_NAMED} more"] if names and len(group) > MOST_NAMED else []
+    names = [text for text in map(name, group[:MOST_EQUAL]) if text]
+    more = [f"and {len(group) - MOST_EQUAL} more"] if names and len(group) > MOST_EQUAL else []
     return " ".join([", ".join(names), *more])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from signoff.core.severity import Severity
 from signoff.light_dataclass import light_dataclass
 from signoff.review.diff import diff_files
+from signoff.review.finding import group_equal
 from signoff.review.history import Judgment, Version
 from signoff.runtime.amounts import count
 
@@ -63,16 +64,30 @@ def describe_news(news: ReviewNews) -> Iterator[tuple[str, Severity | None]]:
         case IssuesReported(issues=()):
             yield f"{_about(news)}: passed by {_decider(news)}", None
         case IssuesReported():
-            for issue, place in zip(news.issues, news.places, strict=True):
+            for (issue, place), *equal in group_equal(_placed(news), _entry):
                 severity = Severity.read(issue.get("severity"))
                 text = _one_line(str(issue.get("finding", "")))
                 rule = str(issue.get("rule_id") or news.constraint)
                 about = news.constraint if rule == news.constraint else f"{news.constraint}/{rule}"
-                yield f"{severity} {about} {place}: {text}", severity
+                times = f" ({len(equal) + 1:,} times)" if equal else ""
+                yield f"{severity} {about} {place}: {text}{times}", severity
         case ArtifactChanged():
             yield _change(news), None
         case Judged(judgment=judgment):
             yield f"{judgment.by}: {judgment.words}", None
+
+
+_PlacedIssue = tuple[Mapping[str, Any], str]
+
+
+def _placed(news: IssuesReported) -> Iterator[_PlacedIssue]:
+    return zip(news.issues, news.places, strict=True)
+
+
+def _entry(reported: _PlacedIssue) -> tuple[object, ...]:
+    """Returns what a line says about an issue besides its place."""
+    issue = reported[0]
+    return tuple(issue.get(name) for name in ("path", "rule_id", "severity", "finding", "evidence"))
 
 
 def _decider(news: IssuesReported) -> str:

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from signoff.core.words import FindingStatus
 from signoff.light_dataclass import light_dataclass
@@ -39,15 +40,19 @@ def nearest(found: Sequence[Occurrence], line: int) -> Occurrence:
 
 def with_occurrence(finding: Finding, found: Occurrence) -> Finding:
     """Returns a finding that is about an occurrence of its passage."""
-    return replace(
-        finding,
-        line=found.line,
-        before=found.before,
-        after=found.after,
-        occurrence=found.number,
-        occurrences=found.total,
-        others=found.others,
-    )
+    return replace(finding, **occurrence_fields(found))
+
+
+def occurrence_fields(found: Occurrence) -> dict[str, Any]:
+    """Returns the fields of a finding that say which occurrence it is about."""
+    return {
+        "line": found.line,
+        "before": found.before,
+        "after": found.after,
+        "occurrence": found.number,
+        "occurrences": found.total,
+        "others": found.others,
+    }
 
 
 def place(

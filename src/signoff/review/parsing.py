@@ -128,7 +128,8 @@ def with_unique_ids(
         name = issue.id if keep else next(numbered)
         used.add(name)
         edit = replace(issue.edit, issue=name) if issue.edit else None
-        result.append(replace(issue, id=name, edit=edit))
+        same = keep and edit is None
+        result.append(issue if same else replace(issue, id=name, edit=edit))
     return result
 
 

@@ -7,7 +7,7 @@ that no text can imitate another part of the prompt.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
@@ -15,6 +15,8 @@ from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditKind
+from signoff.review.finding import blocking_first, group_equal
+from signoff.review.severity import Severity
 from signoff.review.work_order import is_detail
 
 SUMMARY_FOR_JUDGES = 200
@@ -138,22 +140,40 @@ def format_tension(axis: str, guidance: str, winner: str) -> str:
     return f"{line} (in conflict, {winner} wins)" if winner else line
 
 
-def format_critiques(critiques: Sequence[Critique]) -> str:
-    """Returns critiques with every issue under a name of its own."""
+def format_critiques(critiques: Sequence[Critique], block_on: Collection[Severity]) -> str:
+    """Returns critiques with every issue under a name of its own, what blocks first."""
     uses = Counter(issue.id for critique in critiques for issue in critique.issues)
-    return "\n\n".join(_critique(critique, uses) for critique in critiques)
+    blocks = {id(c): any(issue.severity in block_on for issue in c.issues) for c in critiques}
+    in_order = sorted(critiques, key=lambda each: not blocks[id(each)])
+    return "\n\n".join(_critique(critique, uses, block_on) for critique in in_order)
 
 
-def _critique(critique: Critique, id_uses: Counter[str]) -> str:
+def _critique(critique: Critique, id_uses: Counter[str], block_on: Collection[Severity]) -> str:
     # A critique may have failed only because of issues that are not shown.
     overall = critique.overall if critique.issues else "nothing to decide"
     heading = f"## {critique.constraint_id}, reviewed by {critique.reviewer}: {overall}"
-    return "\n".join([heading, *(_issue(issue, id_uses) for issue in critique.issues)])
+    groups = group_equal(sorted(critique.issues, key=blocking_first(block_on)))
+    return "\n".join([heading, *(_issue(group, id_uses) for group in groups)])
 
 
-def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
+def _name(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
     # If two critics used the same id, a decision about it would be ambiguous.
-    name = issue.finding_id if id_uses[issue.id] > 1 and issue.finding_id else issue.id
+    return issue.finding_id if id_uses[issue.id] > 1 and issue.finding_id else issue.id
+
+
+def _equal(group: Sequence[CritiqueIssue], id_uses: Counter[str]) -> str:
+    """Returns the names of equal issues with their places: a judge decides about each of them."""
+    places = (f"line {each.line}" if each.line else flat(each.location) for each in group)
+    names = (
+        f"{_name(each, id_uses)}{f' ({place})' if place else ''}"
+        for each, place in zip(group, places, strict=True)
+    )
+    return f"{len(group):,}, decide about each: {', '.join(names)}"
+
+
+def _issue(group: Sequence[CritiqueIssue], id_uses: Counter[str]) -> str:
+    issue, several = group[0], len(group) > 1
+    name = _name(issue, id_uses)
     marks = " (unverified)" if issue.unverified else ""
     marks += " (not reported again)" if issue.not_reported_again else ""
     heading = f"[{issue.severity}] {name}: {flat(issue.finding)}{marks}"
@@ -162,7 +182,8 @@ def _issue(issue: CritiqueIssue, id_uses: Counter[str]) -> str:
         "quote": issue.evidence,
         "impact": issue.impact,
         "rule": issue.rule_id,
-        "location": issue.location,
+        "location": "" if several else issue.location,
+        "equal passages": _equal(group, id_uses) if several else "",
         "fix": issue.suggested_fix or "",
         "confidence": "not stated" if issue.confidence is None else f"{issue.confidence:g}",
     }

@@ -231,7 +231,8 @@ def adjudicator_prompt(
         "known": enclose("KNOWN", bullets(known)),
         "held_back_by": ", ".join(held_back_by),
         "not_reported_again": _flag(any(i.not_reported_again for c in critiques for i in c.issues)),
-        "critiques": enclose("CRITIQUES", format_critiques(critiques)) or "There are no critiques.",
+        "critiques": enclose("CRITIQUES", format_critiques(critiques, blocking))
+        or "There are no critiques.",
     }
     material = {
         "goal": goal,

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import cache
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from signoff.light_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-@frozen_dataclass()
 class Record:
     """A dataclass that can be written as JSON values and read again."""
 
@@ -23,8 +21,13 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """Returns it as JSON values."""
-        values = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
-        return {k: value for k, value in values.items() if value or k not in self.omit_empty}
+        own, left_out = vars(self), self.omit_empty
+        values = {}
+        for name in _names(type(self)):  # type: ignore[arg-type]  # as below
+            value = own[name]
+            if value or name not in left_out:
+                values[name] = value if type(value) in _AS_THEY_ARE else _plain(value)
+        return values
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Self:
@@ -32,6 +35,14 @@ class Record:
         adapter = _adapter(cls)  # type: ignore[arg-type]  # mypy takes the class for unhashable
         record: Self = adapter.validate_python(raw)
         return record
+
+
+_AS_THEY_ARE = frozenset({str, int, bool, float, NoneType})
+
+
+@cache
+def _names(record: type[Record]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(record))  # type: ignore[arg-type]  # see `Record`
 
 
 @cache
@@ -42,13 +53,14 @@ def _adapter(record: type[Record]) -> TypeAdapter[Any]:
 
 
 def _plain(value: object) -> Any:
+    # The most frequent kinds first: a review writes thousands of findings, several times.
     match value:
-        case Record():
-            return value.to_json()
         case Enum():
             return value.value
         case tuple():
-            return [_plain(item) for item in value]
+            return [each if type(each) in _AS_THEY_ARE else _plain(each) for each in value]
+        case Record():
+            return value.to_json()
         case Mapping():
             return dict(value)
         case _:

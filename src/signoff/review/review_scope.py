@@ -95,10 +95,11 @@ class ReviewScope:
         return [with_whole, *parts[1:]]
 
     def _issues(self, critique: Critique, constraint: Constraint) -> tuple[CritiqueIssue, ...]:
+        rules = ((issue, *self._assignment(issue)) for issue in critique.issues)
         return tuple(
-            replace(issue, rule_id=self._assignment(issue)[1])
-            for issue in critique.issues
-            if self.owner(issue) == constraint.id
+            issue if issue.rule_id == rule else replace(issue, rule_id=rule)
+            for issue, owner, rule in rules
+            if owner == constraint.id
         )
 
     def _part(

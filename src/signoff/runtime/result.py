@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import field
 from typing import Any
 
 from signoff.core.error_info import ErrorInfo
@@ -25,8 +26,8 @@ class RunResult:
     status: Status
     outcome: Outcome | None
     """How the last finished step ended."""
-    state: dict[str, Any]
-    """What the handlers produced."""
+    state: dict[str, Any] = field(repr=False)
+    """What the handlers produced. It is long, and asyncio prints the results of its tasks."""
     step: str | None
     iteration: int
     reason: str

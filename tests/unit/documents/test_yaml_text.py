@@ -2,7 +2,6 @@ import pytest
 
 from signoff.documents.yaml_text import (
     LONGEST_CACHED,
-    MOST_VALUES,
     Document,
     newer_version,
     read_mapping,
@@ -125,7 +124,7 @@ def test_aliases_that_expand_without_end_are_refused() -> None:
     for before, name in zip("abcdefgh", "bcdefghi", strict=True):
         lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]")
 
-    assert f"more than {MOST_VALUES:,} values" in error_message("\n".join(lines))
+    assert "too many values" in error_message("\n".join(lines))
 
 
 def test_a_newer_file_is_refused_and_this_version_is_not() -> None:

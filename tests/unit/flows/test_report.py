@@ -32,7 +32,7 @@ def after(*rounds: int) -> dict[str, Any]:
 
 def test_several_rounds_are_shown_as_a_plot() -> None:
     """Users want to see first whether the loop converges."""
-    flow_report = report(after(5, 3, 1))
+    flow_report = report(after(5, 3, 1), {})
 
     assert "round" in flow_report.summary
     assert len(flow_report.summary.splitlines()) == 5
@@ -41,7 +41,7 @@ def test_several_rounds_are_shown_as_a_plot() -> None:
 
 def test_a_single_round_needs_no_plot_at_its_end() -> None:
     """It is in the details."""
-    flow_report = report(after(2))
+    flow_report = report(after(2), {})
 
     assert flow_report.summary == ""
     assert "round" in flow_report.details
@@ -49,7 +49,7 @@ def test_a_single_round_needs_no_plot_at_its_end() -> None:
 
 def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
     """A hundred findings must not push the next command off the screen."""
-    flow_report = report(after(100))
+    flow_report = report(after(100), {})
 
     lines = [line for line in flow_report.details.splitlines() if line.startswith("  [")]
     assert len(lines) == MOST_FINDINGS
@@ -61,7 +61,7 @@ def test_open_findings_are_listed_the_worst_first_and_bounded() -> None:
 
 def test_programs_get_every_finding_and_every_round() -> None:
     """A dashboard draws its own plot."""
-    flow_report = report(after(3, 1))
+    flow_report = report(after(3, 1), {})
 
     assert [each["round"] for each in flow_report.facts["rounds"]] == [1, 2]
     assert len(flow_report.facts["findings"]) == 3
@@ -70,7 +70,7 @@ def test_programs_get_every_finding_and_every_round() -> None:
 
 def test_a_run_without_a_review_has_an_empty_report() -> None:
     """Users also look at a run while its first draft is being written."""
-    flow_report = report({})
+    flow_report = report({}, {})
 
     assert (flow_report.summary, flow_report.details, flow_report.facts) == ("", "", {})
 
@@ -82,7 +82,7 @@ def test_the_latest_warnings_are_listed_and_cut() -> None:
         for n in range(1, MOST_WARNINGS + 4)
     ]
 
-    flow_report = report({"remarks": warnings})
+    flow_report = report({"remarks": warnings}, {})
 
     first, left, *lines = flow_report.details.splitlines()
     assert first == f"warnings: {MOST_WARNINGS + 3}"

@@ -7,7 +7,7 @@ def artifact(path: str, iteration: int) -> dict[str, object]:
 
 def test_a_session_without_results_reports_nothing() -> None:
     """The general report says where it is."""
-    empty = report({})
+    empty = report({}, {})
 
     assert (empty.summary, empty.details, dict(empty.facts)) == ("", "", {})
 
@@ -16,7 +16,7 @@ def test_the_files_of_the_last_iteration_are_listed() -> None:
     """Earlier versions are in their own folders."""
     files = [artifact("iteration-1/code/a", 1), artifact("iteration-2/code/a", 2)]
 
-    shown = report({"artifacts": files, "verdict": "PASS"})
+    shown = report({"artifacts": files, "verdict": "PASS"}, {})
 
     assert shown.summary == "last review: PASS"
     assert shown.details == "generated files: 1\n  iteration-2/code/a"
@@ -30,7 +30,7 @@ def test_an_override_is_shown_with_its_author_and_the_verdict() -> None:
         {"round": 2, "verdict": "FAIL", "decided": "PASS", "by": "", "reason": "late"},
     ]
 
-    shown = report({"verdict": "FAIL", "overrides": overrides})
+    shown = report({"verdict": "FAIL", "overrides": overrides}, {})
 
     assert shown.summary.splitlines() == [
         "last review: FAIL",

@@ -558,13 +558,13 @@ def test_a_dismissal_by_wording_names_the_finding_and_covers_no_higher_severity(
     assert reported.set_aside == (shown if status is FindingStatus.DISMISSED else "")
 
 
-def test_open_findings_are_sorted_by_severity() -> None:
+def test_open_findings_that_block_come_first() -> None:
     """Humans and models read the top of a list first."""
     low = issue(PRICE, severity=Severity.LOW)
     ledger, _ = take(Ledger(), 1, read(low, issue(), issue("OMISSION", severity=Severity.CRITICAL)))
 
     assert [each.severity for each in ledger.open()] == ["CRITICAL", "HIGH", "LOW"]
-    assert [each.severity for each in ledger.open([Severity.HIGH])] == ["HIGH"]
+    assert [each.severity for each in ledger.open([Severity.LOW])] == ["LOW", "CRITICAL", "HIGH"]
 
 
 def test_a_fixed_finding_has_the_label_fixed() -> None:

@@ -155,7 +155,7 @@ def test_a_judge_passes_a_text_or_asks_for_changes(
     assert Judgment(1, "judge", "policy", verdict, **fields).words == words
 
 
-def test_rounds_list_the_latest_label_of_each_finding_the_worst_first() -> None:
+def test_rounds_list_the_latest_label_of_each_finding_the_open_ones_first() -> None:
     """A finding that was reported and dismissed in one round is shown once."""
     twice = finding("d", (1, Label.NEW), (1, Label.DISMISSED), status=FindingStatus.DISMISSED)
     history = ReviewHistory(findings=(*HISTORY.findings, twice))
@@ -164,10 +164,10 @@ def test_rounds_list_the_latest_label_of_each_finding_the_worst_first() -> None:
 
     assert [(f.id, label) for f, label in table[1]] == [
         ("c", Label.NEW),
-        ("a", Label.NEW),
         ("d", Label.DISMISSED),
+        ("a", Label.NEW),
     ]
-    assert [(f.id, label) for f, label in table[2]] == [("a", Label.FIXED), ("b", Label.NEW)]
+    assert [(f.id, label) for f, label in table[2]] == [("b", Label.NEW), ("a", Label.FIXED)]
 
 
 def test_programs_get_the_place_the_status_and_the_edit_of_a_finding() -> None:

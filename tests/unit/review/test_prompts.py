@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -153,10 +154,22 @@ def test_a_judge_sees_every_finding_with_its_quote_and_fix() -> None:
     assert "Be brief." in prompt
 
 
+def test_equal_issues_are_one_entry_with_the_name_of_each() -> None:
+    """A judge decides about each of them, and reads the words once."""
+    equal = [replace(issue(f"x-{n}", evidence="HELLO"), line=n) for n in (1, 5, 9)]
+    worse = replace(issue("x-10", evidence="HELLO"), severity=Severity.HIGH, line=20)
+
+    prompt = judge(Critique("tone", "ann", 1, Overall.FAIL, (*equal, worse)))
+
+    assert re.findall(r"\[(?:LOW|HIGH)\] (\S+):", prompt) == ["x-10", "x-1"], "what blocks first"
+    assert "3, decide about each: x-1 (line 1), x-5 (line 5), x-9 (line 9)" in prompt
+
+
 def test_issues_of_one_id_are_named_by_their_finding_id() -> None:
     """A decision about `x-1` would otherwise be about both."""
     mine = Critique("tone", "ann", 1, Overall.FAIL, (issue("x-1", finding_id="f1"),))
-    other = Critique("law", "bob", 1, Overall.FAIL, (issue("x-1", finding_id="f2"), issue("x-2")))
+    last = issue("x-2", "Too long.")
+    other = Critique("law", "bob", 1, Overall.FAIL, (issue("x-1", finding_id="f2"), last))
 
     prompt = judge(mine, other)
 

@@ -34,6 +34,7 @@ _EPILOG = """\b
 Examples:
   signoff policy explain first-try               every finding of the run
   signoff policy explain first-try 3fa9c0de11b2  one of them
+  signoff policy explain 3fa9c0de11b2            the same, in any run
   signoff policy replay first-try --policy stricter.yaml
 
 A policy file has default_behavior, constraint_behaviors and adjudication.approval as in a
@@ -47,23 +48,29 @@ def policy() -> None:
 
 
 @policy.command()
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run", metavar="RUN|FINDING", shell_complete=complete_run)
 @click.argument("finding", required=False)
 @json_option
 @debug_option
 def explain(run: str, finding: str | None, as_json: bool) -> None:
     """Show what set the behavior of a finding, or list all.
 
-    FINDING is a finding's id, a prefix of it, or an issue's id such as short-001; the latest
-    round that has it counts.
+    FINDING is a finding's id, a prefix of it, or with a RUN an issue's id such as short-001; the
+    latest round that has it counts. Without a RUN, the newest one that knows the finding counts.
     """
+    from signoff.app.review_queries import find_run_or_finding
     from signoff.flows.policy import explain as use_case
+    from signoff.review.finding import blocking_first
 
     out = output(as_json)
     with open_here() as project:
-        recorded = recorded_run(project, run)
+        row, found = find_run_or_finding(project, run)
+        if found is not None:
+            finding = found.id
+        recorded = recorded_run(project, row.name)
     if finding is None:
-        findings = list(recorded.findings.values())
+        block_on = recorded.config.adjudication.block_on
+        findings = sorted(recorded.findings.values(), key=blocking_first(block_on))
         out.json([each.to_json() for each in findings]) if as_json else _list(findings, out)
         return
     explanation = use_case(recorded, finding)
@@ -176,9 +183,13 @@ def _list(findings: list[Finding], out: Output) -> None:
     if not findings:
         out.line("no findings")
         return
+    from signoff.review.finding import group_equal
+
     rows = [
-        (f.id, f.severity.value, f.became.words, f.constraint, _history(f), one_line(f.finding, 80))
-        for f in findings
+        (f.id, f.severity.value, f.became.words, f.constraint, _history(f), f"{times}{what}")
+        for f, *equal in group_equal(findings)
+        for times in [f"{len(equal) + 1:,} times: " if equal else ""]
+        for what in [one_line(f.finding, 80)]
     ]
     out.table(("FINDING", "SEVERITY", "STATUS", "CONSTRAINT", "HISTORY", ""), rows)
 
@@ -192,11 +203,13 @@ def _print_explanation(explanation: Explanation, out: Output) -> None:
     from signoff.review.adjudication import Pursuit
 
     finding, resolved = explanation.finding, explanation.resolved
-    out.line(f"{finding.id}  {finding.severity.value}  {finding.constraint}  {finding.finding}")
+    head = f"{finding.id}  {finding.severity.value}  {finding.constraint}"
+    out.line(f"{head}  {one_line(finding.finding)}")
     unverified = "  (not found)" if finding.unverified else ""
     ignored = finding.status is FindingStatus.IGNORED
     unused = "; not applied, it is ignored" if ignored else ""
     details = {
+        "run": explanation.run,
         "rule": finding.rule,
         "quote": "something is missing" if finding.omission else f"{finding.quote}{unverified}",
         "location": finding.location,

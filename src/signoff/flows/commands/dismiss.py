@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import date
-from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli.options import CliCommand, complete_run, open_here, output_options
 from signoff.cli.output import Output
-from signoff.errors import UnknownName, UsageError
-
-if TYPE_CHECKING:
-    from signoff.app.project import Project
-    from signoff.review.findings import Finding
+from signoff.errors import UsageError
 
 
 @click.command(cls=CliCommand)
@@ -48,6 +42,7 @@ def command(
       signoff dismiss 0a99 --why "Fixed with the new parser." --until 2026-12-31
     """
     from signoff.app.answering import current_user
+    from signoff.app.review_queries import find_finding
     from signoff.flows.decision_file import add_decisions
     from signoff.review.lasting_decision import LastingDecision
 
@@ -59,7 +54,7 @@ def command(
     if until is not None:
         _check_day(until, today)
     with open_here() as project:
-        found, name = _find_in_runs(project, finding, run)
+        row, _, found = find_finding(project, finding, run)
         if all_like and not found.rule:
             raise UsageError(f"finding {found.id} names no rule; dismiss it without --all-like")
         record = {"by": current_user(), "on": today.isoformat(), "until": until or ""}
@@ -70,37 +65,10 @@ def command(
         )
         path = add_decisions(project.home.path, [decision], replace=True)
     if out.as_json:
-        out.json({"file": str(path), "run": name, "decision": decision.to_json()})
+        out.json({"file": str(path), "run": row.name, "decision": decision.to_json()})
     else:
         like = f"everything like {found.id}" if all_like else found.id
-        out.line(f"dismissed {like} of run {name} in later runs; commit {path}")
-
-
-def _find_in_runs(project: Project, finding: str, run: str | None) -> tuple[Finding, str]:
-    """Returns a finding and its run: the one that was named, else the newest that knows it."""
-    from signoff.app.runs import list_runs
-    from signoff.app.show import show
-    from signoff.flows.state import FlowState
-
-    names = [run] if run is not None else [each.name for each in list_runs(project)]
-    latest: Collection[Finding] = ()
-    for name in names:
-        details = show(project, name)
-        findings = FlowState(details.state).ledger.findings.values()
-        latest = latest or findings
-        if any(each.id.startswith(finding) for each in findings):
-            return _find(findings, finding), details.row.name
-    return _find(latest, finding), ""
-
-
-def _find(findings: Collection[Finding], name: str) -> Finding:
-    matching = [each for each in findings if each.id.startswith(name)]
-    if len(matching) == 1:
-        return matching[0]
-    if matching:
-        ids = ", ".join(each.id for each in matching)
-        raise UsageError(f"{name!r} can mean several findings: {ids}")
-    raise UnknownName("finding", name, [each.id for each in findings])
+        out.line(f"dismissed {like} of run {row.name} in later runs; commit {path}")
 
 
 def _check_day(text: str, today: date) -> None:

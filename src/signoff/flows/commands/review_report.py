@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.cli import exits
 from signoff.core.outcome import Status
-from signoff.core.severity import Severity
 from signoff.core.words import FindingStatus
 from signoff.errors import WriteFailed
 from signoff.flows.coverage import run_coverage
@@ -19,10 +18,11 @@ from signoff.flows.decision_file import add_decisions
 from signoff.flows.files.patch import unified_diff
 from signoff.flows.files.prepared import no_changes_note
 from signoff.flows.files.write_back import changed_files
-from signoff.flows.state import FlowState
-from signoff.flows.steps.decision_material import equal_lines, finding_line, group_equal
+from signoff.flows.state import FlowState, blocking_severities
+from signoff.flows.steps.decision_material import finding_line
 from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
+from signoff.review.finding import describe_equal, group_equal
 from signoff.review.lasting_decision import BASELINE, LastingDecision
 from signoff.review.occurrence import place
 from signoff.runtime.amounts import count
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from signoff.flows.files.selection import Selection
     from signoff.review.coverage import ReviewCoverage
     from signoff.review.findings import Finding
+    from signoff.review.severity import Severity
 
 _FINISHED = frozenset(
     {Status.COMPLETED, Status.FINDINGS, Status.LIMIT, Status.NOT_CONVERGING, Status.INCOMPLETE}
@@ -62,18 +63,12 @@ class ReviewReport:
     @cached_property
     def findings(self) -> list[Finding]:
         """The open findings: those that block first, then by file and line."""
-        return sorted(
-            self.view.ledger.open(),
-            key=lambda each: (each.severity not in self.blocking, each.path, each.line),
-        )
+        return self.view.ledger.open(self.blocking)
 
     @cached_property
-    def blocking(self) -> set[Severity]:
+    def blocking(self) -> frozenset[Severity]:
         """The severities that block."""
-        # Read from what is stored: compiling again would import from the project under review.
-        description = json.loads(self.project.store.description(self.details.row.id))
-        names = description["source"]["flow"]["adjudication"]["block_on"]
-        return {Severity(name) for name in names}
+        return blocking_severities(self._description)
 
     @cached_property
     def before(self) -> Mapping[str, str]:
@@ -98,8 +93,14 @@ class ReviewReport:
     @cached_property
     def coverage(self) -> ReviewCoverage:
         """What was not read, and why."""
-        description = json.loads(self.project.store.description(self.details.row.id))
-        return run_coverage(self.details.state, description, self.view.files)
+        return run_coverage(self.details.state, self._description, self.view.files)
+
+    @cached_property
+    def _description(self) -> Mapping[str, Any]:
+        description: Mapping[str, Any] = json.loads(
+            self.project.store.description(self.details.row.id)
+        )
+        return description
 
     @property
     def fixed_in_copies(self) -> list[Finding]:
@@ -145,13 +146,14 @@ class ReviewReport:
         """Prints it for humans."""
         if self.diff:
             out.line(self.diff)
-        for finding, *equal in group_equal(self.findings):
+        for group in group_equal(self.findings):
+            finding = group[0]
             style = "red" if finding.severity in self.blocking else ""
             out.line(finding_line(self.view.content, finding), style=style)
             if not finding.omission:
                 out.line(f"    > {' '.join(finding.quote.split())[:200]}")
-            if equal:
-                out.line(f"    {equal_lines(equal)}")
+            if len(group) > 1:
+                out.prose(f"    {describe_equal(group)}", hang="    ")
         for decision in self.view.rule_decisions:
             out.line(_rule_line(self.view, decision))
         out.line(_summary(self.view, self.findings, self.blocking))
@@ -269,7 +271,7 @@ def _dismissed(view: FlowState) -> list[Finding]:
     ]
 
 
-def _summary(view: FlowState, findings: list[Finding], blocking: set[Severity]) -> str:
+def _summary(view: FlowState, findings: Sequence[Finding], blocking: Collection[Severity]) -> str:
     files = count(len(view.files), "file")
     every = view.ledger.findings.values()
     dismissed = len(_dismissed(view))

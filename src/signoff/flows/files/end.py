@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.errors import UnsafePath
 from signoff.flows.coverage import run_coverage
-from signoff.flows.state import STATUS, FlowState
+from signoff.flows.state import STATUS, FlowState, blocking_severities
 from signoff.review.artifact import ArtifactVersion, locate_finding
-from signoff.review.findings import Finding
+from signoff.review.finding import Finding, describe_equal, group_equal
 from signoff.runtime.amounts import count
 from signoff.runtime.paths import check_path
 from signoff.runtime.project_files import written_note
@@ -20,7 +20,7 @@ def files_end(
     view: FlowState, folder: str, description: Mapping[str, Any], *, finished: bool
 ) -> EndView:
     """Returns what a run about files leaves; one that only reviewed leaves a list of findings."""
-    findings = view.ledger.open()
+    findings = view.ledger.open(blocking_severities(description))
     version = ArtifactVersion(view.files)
     guide = f"{folder}/{STATUS}"
     lines = [
@@ -34,7 +34,8 @@ def files_end(
     if note:
         lines += ["", "## Files of the project", "", f"{note}."]
     if findings:
-        lines += ["", "## Open findings", "", *(_line(version, each) for each in findings)]
+        entries = (_line(version, group) for group in group_equal(findings))
+        lines += ["", "## Open findings", "", *entries]
     if unread := list(coverage.lines(len(view.files) + len(coverage.left_out))):
         lines += ["", "## Not read", "", *(f"- {line}" for line in unread)]
     changed = _changes_files(description)
@@ -91,7 +92,9 @@ def _changes_files(description: Mapping[str, Any]) -> bool:
     return any(step.get("step") == "refine" for step in flow.get("workflow", ()))
 
 
-def _line(version: ArtifactVersion, finding: Finding) -> str:
+def _line(version: ArtifactVersion, group: Sequence[Finding]) -> str:
+    finding = group[0]
     where = locate_finding(version, finding) or finding.path
     text = " ".join(finding.finding.split())
-    return f"- `{where}` [{finding.severity.value}] {finding.constraint}: {text} ({finding.id})"
+    line = f"- `{where}` [{finding.severity.value}] {finding.constraint}: {text} ({finding.id})"
+    return f"{line}\n  {describe_equal(group)}" if len(group) > 1 else line

@@ -55,6 +55,7 @@ from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
 from signoff.review.critique import Critique
+from signoff.review.finding import blocking_first
 from signoff.review.findings import Finding, Ledger
 from signoff.review.memory import earlier_findings, held_back_by
 from signoff.review.not_reported import with_not_reported
@@ -296,7 +297,8 @@ class AdjudicateHandler(FlowHandler):
     ) -> dict[str, Any]:
         config, findings = self.flow.config.adjudication, state.ledger.findings
         in_a_row = to_fix_in_a_row(state.to_fix, config.thrash_threshold)
-        stuck = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
+        again = [findings[i] for i in in_a_row if i in findings and not findings[i].decision]
+        stuck = sorted(again, key=blocking_first(config.block_on))
         if "thrashing" in config.triggers and stuck:
             prompt = (
                 "The same findings come back round after round. How should they be dealt with? "
@@ -333,7 +335,7 @@ class AdjudicateHandler(FlowHandler):
         asks = NOT_CONVERGING in self.flow.config.adjudication.triggers
         if self.flow.config.convergence.action == "stop" and not asks:
             return True
-        findings = state.ledger.open()
+        findings = state.ledger.open(self.flow.config.adjudication.block_on)
         prompt = f"The loop is {why}\nContinue anyway?\n{_format_findings(state, findings)}"
         request = Choice(
             ProductPrompt(prompt),
@@ -370,7 +372,7 @@ def judge_prompt(
         tensions=[(t.axis, t.guidance, t.winner_on_conflict) for t in config.tensions],
         instructions=config.instructions,
         guidance=state.guidance,
-        known=earlier_findings(state.ledger, iteration),
+        known=earlier_findings(state.ledger, iteration, config.block_on),
         held_back_by=held_back_by(state.adjudication, iteration, config.block_on),
         disputed_sources=state.sources,
         structured=flow.capabilities(flow.agent(step)).json_schema,

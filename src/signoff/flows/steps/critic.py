@@ -283,7 +283,10 @@ class CriticHandler(FlowHandler):
         # A program may look at more than the files of a review; then its finding is about none.
         only = self.paths[0] if len(self.paths) == 1 else ""
         paths = [issue.path if issue.path in self.paths else only for issue in critique.issues]
-        issues = (replace(i, path=path) for i, path in zip(critique.issues, paths, strict=True))
+        issues = (
+            issue if issue.path == path else replace(issue, path=path)
+            for issue, path in zip(critique.issues, paths, strict=True)
+        )
         return replace(critique, issues=tuple(issues)), []
 
     def _material(self, prompt: ProductPrompt) -> Material:
@@ -341,7 +344,7 @@ def review_prompt(
         ConstraintMaterial(constraint, state.source(constraint.id), analysis)
         for constraint, analysis in about
     )
-    ledger = state.ledger
+    ledger, block_on = state.ledger, flow.config.adjudication.block_on
     return critic_prompt(
         goal=flow.goal.text,
         artifact="" if paths else state.artifact,
@@ -355,7 +358,7 @@ def review_prompt(
         known=[
             line
             for each, _ in about
-            for line in known_findings(ledger, each.id, qualified=bool(also), paths=paths)
+            for line in known_findings(ledger, each.id, block_on, qualified=bool(also), paths=paths)
         ],
         goal_sources=state.source(),
         structured=flow.capabilities(agent).json_schema,

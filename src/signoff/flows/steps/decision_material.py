@@ -20,20 +20,19 @@ from signoff.flows.state import FlowState
 from signoff.review.artifact import ArtifactVersion, locate_finding
 from signoff.review.constraint import Constraint
 from signoff.review.coverage import describe_missed
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.findings import Ledger
 from signoff.runtime.amounts import count, format_spend
 
 OPEN_FINDINGS = "open findings"
-MOST_EQUAL = 10
-"""Equal findings that are named after the first one of them."""
 
 
 def sign_off_material(ctx: StepContext, flow: Flow, state: FlowState) -> dict[str, Any]:
     """Returns what a human signs off: what is open, who read it, then the result itself."""
     by_status: dict[FindingStatus, list[Finding]] = {status: [] for status in FindingStatus}
-    findings = state.ledger.findings.values()
-    for each in sorted(findings, key=lambda finding: finding.severity.rank):
+    block_on = flow.config.adjudication.block_on
+    findings = sorted(state.ledger.findings.values(), key=blocking_first(block_on))
+    for each in findings:
         by_status[each.status].append(each)
     results = constraint_results(state.raw, state.content, findings, flow.by_id)
     missed = file_coverage(state.raw.get("skipped") or {}).missed
@@ -43,7 +42,7 @@ def sign_off_material(ctx: StepContext, flow: Flow, state: FlowState) -> dict[st
         "ignored findings": by_status[FindingStatus.IGNORED],
     }
     shown: dict[str, Any] = {
-        OPEN_FINDINGS: finding_lines(state.content, state.ledger.open()),
+        OPEN_FINDINGS: finding_lines(state.content, by_status[FindingStatus.OPEN]),
         "goal": cut(flow.goal.text),
         "constraints": {each.constraint: each.words for each in results},
         "not read": [*describe_missed(missed, len(missed))],
@@ -92,10 +91,11 @@ def describe_open(ledger: Ledger) -> str:
 def finding_lines(content: ArtifactVersion, findings: Iterable[Finding]) -> list[str]:
     """Returns findings in lines; those that say the same about equal passages share one."""
     lines = []
-    for first, *equal in group_equal(findings):
+    for group in group_equal(findings):
+        first = group[0]
         why = first.reason or first.decision
         reason = f" ({' '.join(why.split())})" if why else ""
-        also = f"; {equal_lines(equal)}" if equal else ""
+        also = f"; {describe_equal(group)}" if len(group) > 1 else ""
         lines.append(f"{finding_line(content, first)}{reason}{also}")
     return lines
 
@@ -114,23 +114,6 @@ def finding_line(content: ArtifactVersion, finding: Finding) -> str:
     line = f"{finding.severity.value} {rule}: {text}{doubt} [{finding.id}]"
     # What a check says about the project is about no file.
     return f"{place}: {line}" if place else line
-
-
-def group_equal(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """Returns findings that say the same about equal passages of a file together."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for each in findings:
-        about = (each.path, each.constraint, each.rule, each.severity)
-        key = (*about, each.subject, each.finding, each.unverified, each.reason)
-        groups.setdefault(key if not each.omission else (each.id,), []).append(each)
-    return list(groups.values())
-
-
-def equal_lines(equal: Sequence[Finding]) -> str:
-    """Returns where the other findings of a group are."""
-    shown = ", ".join(f"line {each.line} [{each.id}]" for each in equal[:MOST_EQUAL])
-    more = f" and {len(equal) - MOST_EQUAL} more" if len(equal) > MOST_EQUAL else ""
-    return f"{count(len(equal) + 1, 'time')} in this file, also on {shown}{more}"
 
 
 def _rules(constraint: Constraint) -> str:

@@ -16,7 +16,9 @@ from signoff.flows.steps.decision_material import judging_material, sign_off_mat
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit, Verdict
 from signoff.review.artifact import locate
 from signoff.review.critique import Critique, CritiqueIssue
+from signoff.review.finding import blocking_first
 from signoff.review.policy import policy_judge
+from signoff.review.severity import Severity
 from signoff.review.work_order import without_issues
 from signoff.runtime.amounts import count
 
@@ -24,7 +26,7 @@ FIX, DISMISS = "fix", "dismiss"
 APPROVE, CHANGES = "approve", "request changes"
 KEY = "decisions"
 MOST_QUESTIONS = 40
-"""Findings that a human decides about one by one, the most severe; the others are fixed."""
+"""Findings that a human decides about one by one, what blocks first; the others are fixed."""
 
 
 async def ask_human(
@@ -34,7 +36,8 @@ async def ask_human(
     critiques: Sequence[Critique],
 ) -> Adjudication:
     """Returns the verdict of a human; what they do not decide about is pursued."""
-    issues, block_on = _issues(critiques), flow.config.adjudication.block_on
+    block_on = flow.config.adjudication.block_on
+    issues = _issues(critiques, block_on)
     shown = {
         **sign_off_material(ctx, flow, state),
         "rules": judging_material(flow, state, flow.by_id)["rules"],
@@ -44,7 +47,7 @@ async def ask_human(
     questions = [_question(state, name, issue) for name, issue in issues[:MOST_QUESTIONS]]
     prompt = "Decide about each finding; what you write with it is the reason of your dismissals."
     if len(issues) > MOST_QUESTIONS:
-        others = count(len(issues) - MOST_QUESTIONS, "less severe finding")
+        others = count(len(issues) - MOST_QUESTIONS, "more finding")
         prompt += f" {others} will have to be fixed."
     material = {"version": state.version, "findings": [name for name, _ in issues]}
     request = Questions(
@@ -57,12 +60,15 @@ async def ask_human(
     return replace(_with_status(decided, status), by=answer.by)
 
 
-def _issues(critiques: Sequence[Critique]) -> list[tuple[str, CritiqueIssue]]:
-    """Returns each finding once, under the name that its decision has; the worst first."""
+def _issues(
+    critiques: Sequence[Critique], block_on: Sequence[Severity]
+) -> list[tuple[str, CritiqueIssue]]:
+    """Returns each finding once, under the name that its decision has; what blocks first."""
     found: dict[str, CritiqueIssue] = {}
     for issue in (issue for critique in critiques for issue in critique.issues):
         found.setdefault(issue.finding_id or issue.id, issue)
-    return sorted(found.items(), key=lambda entry: entry[1].severity.rank)
+    in_order = blocking_first(block_on)
+    return sorted(found.items(), key=lambda entry: in_order(entry[1]))
 
 
 def _question(state: FlowState, name: str, issue: CritiqueIssue) -> UserQuestion:

@@ -7,7 +7,7 @@ the fewest and least severe findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.context import StepContext
@@ -17,7 +17,7 @@ from signoff.core.one_line import one_line
 from signoff.core.requests import Answer, Question
 from signoff.flows.state import FlowState
 from signoff.review.critique import Critique
-from signoff.review.finding import Finding
+from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.findings import Ledger, summarize_round
 from signoff.review.severity import Severity
 
@@ -92,15 +92,17 @@ def critique_warnings(critiques: Sequence[Critique]) -> list[str]:
     return [f"{c.constraint_id} by {c.reviewer}: {note}" for c in critiques for note in c.notes]
 
 
-def at_limit_reason(why: str, ledger: Ledger) -> str:
+def at_limit_reason(why: str, ledger: Ledger, block_on: Collection[Severity]) -> str:
     """Returns why a run needs a decision at its limit, with the findings that are still open."""
-    findings = ledger.open()
+    groups = group_equal(ledger.open(block_on))
     lines = [
         f"- [{each.severity}] {each.id} ({each.constraint}): {shortened(each.finding)}"
-        for each in findings[:MOST_LISTED]
+        + (f" ({describe_equal(group)})" if len(group) > 1 else "")
+        for group in groups[:MOST_LISTED]
+        for each in group[:1]
     ]
-    if len(findings) > MOST_LISTED:
-        lines.append(f"- and {len(findings) - MOST_LISTED} more")
+    left = sum(map(len, groups[MOST_LISTED:]))
+    lines += [f"- and {left:,} more"] if left else []
     return "\n".join([f"{why}{_STILL_OPEN}", *lines]) if lines else why
 
 
@@ -137,11 +139,13 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
     return view.best if view.best is not None and _rank(view.best) < _rank(new) else new
 
 
-def findings_of(best: Mapping[str, Any] | None, ledger: Ledger) -> list[Finding]:
+def findings_of(
+    best: Mapping[str, Any] | None, ledger: Ledger, block_on: Collection[Severity]
+) -> list[Finding]:
     """Returns what is open in the best version; it may be older than what the ledger is about."""
     if best is None:
-        return ledger.open()
-    return [Finding.from_json(each) for each in best["findings"]]
+        return ledger.open(block_on)
+    return sorted(map(Finding.from_json, best["findings"]), key=blocking_first(block_on))
 
 
 def with_round(state: FlowState, ledger: Ledger, iteration: int) -> list[Mapping[str, Any]]:

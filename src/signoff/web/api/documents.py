@@ -185,7 +185,7 @@ class FindingDocument(BaseModel):
 
 
 class FindingPage(BaseModel):
-    """The findings of a review, the most severe first."""
+    """The findings of a review, those that block first."""
 
     findings: list[FindingDocument]
 

@@ -39,7 +39,7 @@ def list_findings(
     ] = None,
     constraint: Annotated[list[str] | None, Query(description="Only of these.")] = None,
 ) -> FindingPage:
-    """List the findings of a review and what became of each, the most severe first."""
+    """List the findings of a review and what became of each, those that block first."""
     with _review(request, project, run) as (_, history):
         found = select_findings(
             history, severity or (), read_labels(status or ()), constraint or ()

@@ -92,7 +92,8 @@ def _details(project: Project, row: RunRow, run: FollowedRun) -> str:
     notation = plugins.notation(str(run.definition.get("notation", "")))
     if run.review is not None or notation is None or not notation.report:
         return ""
-    report = plugins.load(notation.report)(load_state(project, row).state_with_pending)
+    state = load_state(project, row).state_with_pending
+    report = plugins.load(notation.report)(state, run.definition)
     return str(report.details)
 
 

@@ -85,7 +85,7 @@ async def test_a_quote_that_does_not_occur_marks_its_finding(tmp_path: Path) -> 
     )
     (finding,) = result.state["findings"]["entries"]
     assert finding["unverified"] is True
-    flow_report = report(result.state)
+    flow_report = report(result.state, {})
     assert " clear (unverified): too long" in flow_report.details
     assert "1 review: clear by claude: not found" in flow_report.details
     assert flow_report.facts["remarks"] == list(result.state["remarks"])
@@ -118,7 +118,7 @@ async def test_an_approval_without_any_review_is_reported_everywhere(tmp_path: P
     allowed = "passed without a review: the flow sets allow_unreviewed"
     assert texts(result) == [UNREVIEWED, allowed]
     assert result.state["result_warnings"] == [allowed]
-    assert report(result.state).summary == UNREVIEWED
+    assert report(result.state, {}).summary == UNREVIEWED
     assert UNREVIEWED in (tmp_path / "run/final/status.md").read_text()
 
 
@@ -129,7 +129,7 @@ async def test_an_approval_after_a_review_writes_no_status_file(tmp_path: Path) 
     result = await play(flow(ROUND), {"claude": claude}, tmp_path)
 
     assert texts(result) == []
-    assert report(result.state).summary == ""
+    assert report(result.state, {}).summary == ""
     assert not (tmp_path / "run/final/status.md").exists()
 
 
