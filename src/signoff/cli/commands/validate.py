@@ -43,7 +43,7 @@ def command(
       signoff validate flow.py
       signoff validate package.module:NAME other.py
       signoff validate flow.yaml --agent writer=manual
-      signoff validate     the settings, the constraints and all workflows with names
+      signoff validate     settings, constraints and all workflows with names
     """
     if agents and not targets:
         raise click.UsageError("--agent is about the agents of a workflow; name a target")
