@@ -30,9 +30,9 @@ from benchmarks.sample import Figures
 from benchmarks.sizes import FULL, Scale
 from signoff.app.project import Project, open_project
 from signoff.core.outcome import Status
-from signoff.testing.store_suite.journal_writer import JournalWriter, start_run
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import PageApp, create_app
+from tests.store_suite.journal_writer import JournalWriter, start_run
 
 BASE = "http://127.0.0.1:8717"
 PAGES = 200

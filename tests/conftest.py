@@ -25,6 +25,9 @@ from tests.shared_imports import import_share
 if TYPE_CHECKING:
     from tests.stubs.postgres import PostgresServer
 
+# Shows the values in the assertions of the suites, as in test files.
+pytest.register_assert_rewrite("tests.agent_suite", "tests.store_suite")
+
 # A busy machine misses deadlines, and finds generating examples slow. A change is judged by the
 # same examples each time; `--hypothesis-profile=explore` looks for new ones.
 _PATIENT = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])

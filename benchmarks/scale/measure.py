@@ -28,7 +28,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import is_alive, this_process
 from signoff.runtime.store_port import Store
 from signoff.store.postgres.store import PostgresStore
-from signoff.testing.store_suite.journal_writer import JournalWriter
+from tests.store_suite.journal_writer import JournalWriter
 from tests.stubs.postgres import PostgresServer, running_server
 
 RUNS = 100

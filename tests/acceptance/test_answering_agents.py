@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from signoff.testing.agent_harness import Behavior, TextReply
 from tests.acceptance.cli_project import CliProject
+from tests.agent_harness import Behavior, TextReply
 from tests.stubs.pair_server import PairServer, served
 from tests.unit.agents.programs import program
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.testing.agent_harness import Fault, Hang, Refusal
 from tests.acceptance.cli_project import CliProject
+from tests.agent_harness import Fault, Hang, Refusal
 from tests.patience import PATIENCE_SECONDS, wait_until
 from tests.stubs.pair_server import MODEL, PairServer, script, served
 

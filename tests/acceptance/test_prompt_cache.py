@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import pytest
 
 from signoff.core.spend import Usage
-from signoff.testing.agent_harness import TextReply, TruncatedReply
 from tests.acceptance.cli_project import CliProject
 from tests.acceptance.flow_project import passing_critique
+from tests.agent_harness import TextReply, TruncatedReply
 from tests.stubs.anthropic import MIN_CACHED_TOKENS, AnthropicServer
 from tests.stubs.model_server import Heard
 from tests.unit.agents.programs import program

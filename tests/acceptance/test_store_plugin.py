@@ -70,7 +70,7 @@ def test_the_example_passes_the_suite_for_stores(installed: Path) -> None:
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *ONLY_SIGNOFF,
          "tests", "-k", some],
         cwd=installed / "source",
-        env={**os.environ, "PYTHONPATH": str(installed / "packages")},
+        env={**os.environ, "PYTHONPATH": f"{installed / 'packages'}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
         timeout=PATIENCE_SECONDS,

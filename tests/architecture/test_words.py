@@ -75,7 +75,6 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/store/rundir/": FILES,
         "signoff/store/postgres/": COLUMN,
         "signoff/store/queries.py": COLUMN,
-        "signoff/testing/store_suite/": COLUMN,
     },
     "visit": {
         "signoff/guarded_db/staging.py": COLUMN,

@@ -5,7 +5,7 @@ from typing import Any
 
 from signoff.agents.http import HttpModel
 from signoff.runtime.ports import Agent
-from signoff.testing.agent_harness import Behavior, Harness, ReceivedRequest
+from tests.agent_harness import Behavior, Harness, ReceivedRequest
 from tests.stubs.model_server import ModelServer
 
 KEY = "sk-Secret-0123456789abcdef"

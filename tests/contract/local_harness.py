@@ -7,7 +7,7 @@ from typing import Any
 from signoff.agents.local import LocalModel
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Agent
-from signoff.testing.agent_harness import (
+from tests.agent_harness import (
     Behavior,
     BrokenReply,
     Hang,

@@ -9,9 +9,9 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentError
 from signoff.runtime.ports import Agent, Call
 from signoff.testing import CassetteAgent
-from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
-from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.timeouts import CancelTests
+from tests.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
+from tests.agent_suite.faults import FaultTests
+from tests.agent_suite.timeouts import CancelTests
 from tests.contract.test_agents_scripted import ScriptedHarness
 
 

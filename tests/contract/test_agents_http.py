@@ -17,8 +17,8 @@ from signoff.agents.openai import OpenAIModel
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, AgentBadRequest, AgentTransient, ModelMissing
 from signoff.remedies import ChooseModel, Install
-from signoff.testing.agent_harness import Fault, Refusal, TextReply, Unreachable, ask, call_for
-from signoff.testing.agent_suite.timeouts import remaining_calls
+from tests.agent_harness import Fault, Refusal, TextReply, Unreachable, ask, call_for
+from tests.agent_suite.timeouts import remaining_calls
 from tests.contract.http_harness import KEY, KEY_ENV, HttpHarness
 from tests.stubs.anthropic import AnthropicServer
 from tests.stubs.model_server import ModelServer

@@ -18,7 +18,7 @@ from signoff.core.workflow import Workflow
 from signoff.runtime.engine import Engine
 from signoff.runtime.services import Backoff
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.agent_harness import Fault, Hang, Refusal, TextReply
+from tests.agent_harness import Fault, Hang, Refusal, TextReply
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA
 from tests.patience import PATIENCE_SECONDS, until
 from tests.stubs.anthropic import AnthropicServer

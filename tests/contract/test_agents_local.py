@@ -14,9 +14,9 @@ from signoff.errors import AgentBadRequest, AgentTimeout, AgentTransient, ModelM
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
-from signoff.testing.agent_harness import BrokenReply, Hang, Harness, TextReply, ask, call_for
-from signoff.testing.agent_suite.answers import SCHEMA, AgentTextTests, AnswerTests, TruncationTests
-from signoff.testing.agent_suite.timeouts import (
+from tests.agent_harness import BrokenReply, Hang, Harness, TextReply, ask, call_for
+from tests.agent_suite.answers import SCHEMA, AgentTextTests, AnswerTests, TruncationTests
+from tests.agent_suite.timeouts import (
     CancelTests,
     TimeoutTests,
     remaining_calls,
@@ -28,7 +28,7 @@ from tests.patience import SkippingLoop
 ASKER = """
 import asyncio, sys
 from signoff.agents.local import LocalModel
-from signoff.testing.agent_harness import ask
+from tests.agent_harness import ask
 asyncio.run(ask(LocalModel(model=sys.argv[1])))
 """
 

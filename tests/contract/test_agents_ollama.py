@@ -8,8 +8,8 @@ from signoff.agents.ollama import OllamaModel
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadRequest, AgentTransient
 from signoff.runtime.effect_errors import usage_of
-from signoff.testing import AgentSuite
-from signoff.testing.agent_harness import TextReply, ask
+from tests.agent_harness import TextReply, ask
+from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.ollama import OllamaServer
 

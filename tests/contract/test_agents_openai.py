@@ -8,8 +8,8 @@ import pytest
 from signoff.agents.openai import OpenAIModel
 from signoff.core.spend import Usage
 from signoff.errors import AgentBadOutput, AgentBadRequest, AgentError, AgentTransient
-from signoff.testing import AgentSuite
-from signoff.testing.agent_harness import TextReply, ask
+from tests.agent_harness import TextReply, ask
+from tests.agent_suite import AgentSuite
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA, HttpHarness
 from tests.stubs.openai import OpenAIServer
 

@@ -6,10 +6,10 @@ from signoff.agents.claude import ClaudeAgent
 from signoff.agents.codex import CodexAgent
 from signoff.agents.command import CommandAgent
 from signoff.agents.gemini import GeminiAgent
-from signoff.testing import AgentSuite
-from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests
-from signoff.testing.agent_suite.faults import FaultTests, SecretTests
-from signoff.testing.agent_suite.timeouts import CancelTests, TimeoutTests
+from tests.agent_suite import AgentSuite
+from tests.agent_suite.answers import AgentTextTests, AnswerTests
+from tests.agent_suite.faults import FaultTests, SecretTests
+from tests.agent_suite.timeouts import CancelTests, TimeoutTests
 from tests.contract.program_harness import KEY, KEY_ENV, CommandHarness, ProgramHarness
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from signoff.runtime.ports import Agent
 from signoff.testing import FileScript
-from signoff.testing.agent_harness import (
+from tests.agent_harness import (
     Behavior,
     BrokenReply,
     Fault,
@@ -17,9 +17,9 @@ from signoff.testing.agent_harness import (
     TextReply,
     Unreachable,
 )
-from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests
-from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.timeouts import CancelTests
+from tests.agent_suite.answers import AgentTextTests, AnswerTests
+from tests.agent_suite.faults import FaultTests
+from tests.agent_suite.timeouts import CancelTests
 from tests.contract.test_agents_scripted import ScriptedHarness
 
 FAULTS = {

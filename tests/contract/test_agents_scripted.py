@@ -14,7 +14,7 @@ from signoff.errors import (
 )
 from signoff.runtime.ports import Agent
 from signoff.testing import Delayed, ScriptedAgent
-from signoff.testing.agent_harness import (
+from tests.agent_harness import (
     Behavior,
     BrokenReply,
     Fault,
@@ -26,9 +26,9 @@ from signoff.testing.agent_harness import (
     TruncatedReply,
     Unreachable,
 )
-from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
-from signoff.testing.agent_suite.faults import FaultTests
-from signoff.testing.agent_suite.timeouts import CancelTests
+from tests.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
+from tests.agent_suite.faults import FaultTests
+from tests.agent_suite.timeouts import CancelTests
 
 FOREVER = 3600.0
 

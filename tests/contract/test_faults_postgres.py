@@ -35,8 +35,8 @@ from signoff.store.postgres import store as postgres_store
 from signoff.store.postgres.address import read_address
 from signoff.store.postgres.schema import LATEST
 from signoff.store.postgres.store import PostgresStore
-from signoff.testing.store_suite.journal_writer import ANN, BOB, start_run
 from tests.patience import PATIENCE_SECONDS, wait_until, whole_lines
+from tests.store_suite.journal_writer import ANN, BOB, start_run
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.postgres import NotHereError, PostgresServer, running_server
 from tests.stubs.worker_process import start_worker

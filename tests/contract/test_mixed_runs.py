@@ -22,7 +22,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.result import RunResult
 from signoff.store.memory import MemoryStore
 from signoff.testing import FrozenClock
-from signoff.testing.agent_harness import Fault, Refusal, TextReply
+from tests.agent_harness import Fault, Refusal, TextReply
 from tests.contract.http_harness import KEY, KEY_ENV, PASS, SCHEMA
 from tests.stubs.anthropic import AnthropicServer
 from tests.stubs.ollama import OllamaServer

@@ -24,7 +24,7 @@ from signoff.pair import (
 )
 from signoff.pair.ollama_config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
-from signoff.testing.agent_harness import (
+from tests.agent_harness import (
     BrokenReply,
     Fault,
     Hang,

@@ -25,8 +25,8 @@ from signoff.runtime.listener_port import Topic
 from signoff.store.postgres import listener as server_listener
 from signoff.store.postgres.queries import channel_of
 from signoff.store.postgres.store import PostgresStore
-from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
 from tests.patience import PATIENCE_SECONDS, until, wait_until
+from tests.store_suite.journal_writer import JournalWriter, new_request, start_run
 from tests.stubs.pooler import running_pooler
 from tests.stubs.postgres import PostgresServer
 

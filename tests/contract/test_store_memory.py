@@ -1,8 +1,8 @@
 import pytest
 
 from signoff.store.memory import MemoryStore
-from signoff.testing import StoreSuite
-from signoff.testing.store_suite.journal_writer import NewStore
+from tests.store_suite import StoreSuite
+from tests.store_suite.journal_writer import NewStore
 
 
 class TestMemoryStore(StoreSuite):

@@ -21,7 +21,7 @@ from signoff.store.memory import MemoryStore
 from signoff.store.postgres.store import PostgresStore
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.crashing_store import Countdown, CrashingStore, When
-from signoff.testing.store_suite.journal_writer import new_request, start_run
+from tests.store_suite.journal_writer import new_request, start_run
 from tests.stubs.postgres import PostgresServer
 
 TEXT = "a long text with \x00 and \U0001f680"

@@ -23,15 +23,15 @@ from signoff.store.postgres.kind import set_up
 from signoff.store.postgres.schema import LATEST, migrate, setup_sql, shipped_migrations
 from signoff.store.postgres.store import PostgresStore
 from signoff.store.schema import Migration
-from signoff.testing import StoreSuite
-from signoff.testing.store_suite.journal_writer import (
+from signoff.web.projects import ProjectPool
+from tests.store_suite import StoreSuite
+from tests.store_suite.journal_writer import (
     ANN,
     JournalWriter,
     NewStore,
     new_request,
     start_run,
 )
-from signoff.web.projects import ProjectPool
 from tests.stubs.cut_connection import CutConnection, cut_connection
 from tests.stubs.pgbouncer import program as pgbouncer_program
 from tests.stubs.pgbouncer import running_pgbouncer

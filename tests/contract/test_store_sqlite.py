@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from signoff.store.sqlite import SqliteStore
-from signoff.testing import StoreSuite
-from signoff.testing.store_suite.journal_writer import NewStore
+from tests.store_suite import StoreSuite
+from tests.store_suite.journal_writer import NewStore
 
 
 class TestSqliteStore(StoreSuite):

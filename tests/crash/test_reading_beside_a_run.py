@@ -7,8 +7,8 @@ from signoff.app.metrics import metrics_text
 from signoff.core.codec import encode
 from signoff.core.events import to_json
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.journal_writer import JournalWriter
 from tests.run_stores import new_address, open_address
+from tests.store_suite.journal_writer import JournalWriter
 from tests.unit.telemetry.events import answers, asks, at, journal
 
 READ = "import sys; from tests.run_stores import open_address; open_address(sys.argv[1]).close()"

@@ -26,7 +26,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.owner import birth_of
 from signoff.runtime.ports import Call
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.agent_harness import ask
+from tests.agent_harness import ask
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 

@@ -26,7 +26,7 @@ from signoff.runtime.engine import Engine
 from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.agent_harness import TextReply
+from tests.agent_harness import TextReply
 from tests.real.test_local import RUNNER
 from tests.real.vendors import CLAUDE, CODEX, KEY, KEY_NAME
 from tests.stubs.ollama import OllamaServer

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from signoff.core.spend import Usage
-from signoff.testing.agent_harness import Fault, ReceivedRequest, Refusal, TextReply, TruncatedReply
+from tests.agent_harness import Fault, ReceivedRequest, Refusal, TextReply, TruncatedReply
 from tests.stubs.model_server import ErrorResponse, Heard, ModelServer, pieces_of
 
 MODELS = ["stub-large", "stub-small"]

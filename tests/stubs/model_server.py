@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
 
-from signoff.testing.agent_harness import (
+from tests.agent_harness import (
     Behavior,
     BrokenReply,
     Hang,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from signoff.testing.agent_harness import Behavior, TextReply
+from tests.agent_harness import Behavior, TextReply
 from tests.stubs.model_server import Heard
 from tests.stubs.ollama import OllamaServer
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from signoff.agents.scripted import ScriptedAgent as ScriptedAgent
     from signoff.runtime.engine import Engine as Engine
     from signoff.store.memory import MemoryStore as MemoryStore
-    from signoff.testing.agent_suite import AgentSuite as AgentSuite
     from signoff.testing.crash import Survival as Survival
     from signoff.testing.crash import crash_at as crash_at
     from signoff.testing.crash import crash_everywhere as crash_everywhere
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from signoff.testing.skill_inputs import generate_test_inputs as generate_test_inputs
     from signoff.testing.skill_invocation import case_id as case_id
     from signoff.testing.skill_invocation import run_skill_invocation as run_skill_invocation
-    from signoff.testing.store_suite import StoreSuite as StoreSuite
     from signoff.testing.wrapped_store import WrappedStore as WrappedStore
 
 _HOMES = {
@@ -46,9 +44,6 @@ _HOMES = {
     # what they are used with
     "signoff.runtime.engine": ("Engine",),
     "signoff.store.memory": ("MemoryStore",),
-    # suites
-    "signoff.testing.agent_suite": ("AgentSuite",),
-    "signoff.testing.store_suite": ("StoreSuite",),
     # skills
     "signoff.testing.skill_inputs": ("extract_schema", "generate_inputs", "generate_test_inputs"),
     "signoff.testing.skill_invocation": ("case_id", "run_skill_invocation"),

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 OPTION = "--signoff-cassettes"
 
-# Lets pytest show the values in the assertions of the suites, as it does in test files.
-pytest.register_assert_rewrite("signoff.testing.agent_suite", "signoff.testing.store_suite")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that allows calls to real agents."""

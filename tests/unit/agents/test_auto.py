@@ -13,7 +13,7 @@ from signoff.errors import AgentAuth, ConfigError
 from signoff.remedies import CheckSetup, Resume
 from signoff.runtime.ports import capabilities_of
 from signoff.testing import ScriptedAgent
-from signoff.testing.agent_harness import call_for
+from tests.agent_harness import call_for
 
 
 class Sick(ScriptedAgent):

@@ -14,7 +14,7 @@ from signoff.errors import (
     AgentTimeout,
     ConfigError,
 )
-from signoff.testing.agent_harness import call_for
+from tests.agent_harness import call_for
 
 TEXT = "First line.\nTeh second.\n"
 HERE = __name__

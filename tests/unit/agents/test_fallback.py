@@ -9,7 +9,7 @@ from signoff.core.effects import AgentRequest, Reply
 from signoff.core.spend import Usage
 from signoff.errors import AgentAuth, AgentBadOutput, AgentError, AgentQuota, AgentTransient
 from signoff.testing import ScriptedAgent
-from signoff.testing.agent_harness import call_for
+from tests.agent_harness import call_for
 
 SOON = datetime(2030, 1, 1, tzinfo=UTC)
 LATE = SOON + timedelta(days=1)

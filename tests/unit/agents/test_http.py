@@ -9,7 +9,7 @@ from signoff.agents.openai import OpenAIModel
 from signoff.agents.options import positive_seconds
 from signoff.agents.server import Server, parse_base_url, read_key
 from signoff.errors import AgentAuth, ConfigError
-from signoff.testing.agent_harness import ask
+from tests.agent_harness import ask
 
 
 def server(address: str = "http://localhost:1", key: str | None = None) -> Server:

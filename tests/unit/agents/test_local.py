@@ -9,7 +9,7 @@ from signoff.agents.local import LocalModel
 from signoff.agents.weights import SMOLLM2
 from signoff.errors import AgentBadRequest, ConfigError, ModelMissing
 from signoff.remedies import Install, PullModel
-from signoff.testing.agent_harness import ask
+from tests.agent_harness import ask
 from tests.contract.local_harness import RUNNER
 
 LIGHT = """

@@ -7,7 +7,7 @@ from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
 from signoff.runtime.ports import Capabilities
 from signoff.testing import ScriptedAgent
-from signoff.testing.agent_harness import call_for
+from tests.agent_harness import call_for
 
 COUNTED = Usage(tokens_in=1_000_000, tokens_out=100_000)
 SONNET = 3.0 + 1.5

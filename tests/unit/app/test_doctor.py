@@ -13,7 +13,7 @@ from signoff.runtime.owner import this_process
 from signoff.runtime.ports import Capabilities
 from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.journal_writer import JournalWriter
+from tests.store_suite.journal_writer import JournalWriter
 
 SECRET = "sk-do-not-print-me"
 

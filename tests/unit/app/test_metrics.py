@@ -18,7 +18,7 @@ from signoff.store.memory import MemoryStore
 from signoff.telemetry.metrics import PAIR_REASONS
 from signoff.telemetry.run_summary import VERSION
 from signoff.testing import FrozenClock
-from signoff.testing.store_suite.journal_writer import JournalWriter, new_request
+from tests.store_suite.journal_writer import JournalWriter, new_request
 from tests.unit.telemetry.events import START, at, journal
 
 

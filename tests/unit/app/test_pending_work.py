@@ -6,7 +6,7 @@ from signoff.app.pending_work import has_work, rest_of
 from signoff.app.project import Project, open_project
 from signoff.core.outcome import Status
 from signoff.errors import RunBusy
-from signoff.testing.store_suite.journal_writer import JournalWriter, new_request, start_run
+from tests.store_suite.journal_writer import JournalWriter, new_request, start_run
 
 HOUR = 3600.0
 

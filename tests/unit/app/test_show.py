@@ -16,7 +16,7 @@ from signoff.errors import UnknownName, UsageError
 from signoff.remedies import StartRun
 from signoff.runtime.owner import this_process
 from signoff.testing import FrozenClock, ScriptedAgent
-from signoff.testing.store_suite.journal_writer import JournalWriter
+from tests.store_suite.journal_writer import JournalWriter
 
 
 async def work(ctx: StepContext) -> tuple[Outcome, dict[str, object]]:

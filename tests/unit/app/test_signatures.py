@@ -18,13 +18,13 @@ from signoff.app.store_move import move_run
 from signoff.passkeys.key_file import remove_passkey
 from signoff.runtime.store_port import InboxItem
 from signoff.store.memory import MemoryStore
-from signoff.testing.store_suite.journal_writer import new_request, start_run
 from tests.software_authenticator import (
     ORIGIN,
     SoftwareAuthenticator,
     register_passkey,
     sign_answer,
 )
+from tests.store_suite.journal_writer import new_request, start_run
 
 YES = AnswerInput(True, "fine", "ann")
 

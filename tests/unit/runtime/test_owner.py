@@ -23,8 +23,8 @@ from signoff.runtime.store_port import LEASE_SECONDS, Owner, Store
 from signoff.store.memory import MemoryStore
 from signoff.store.postgres.run_queue import SETTLED_SECONDS
 from signoff.testing import FrozenClock, WrappedStore
-from signoff.testing.store_suite.journal_writer import BOB, JournalWriter
 from tests.patience import PATIENCE_SECONDS
+from tests.store_suite.journal_writer import BOB, JournalWriter
 
 SOON = PATIENCE_SECONDS
 """Far longer than anything here takes; only a test that fails waits for it."""

@@ -4,7 +4,7 @@ from signoff.core.outcome import Status
 from signoff.runtime.ready_time import ready_at
 from signoff.runtime.store_port import RunRow
 from signoff.store.memory import MemoryStore
-from signoff.testing.store_suite.journal_writer import JournalWriter, new_request
+from tests.store_suite.journal_writer import JournalWriter, new_request
 
 NOW = 1000.0
 

@@ -12,8 +12,8 @@ import pytest
 from signoff.errors import StoreTooNew
 from signoff.store.schema import LATEST, Migration, migrate, shipped_migrations
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.journal_writer import start_run
 from tests.patience import PATIENCE_SECONDS
+from tests.store_suite.journal_writer import start_run
 
 SECOND = Migration(
     LATEST + 1,

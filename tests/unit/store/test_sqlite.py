@@ -13,8 +13,8 @@ import pytest
 
 from signoff.errors import StoreBusy, StoreDamaged, StoreError, StoreTooNew, WriteFailed
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.journal_writer import ANN, JournalWriter, start_run
 from tests.patience import PATIENCE_SECONDS, wait_until
+from tests.store_suite.journal_writer import ANN, JournalWriter, start_run
 
 
 @pytest.fixture

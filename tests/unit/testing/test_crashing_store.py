@@ -2,7 +2,7 @@ import pytest
 
 from signoff.store.memory import MemoryStore
 from signoff.testing.crashing_store import Countdown, CrashingStore, When
-from signoff.testing.store_suite.journal_writer import ANN, JournalWriter
+from tests.store_suite.journal_writer import ANN, JournalWriter
 
 
 class Died(BaseException):

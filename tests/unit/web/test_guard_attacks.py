@@ -14,9 +14,9 @@ from starlette.types import ASGIApp, Message
 
 from signoff.app.project import Project
 from signoff.core.outcome import Status
-from signoff.testing.store_suite.journal_writer import new_request, start_run
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
+from tests.store_suite.journal_writer import new_request, start_run
 from tests.tables import table
 from tests.unit.web.conftest import project_in, session_of
 

@@ -13,10 +13,10 @@ from signoff.app.project import Project
 from signoff.core.outcome import Status
 from signoff.store.schema import LATEST
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.journal_writer import start_run
 from signoff.web import feed
 from signoff.web.access import Access
 from signoff.web.server import PageApp, create_app
+from tests.store_suite.journal_writer import start_run
 from tests.unit.web.event_reader import EventReader, reading
 
 

@@ -2,7 +2,7 @@
 
 A store of your own implements `signoff.runtime.store_port.Store` from scratch. This one builds on
 the SQLite store, to show what a package has to provide: a `StoreKind`, and a test with the
-`StoreSuite` of `signoff.testing`.
+`StoreSuite` of signoff's own tests.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 from signoff import Outcome, StepDef, Workflow
 from signoff.app.project import Project
 from signoff.core.requests import Choice, Question, Request
-from signoff.testing.store_suite.journal_writer import start_run
+from tests.store_suite.journal_writer import start_run
 from tests.unit.web.page_reader import PageReader
 from tests.unit.web.views.test_request import waiting
 

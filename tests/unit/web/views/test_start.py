@@ -9,8 +9,8 @@ import pytest
 from signoff.app.project import Project
 from signoff.app.settings import Settings
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.journal_writer import start_run
 from signoff.web.access import Access, AccessScope
+from tests.store_suite.journal_writer import start_run
 from tests.unit.web.page_reader import PageReader
 
 WORKFLOW = """

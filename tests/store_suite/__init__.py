@@ -11,15 +11,15 @@ empty stores:
 
 from __future__ import annotations
 
-from signoff.testing.store_suite.concurrency import ConcurrencyTests
-from signoff.testing.store_suite.inbox import InboxTests
-from signoff.testing.store_suite.journal import JournalTests, ListingTests
-from signoff.testing.store_suite.leases import LeaseTests
-from signoff.testing.store_suite.news import NewsTests
-from signoff.testing.store_suite.run_queue import QueueTests
-from signoff.testing.store_suite.spend import SpendTests
-from signoff.testing.store_suite.texts import TextTests
-from signoff.testing.store_suite.upkeep import UpkeepTests
+from tests.store_suite.concurrency import ConcurrencyTests
+from tests.store_suite.inbox import InboxTests
+from tests.store_suite.journal import JournalTests, ListingTests
+from tests.store_suite.leases import LeaseTests
+from tests.store_suite.news import NewsTests
+from tests.store_suite.run_queue import QueueTests
+from tests.store_suite.spend import SpendTests
+from tests.store_suite.texts import TextTests
+from tests.store_suite.upkeep import UpkeepTests
 
 
 class StoreSuite(

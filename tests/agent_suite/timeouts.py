@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from signoff.errors import AgentTimeout
-from signoff.testing.agent_harness import Hang, Harness, HarnessBase, ask
+from tests.agent_harness import Hang, Harness, HarnessBase, ask
 
 TIMEOUT_SECONDS = 1.0
 PATIENCE_SECONDS = 60.0

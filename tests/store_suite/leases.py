@@ -14,7 +14,7 @@ from signoff.runtime.store_port import (
     Owner,
     Store,
 )
-from signoff.testing.store_suite.journal_writer import (
+from tests.store_suite.journal_writer import (
     ANN,
     BOB,
     JournalWriter,

@@ -11,7 +11,7 @@ import pytest
 
 from signoff.core.effects import AgentRequest
 from signoff.errors import AgentAuth, AgentBadRequest, AgentError, AgentQuota, AgentTransient
-from signoff.testing.agent_harness import (
+from tests.agent_harness import (
     Behavior,
     BrokenReply,
     Fault,

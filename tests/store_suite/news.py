@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signoff.core.outcome import Status
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.journal_writer import StoreFixture, start_run
+from tests.store_suite.journal_writer import StoreFixture, start_run
 
 
 class NewsTests(StoreFixture):

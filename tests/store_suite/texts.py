@@ -10,7 +10,7 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
 from signoff.errors import StoreDamaged
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.journal_writer import (
+from tests.store_suite.journal_writer import (
     JournalWriter,
     StoreFixture,
     new_request,

@@ -10,7 +10,7 @@ import pytest
 
 from signoff.core.outcome import FINAL, Status
 from signoff.runtime.store_port import FORGOTTEN_SECONDS, Owner, Store
-from signoff.testing.store_suite.journal_writer import (
+from tests.store_suite.journal_writer import (
     ANN,
     BOB,
     JournalWriter,

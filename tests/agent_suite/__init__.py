@@ -2,7 +2,7 @@
 
 Derive a class from `AgentSuite` in a test module and add one fixture: a harness that
 creates the agent and simulates the model behind it, such as a server or a program (see
-`signoff.testing.agent_harness`):
+`tests.agent_harness`):
 
     class TestMyAgent(AgentSuite):
         @pytest.fixture
@@ -16,9 +16,9 @@ its server does not report why the model stopped, derive from the parts that app
 
 from __future__ import annotations
 
-from signoff.testing.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
-from signoff.testing.agent_suite.faults import FaultTests, SecretTests
-from signoff.testing.agent_suite.timeouts import CancelTests, TimeoutTests
+from tests.agent_suite.answers import AgentTextTests, AnswerTests, TruncationTests
+from tests.agent_suite.faults import FaultTests, SecretTests
+from tests.agent_suite.timeouts import CancelTests, TimeoutTests
 
 
 class AgentSuite(

@@ -10,7 +10,7 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, StaleApproval, StoreDamaged, UnknownName
 from signoff.runtime.store_port import InboxItem, Store
-from signoff.testing.store_suite.journal_writer import START, StoreFixture, new_request, start_run
+from tests.store_suite.journal_writer import START, StoreFixture, new_request, start_run
 
 
 class InboxTests(StoreFixture):

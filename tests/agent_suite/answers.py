@@ -9,7 +9,7 @@ import pytest
 
 from signoff.errors import AgentBadOutput
 from signoff.runtime.effect_errors import usage_of
-from signoff.testing.agent_harness import Harness, HarnessBase, TextReply, TruncatedReply, ask
+from tests.agent_harness import Harness, HarnessBase, TextReply, TruncatedReply, ask
 
 SCHEMA = {
     "type": "object",

@@ -13,7 +13,7 @@ from signoff.core.spend import LedgerEntry
 from signoff.errors import RunBusy, StoreDamaged, StoreError, UnknownName
 from signoff.runtime.store_port import Store
 from signoff.store.sqlite import SqliteStore
-from signoff.testing.store_suite.journal_writer import (
+from tests.store_suite.journal_writer import (
     ANN,
     JournalWriter,
     StoreFixture,

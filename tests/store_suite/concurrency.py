@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from signoff.errors import InvalidAnswer, RunBusy
 from signoff.runtime.store_port import Owner, Store
-from signoff.testing.store_suite.journal_writer import (
+from tests.store_suite.journal_writer import (
     JournalWriter,
     StoreFixture,
     new_request,

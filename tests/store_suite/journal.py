@@ -8,7 +8,7 @@ from signoff.core.outcome import Status
 from signoff.core.spend import LedgerEntry
 from signoff.errors import UnknownName
 from signoff.runtime.store_port import Store
-from signoff.testing.store_suite.journal_writer import (
+from tests.store_suite.journal_writer import (
     ANN,
     START,
     JournalWriter,
