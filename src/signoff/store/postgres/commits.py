@@ -12,8 +12,9 @@ that was committed after it began.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any
 
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Status
@@ -23,29 +24,134 @@ from signoff.runtime.listener_port import Topic
 from signoff.runtime.store_port import Commit, CommitResult, RunId
 from signoff.store.commits import ledger_value, replace_surrogates
 from signoff.store.postgres import queries as q
-from signoff.store.postgres.commit_sql import (
-    BLOBS,
-    LEDGER,
-    NEW_COLUMNS,
-    OPENED,
-    USED,
-    USED_ONE,
-    WITHDRAWN,
-    CommitForm,
-    commit_statement,
-)
-from signoff.store.postgres.connection import Row, ServerSession, TypedStatement
+from signoff.store.postgres.connection import Row, ServerSession
 from signoff.store.postgres.texts import stored_text
 
 REFUSED = CommitResult(accepted=False)
 
-COMMITTED = """
+_COMMITS = (
+    "run bigint", "head bigint", "fence bigint", "status text", "step text", "iteration bigint",
+    "reason text", "due_at float8", "at float8", "events text", "leaves boolean",
+    "withdraw boolean", "checkpoint text", "name text", "workflow text", "target text",
+    "definition text", "description bytea", "created_at float8", "owner text", "needs text",
+)  # fmt: skip
+"""A row for each commit. `leaves` is whether the run is released at once; what follows the
+checkpoint is there only if the commit creates its run."""
+_BLOBS = ("n int", "digest bytea", "text text")
+_LEDGER = (
+    "n int", "step text", "agent text", "model text", "calls bigint", "tokens_in bigint",
+    "tokens_out bigint", "usd float8", "unknown_tokens bigint", "unknown_usd bigint",
+    "tokens_cached bigint", "unknown_cached bigint",
+)  # fmt: skip
+_OPENED = (
+    "n int", "effect text", "kind text", "prompt text", "form text", "digest text", "step text",
+    "opened_at float8", "deadline float8",
+)  # fmt: skip
+_USED = ("n int", "item bigint")
+_WITHDRAWN = ("item bigint",)
+
+
+def _commit_statement() -> str:
+    """Returns the statement of every commit; `n` is the position of a commit among its rows."""
+    places = (f"${number}" for number in count(1))
+    return f"""
+WITH input AS (SELECT * FROM {_rows(_COMMITS, places, "n")}),
+advanced AS (
+    UPDATE {{s}}.runs SET head = input.head + 1, status = input.status, step = input.step,
+        iteration = input.iteration, reason = input.reason, due_at = input.due_at,
+        updated_at = input.at, owner = CASE WHEN NOT input.leaves THEN runs.owner END
+    FROM input
+    WHERE runs.id = input.run AND runs.head = input.head AND runs.fence = input.fence
+    RETURNING input.n, runs.id, runs.name, input.head, input.fence, input.events,
+              input.checkpoint, input.withdraw
+), created AS (
+    INSERT INTO {{s}}.runs (name, workflow, target, definition, description, created_at,
+                            updated_at, owner, needs, status, step, iteration, reason, due_at,
+                            head, fence)
+    SELECT name, workflow, target, definition, description, created_at, at,
+           CASE WHEN NOT leaves THEN owner END, needs, status, step, iteration, reason, due_at,
+           1, 1
+    FROM input WHERE name IS NOT NULL ORDER BY n
+    ON CONFLICT (name) DO NOTHING
+    RETURNING id, name
+), accepted AS (
+    SELECT * FROM advanced
+    UNION ALL
+    SELECT n, created.id, name, head, fence, events, checkpoint, withdraw
+    FROM created JOIN input USING (name)
+), text AS (SELECT * FROM {_rows(_BLOBS, places)}),
+blobs AS (
+    INSERT INTO {{s}}.blobs (digest, text)
+    SELECT digest, text FROM text JOIN accepted USING (n) ORDER BY digest
+    ON CONFLICT DO NOTHING
+), uses AS (
+    INSERT INTO {{s}}.blob_uses (digest, run)
+    SELECT digest, id FROM text JOIN accepted USING (n) ORDER BY digest
+    ON CONFLICT DO NOTHING
+), checkpoints AS (
+    INSERT INTO {{s}}.checkpoints (run, seq, state)
+    SELECT id, head + 1, checkpoint FROM accepted
+    WHERE checkpoint IS NOT NULL
+    ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
+), ledger AS (
+    INSERT INTO {{s}}.ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
+                              unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
+    SELECT id, step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd,
+           tokens_cached, unknown_cached
+    FROM {_rows(_LEDGER, places)} JOIN accepted USING (n)
+    ON CONFLICT (run, step, agent, model) DO UPDATE SET
+        calls = excluded.calls, tokens_in = excluded.tokens_in,
+        tokens_out = excluded.tokens_out, usd = excluded.usd,
+        unknown_tokens = excluded.unknown_tokens, unknown_usd = excluded.unknown_usd,
+        tokens_cached = excluded.tokens_cached, unknown_cached = excluded.unknown_cached
+), opened AS (
+    INSERT INTO {{s}}.inbox (run, name, effect, kind, prompt, form, digest, step, opened_at,
+                             deadline)
+    SELECT id, name, effect, kind, prompt, form, digest, step, opened_at, deadline
+    FROM {_rows(_OPENED, places, "position")} JOIN accepted USING (n)
+    ORDER BY position
+), answer AS (SELECT * FROM {_rows(_USED, places)} JOIN accepted USING (n)),
+used AS (
+    UPDATE {{s}}.inbox SET state = 'used' FROM answer
+    WHERE inbox.id = answer.item AND state = 'answered'
+    RETURNING inbox.id
+), withdrawn AS (
+    -- A row can be changed only once by a statement, and an answer that is used is not withdrawn.
+    UPDATE {{s}}.inbox SET state = 'withdrawn' FROM accepted
+    WHERE inbox.run = accepted.id AND inbox.state IN ('open', 'answered')
+      AND (withdraw
+           OR inbox.id IN (SELECT item FROM {_rows(_WITHDRAWN, places)}) AND inbox.state = 'open')
+      AND inbox.id NOT IN (SELECT item FROM answer)
+), journal AS (
+    INSERT INTO {{s}}.journal (run, seq, fence, events)
+    SELECT id, head + 1, fence, events FROM accepted
+)
+-- Division by zero undoes the transaction: a commit must not use an answer that is not there.
+SELECT n, id,
+       1 / (SELECT CASE WHEN (SELECT count(*) FROM answer) = (SELECT count(*) FROM used)
+                        THEN 1 ELSE 0 END),
+       {q.tell_if(next(places))}
+FROM accepted
+"""
+
+
+def _rows(columns: Sequence[str], places: Iterator[str], position: str = "") -> str:
+    """Returns a table of rows that are sent as one array for each column."""
+    names, kinds = zip(*(column.split() for column in columns), strict=True)
+    arrays = ", ".join(f"{next(places)}::{kind}[]" for kind in kinds)
+    ordinality, last = (" WITH ORDINALITY", [position]) if position else ("", [])
+    return f"unnest({arrays}){ordinality} AS t ({', '.join([*names, *last])})"
+
+
+_COMMIT = _commit_statement()
+
+_COMMITTED = """
 SELECT runs.id, runs.owner, runs.fence, journal.fence, journal.events
 FROM {s}.runs JOIN {s}.journal ON journal.run = runs.id AND journal.seq = $2
 WHERE CASE WHEN $3::text IS NULL THEN runs.id = $1 ELSE runs.name = $3 END
 """
 
-RELEASE = """
+_RELEASE = """
 UPDATE {s}.runs
 SET owner = CASE WHEN wakes THEN runs.owner END,
     status = CASE WHEN wakes THEN 'running' ELSE runs.status END,
@@ -58,13 +164,6 @@ FROM (
 WHERE runs.id = resting.run AND runs.head = resting.head AND runs.fence = resting.fence
 RETURNING runs.id, wakes
 """
-
-
-class _Part(NamedTuple):
-    """One optional part of the statement, and the columns of its rows."""
-
-    sql: str
-    rows: Sequence[Row]
 
 
 def apply(session: ServerSession, schema: str, commits: Sequence[Commit]) -> list[CommitResult]:
@@ -83,7 +182,9 @@ def read_back(session: ServerSession, schema: str, commit: Commit) -> CommitResu
     """Returns what became of a commit whose answer was lost, from what the database has now."""
     name = commit.new.name if commit.new is not None else None
     values = [commit.run, commit.head + 1, name]
-    for run, owner, fence, by_fence, events in session.rows(q.in_schema(COMMITTED, schema), values):
+    for run, owner, fence, by_fence, events in session.rows(
+        q.in_schema(_COMMITTED, schema), values
+    ):
         if (by_fence, events) == (commit.fence, commit.events):
             wake = _waits(commit) and fence == commit.fence and owner is not None
             return CommitResult(accepted=True, wake=wake, run=RunId(run))
@@ -107,18 +208,17 @@ def _batches(commits: Sequence[Commit]) -> list[list[Commit]]:
 def _apply_batch(
     session: ServerSession, schema: str, commits: Sequence[Commit]
 ) -> list[CommitResult]:
-    statement, values = _statement(schema, commits)
+    statement = q.in_schema(_COMMIT, schema), _values(commits)
     # A new run has no answers yet, so it is released together with being created.
     resting = [(c.run, c.head + 1, c.fence) for c in commits if c.new is None and _waits(c)]
     woken: dict[int, bool] = {}
     accepted: Sequence[Row]
     if resting:
-        release = q.in_schema(RELEASE, schema), _columns(resting)
-        accepted, released = session.together((statement.sql, values), release)
+        release = q.in_schema(_RELEASE, schema), _columns(resting, 3)
+        accepted, released = session.together(statement, release)
         woken.update(released)
     else:
-        # For many runs the server plans again: a plan for any number of them would be a slow one.
-        accepted = session.numbers(statement, values, keep_plan=len(commits) == 1)
+        accepted = session.rows(*statement)
     results = [REFUSED] * len(commits)
     for n, run, *_ in accepted:
         results[n - 1] = CommitResult(accepted=True, wake=woken.get(run, False), run=RunId(run))
@@ -129,17 +229,25 @@ def _waits(commit: Commit) -> bool:
     return commit.release and commit.status is Status.WAITING
 
 
-def _statement(schema: str, commits: Sequence[Commit]) -> tuple[TypedStatement, list[object]]:
-    creates = any(commit.new is not None for commit in commits)
-    rows = [_input_row(commit, creates) for commit in commits]
-    values: list[object] = list(rows[0]) if len(rows) == 1 else _columns(rows)
-    parts = [part for part in _parts(commits) if part.rows]
-    for part in parts:
-        values += part.rows[0] if part.sql is WITHDRAWN else _columns(part.rows)
-    texts = tuple(part.sql for part in parts)
-    checkpoint = any(commit.checkpoint is not None for commit in commits)
-    form = CommitForm(len(rows) == 1, creates, checkpoint, _topic(commits))
-    return commit_statement(schema, form, texts), values
+def _values(commits: Sequence[Commit]) -> list[object]:
+    """Returns the values of the statement, table by table."""
+    numbered = list(enumerate(commits, 1))
+    opened = [
+        (n, *item._replace(prompt=_text_value(item.prompt), form=stored_text(item.form)))
+        for n, commit in numbered
+        for item in commit.opened
+    ]
+    used = [(n, item) for n, commit in numbered for item in commit.used]
+    withdrawn = [(item,) for commit in commits for item in commit.withdrawn]
+    return [
+        *_columns([_commit_row(commit) for commit in commits], len(_COMMITS)),
+        *_columns(list(_blob_rows(numbered)), len(_BLOBS)),
+        *_columns(list(_ledger_rows(numbered)), len(_LEDGER)),
+        *_columns(opened, len(_OPENED)),
+        *_columns(used, len(_USED)),
+        *_columns(withdrawn, len(_WITHDRAWN)),
+        _topic(commits),
+    ]
 
 
 def _topic(commits: Sequence[Commit]) -> Topic | None:
@@ -159,7 +267,7 @@ def _gives_work(commit: Commit) -> bool:
     return handed_over or (commit.release and commit.status is Status.QUEUED)
 
 
-def _input_row(commit: Commit, creates: bool) -> Row:
+def _commit_row(commit: Commit) -> Row:
     new = commit.new
     row = (
         commit.run if new is None else 0,
@@ -176,36 +284,12 @@ def _input_row(commit: Commit, creates: bool) -> Row:
         commit.withdraw,
         commit.checkpoint,
     )
-    if not creates:
-        return row
     if new is None:
-        return (*row, *(None,) * len(NEW_COLUMNS))
+        return (*row, *(None,) * (len(_COMMITS) - len(row)))
     description = bytes.fromhex(text_digest(new.description))
     names = (new.name, new.workflow, new.target, new.definition)
     needs = None if new.needs is None else json.dumps(new.needs)
     return (*row, *names, description, new.created_at, new.owner, needs)
-
-
-def _parts(commits: Sequence[Commit]) -> list[_Part]:
-    numbered = list(enumerate(commits, 1))
-    used = [(n, item) for n, c in numbered for item in c.used]
-    used_part = (
-        _Part(USED, used) if len(commits) > 1 else _Part(USED_ONE, [each[1:] for each in used])
-    )
-    withdrawn = [item for c in commits for item in c.withdrawn]
-    withdraws = bool(withdrawn) or any(c.withdraw for c in commits)
-    opened = [
-        (n, *item._replace(prompt=_text_value(item.prompt), form=stored_text(item.form)))
-        for n, c in numbered
-        for item in c.opened
-    ]
-    return [
-        _Part(BLOBS, list(_blob_rows(numbered))),
-        _Part(LEDGER, list(_ledger_rows(numbered))),
-        _Part(OPENED, opened),
-        used_part,
-        _Part(WITHDRAWN, [(withdrawn, [item for _, item in used])] if withdraws else []),
-    ]
 
 
 def _blob_rows(numbered: Iterable[tuple[int, Commit]]) -> Iterable[Row]:
@@ -233,5 +317,5 @@ def _text_value(text: str) -> str:
     return stored_text(replace_surrogates(text))
 
 
-def _columns(rows: Sequence[Row]) -> list[object]:
-    return [list(column) for column in zip(*rows, strict=True)]
+def _columns(rows: Sequence[Row], width: int) -> list[list[object]]:
+    return [[row[column] for row in rows] for column in range(width)]

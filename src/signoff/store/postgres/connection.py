@@ -12,12 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from signoff.errors import StoreError
-from signoff.postgres_driver import check_result, driver
+from signoff.postgres_driver import driver
 from signoff.store.postgres.address import ServerAddress
-from signoff.store.postgres.binary_values import Encoder
 from signoff.store.postgres.failures import (
     DENIED,
     RETRIED,
@@ -39,10 +38,6 @@ PATIENCE_SECONDS = 10.0
 _FIRST_DELAY_SECONDS, _LAST_DELAY_SECONDS = 0.02, 1.0
 _PREPARED_FROM = 2
 """How often a statement is sent before the server keeps its plan."""
-_BINARY = 1
-_SQLSTATE = ord("C")
-"""The field of a result that has the code of its error."""
-_NO_SUCH_PLAN = b"26000"
 
 DEFAULTS = {
     # A server that vanished without a word must be noticed: TCP alone would wait for hours.
@@ -56,13 +51,6 @@ DEFAULTS = {
 """Options of a connection that its address does not set."""
 
 
-class TypedStatement(NamedTuple):
-    """A statement whose parameters have known types, and whose rows are numbers."""
-
-    sql: str
-    encoder: Encoder
-
-
 class ServerSession:
     """An open connection, for one call."""
 
@@ -70,10 +58,6 @@ class ServerSession:
         self._db = db
         # Numbers and times as text would be parsed again here, which takes half of a long list.
         self._cursor = db.cursor(binary=True)
-        self._sent: set[str] = set()
-        """Statements of `numbers` that were sent at least once."""
-        self._names: dict[str, bytes] = {}
-        """Names of those that the server has prepared."""
         self._opened_at = time.monotonic()
 
     @property
@@ -84,46 +68,6 @@ class ServerSession:
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Runs a statement and returns its rows."""
         return self._cursor.execute(sql, values).fetchall()
-
-    def numbers(
-        self, statement: TypedStatement, values: Sequence[object], *, keep_plan: bool = True
-    ) -> list[tuple[int, ...]]:
-        """Runs a statement on the shortest way to the server; returns its rows, all of numbers."""
-        sql, encoder = statement
-        encoded, formats = encoder.encode(values), [_BINARY] * len(values)
-        name = self._prepared(statement) if keep_plan else None
-        # Both send everything at once and wait without holding the interpreter's lock.
-        result = None
-        if name is not None:
-            # Its annotation leaves out None, which is NULL, as for the other call.
-            result = self._db.pgconn.exec_prepared(name, encoded, formats)  # type: ignore[arg-type]
-            if result.error_field(_SQLSTATE) == _NO_SUCH_PLAN:
-                # The driver deallocates every plan of the session, these too, after a rollback.
-                # The statement has not run.
-                self._names.clear()
-                result = None
-        if result is None:
-            result = self._db.pgconn.exec_params(sql.encode(), encoded, encoder.oids, formats)
-        check_result(result)
-        columns = range(result.nfields)
-        return [
-            tuple(int(result.get_value(row, column) or 0) for column in columns)
-            for row in range(result.ntuples)
-        ]
-
-    def _prepared(self, statement: TypedStatement) -> bytes | None:
-        """Returns the name of a prepared statement; None if it is not prepared, or not yet.
-
-        Nothing is prepared where a pooler shares sessions, or what is sent only once.
-        """
-        sql, encoder = statement
-        name = self._names.get(sql)
-        if name is None and sql in self._sent and self._db.prepare_threshold is not None:
-            name = f"signoff_{len(self._names)}".encode()
-            check_result(self._db.pgconn.prepare(name, sql.encode(), encoder.oids))
-            self._names[sql] = name
-        self._sent.add(sql)
-        return name
 
     def run(self, sql: str, values: Sequence[object] = ()) -> int:
         """Runs a statement and returns how many rows it changed."""

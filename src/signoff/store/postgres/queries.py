@@ -31,6 +31,11 @@ def tell(topic: Topic) -> str:
     return f"pg_notify('{{channel}}', '{topic}')"
 
 
+def tell_if(place: str) -> str:
+    """Returns the expression that notifies listeners of a topic given as a value, if it is."""
+    return f"CASE WHEN {place}::text IS NOT NULL THEN pg_notify('{{channel}}', {place}::text) END"
+
+
 RUN_BY_NAME = f"SELECT {RUN} FROM {{s}}.runs WHERE name = $1"
 RUN_BY_ID = f"SELECT {RUN} FROM {{s}}.runs WHERE id = $1"
 LOCK_RUN = f"SELECT {RUN} FROM {{s}}.runs WHERE id = $1 FOR NO KEY UPDATE"
