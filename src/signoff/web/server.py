@@ -35,9 +35,9 @@ from signoff.web.error_page import error_page
 from signoff.web.feed import LiveFeed
 from signoff.web.guard import MCP_PATH, RequestGuard
 from signoff.web.idempotency import IdempotencyKeys
+from signoff.web.page_cache import PageCache
 from signoff.web.problems import API_PREFIX, PROBLEM_TYPE, problem, problem_body, problem_of
 from signoff.web.projects import ProjectPool
-from signoff.web.shared_refreshes import SharedRefreshes
 
 if TYPE_CHECKING:
     from signoff.mcp.access import ServerOptions
@@ -94,15 +94,14 @@ def create_app(project: Project, access: Access, *, hosts: Collection[str] = ())
     app.state.access, app.state.cookie, app.state.hosts = access, cookie, tuple(hosts)
     app.state.followed = FollowedRuns()
     for router in (login.router, live.router, *views.ROUTERS, *api.ROUTERS):
-        # Included routers would be built a second time, which the first visitor waits for.
-        app.router.routes.extend(router.routes)
+        app.include_router(router)
     app.mount("/static", _Static(directory=str(files("signoff.web") / "static")))
     app.router.routes.append(Route(MCP_PATH, mcp, include_in_schema=False))
     _answer_errors(app)
     _describe(app)
     zipped = GZipMiddleware(app, minimum_size=GZIP_FROM_BYTES, compresslevel=GZIP_LEVEL)
-    shared = SharedRefreshes(zipped, lambda: feed.version)
-    return PageApp(RequestGuard(shared, access, cookie=cookie, hosts=hosts), app, feed)
+    cached = PageCache(zipped, lambda: feed.version)
+    return PageApp(RequestGuard(cached, access, cookie=cookie, hosts=hosts), app, feed)
 
 
 def _mcp_options(project: Project, access: Access) -> ServerOptions:

@@ -51,13 +51,10 @@ _USED = ("n int", "item bigint")
 _WITHDRAWN = ("item bigint",)
 
 
-def _commit_statement() -> str:
-    """Returns the statement of every commit; `n` is the position of a commit among its rows."""
-    places = (f"${number}" for number in count(1))
-    return f"""
-WITH input AS (SELECT * FROM {_rows(_COMMITS, places, "n")}),
+_SQL = """
+WITH input AS (SELECT * FROM {commits}),
 advanced AS (
-    UPDATE {{s}}.runs SET head = input.head + 1, status = input.status, step = input.step,
+    UPDATE {s}.runs SET head = input.head + 1, status = input.status, step = input.step,
         iteration = input.iteration, reason = input.reason, due_at = input.due_at,
         updated_at = input.at, owner = CASE WHEN NOT input.leaves THEN runs.owner END
     FROM input
@@ -65,7 +62,7 @@ advanced AS (
     RETURNING input.n, runs.id, runs.name, input.head, input.fence, input.events,
               input.checkpoint, input.withdraw
 ), created AS (
-    INSERT INTO {{s}}.runs (name, workflow, target, definition, description, created_at,
+    INSERT INTO {s}.runs (name, workflow, target, definition, description, created_at,
                             updated_at, owner, needs, status, step, iteration, reason, due_at,
                             head, fence)
     SELECT name, workflow, target, definition, description, created_at, at,
@@ -79,60 +76,75 @@ advanced AS (
     UNION ALL
     SELECT n, created.id, name, head, fence, events, checkpoint, withdraw
     FROM created JOIN input USING (name)
-), text AS (SELECT * FROM {_rows(_BLOBS, places)}),
+), text AS (SELECT * FROM {blobs}),
 blobs AS (
-    INSERT INTO {{s}}.blobs (digest, text)
+    INSERT INTO {s}.blobs (digest, text)
     SELECT digest, text FROM text JOIN accepted USING (n) ORDER BY digest
     ON CONFLICT DO NOTHING
 ), uses AS (
-    INSERT INTO {{s}}.blob_uses (digest, run)
+    INSERT INTO {s}.blob_uses (digest, run)
     SELECT digest, id FROM text JOIN accepted USING (n) ORDER BY digest
     ON CONFLICT DO NOTHING
 ), checkpoints AS (
-    INSERT INTO {{s}}.checkpoints (run, seq, state)
+    INSERT INTO {s}.checkpoints (run, seq, state)
     SELECT id, head + 1, checkpoint FROM accepted
     WHERE checkpoint IS NOT NULL
     ON CONFLICT (run) DO UPDATE SET seq = excluded.seq, state = excluded.state
 ), ledger AS (
-    INSERT INTO {{s}}.ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
+    INSERT INTO {s}.ledger (run, step, agent, model, calls, tokens_in, tokens_out, usd,
                               unknown_tokens, unknown_usd, tokens_cached, unknown_cached)
     SELECT id, step, agent, model, calls, tokens_in, tokens_out, usd, unknown_tokens, unknown_usd,
            tokens_cached, unknown_cached
-    FROM {_rows(_LEDGER, places)} JOIN accepted USING (n)
+    FROM {ledger} JOIN accepted USING (n)
     ON CONFLICT (run, step, agent, model) DO UPDATE SET
         calls = excluded.calls, tokens_in = excluded.tokens_in,
         tokens_out = excluded.tokens_out, usd = excluded.usd,
         unknown_tokens = excluded.unknown_tokens, unknown_usd = excluded.unknown_usd,
         tokens_cached = excluded.tokens_cached, unknown_cached = excluded.unknown_cached
 ), opened AS (
-    INSERT INTO {{s}}.inbox (run, name, effect, kind, prompt, form, digest, step, opened_at,
+    INSERT INTO {s}.inbox (run, name, effect, kind, prompt, form, digest, step, opened_at,
                              deadline)
     SELECT id, name, effect, kind, prompt, form, digest, step, opened_at, deadline
-    FROM {_rows(_OPENED, places, "position")} JOIN accepted USING (n)
+    FROM {opened} JOIN accepted USING (n)
     ORDER BY position
-), answer AS (SELECT * FROM {_rows(_USED, places)} JOIN accepted USING (n)),
+), answer AS (SELECT * FROM {used} JOIN accepted USING (n)),
 used AS (
-    UPDATE {{s}}.inbox SET state = 'used' FROM answer
+    UPDATE {s}.inbox SET state = 'used' FROM answer
     WHERE inbox.id = answer.item AND state = 'answered'
     RETURNING inbox.id
 ), withdrawn AS (
     -- A row can be changed only once by a statement, and an answer that is used is not withdrawn.
-    UPDATE {{s}}.inbox SET state = 'withdrawn' FROM accepted
+    UPDATE {s}.inbox SET state = 'withdrawn' FROM accepted
     WHERE inbox.run = accepted.id AND inbox.state IN ('open', 'answered')
       AND (withdraw
-           OR inbox.id IN (SELECT item FROM {_rows(_WITHDRAWN, places)}) AND inbox.state = 'open')
+           OR inbox.id IN (SELECT item FROM {withdrawn}) AND inbox.state = 'open')
       AND inbox.id NOT IN (SELECT item FROM answer)
 ), journal AS (
-    INSERT INTO {{s}}.journal (run, seq, fence, events)
+    INSERT INTO {s}.journal (run, seq, fence, events)
     SELECT id, head + 1, fence, events FROM accepted
 )
 -- Division by zero undoes the transaction: a commit must not use an answer that is not there.
 SELECT n, id,
        1 / (SELECT CASE WHEN (SELECT count(*) FROM answer) = (SELECT count(*) FROM used)
                         THEN 1 ELSE 0 END),
-       {q.tell_if(next(places))}
+       {tell}
 FROM accepted
 """
+
+
+def _commit_statement() -> str:
+    """Returns the statement of every commit; `n` is the position of a commit among its rows."""
+    places = (f"${number}" for number in count(1))
+    return _SQL.format(
+        s="{s}",
+        commits=_rows(_COMMITS, places, "n"),
+        blobs=_rows(_BLOBS, places),
+        ledger=_rows(_LEDGER, places),
+        opened=_rows(_OPENED, places, "position"),
+        used=_rows(_USED, places),
+        withdrawn=_rows(_WITHDRAWN, places),
+        tell=q.tell_if(next(places)),
+    )
 
 
 def _rows(columns: Sequence[str], places: Iterator[str], position: str = "") -> str:

@@ -19,8 +19,7 @@ starts, cancels and resumes runs; `decide` also answers requests. A token for an
 `decide`.
 
 Errors are problem details with a stable `kind`. Lists have a `next` that is the `cursor` of the
-following page. Documents have entity tags: send `If-None-Match` to get them only if they changed.
-Starts and answers take an `Idempotency-Key`.
+following page. Starts and answers take an `Idempotency-Key`.
 """
 _TAGS = {
     "workflows": "What can be started.",

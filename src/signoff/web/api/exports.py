@@ -9,7 +9,6 @@ from fastapi.responses import Response
 
 from signoff import plugins
 from signoff.app.export import export
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.api.runs import RunName
 from signoff.web.projects import OpenProject
@@ -18,7 +17,7 @@ _DOCUMENT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The document.", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
 
-router = APIRouter(prefix=API, tags=["exports"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["exports"])
 
 
 @router.get("/exports", operation_id="list_formats")

@@ -16,7 +16,6 @@ from signoff.errors import RequestClosed
 from signoff.runtime.store_port import InboxItem
 from signoff.web.access import Caller
 from signoff.web.api.documents import AnswerDocument, RequestDocument, RequestInfo
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.api.remote import remote_request
 from signoff.web.callers import Decider
@@ -39,7 +38,7 @@ TITLE_CHARACTERS = 80
 LISTED_CHARACTERS = 200
 """How much of a prompt a list has; a prompt to an agent can fill a page."""
 
-router = APIRouter(prefix=API, tags=["inbox"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["inbox"])
 
 
 @router.get("/inbox", operation_id="list_requests")

@@ -11,7 +11,6 @@ from fastapi.responses import Response
 from signoff.app.history import events_of
 from signoff.core import events as ev
 from signoff.web.api.documents import EventDocument, EventPage
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.api.runs import RunName
 from signoff.web.live import EVENT_STREAM, event_stream
@@ -33,7 +32,7 @@ _AFTER = {
     "description": "A position: the id of the last event you have.",
 }
 
-router = APIRouter(prefix=API, tags=["events"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["events"])
 
 
 @router.get("/runs/{run}/journal", operation_id="list_events")

@@ -17,14 +17,13 @@ from signoff.core.words import Label, read_labels
 from signoff.review.history import ReviewHistory, change_to_json, finding_to_json
 from signoff.runtime.store_port import RunRow
 from signoff.web.api.documents import ArtifactDocument, ChangeList, FindingPage
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.api.runs import RunName
 from signoff.web.projects import OpenProject
 
 Round = Annotated[int | None, Query(ge=1, le=1_000_000)]
 
-router = APIRouter(prefix=API, tags=["review"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["review"])
 
 
 @router.get("/runs/{run}/findings", operation_id="list_findings")

@@ -13,7 +13,6 @@ from signoff.app.runs import cancel, current_row, run_to_json
 from signoff.app.show import show
 from signoff.core.outcome import Status
 from signoff.web.api.documents import CancelDocument, RunDocument, RunInfo, RunPage
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.api.remote import remote_run
 from signoff.web.callers import Operator
@@ -23,7 +22,7 @@ MOST_ROWS = 200
 
 RunName = Annotated[str, Path(max_length=100, description="The name of a run.")]
 
-router = APIRouter(prefix=API, tags=["runs"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["runs"])
 
 
 @router.get("/runs", operation_id="list_runs")

@@ -8,13 +8,12 @@ from fastapi import APIRouter, Query
 
 from signoff.app.spending import spending, total_to_json
 from signoff.web.api.documents import SpendDocument
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.projects import OpenProject
 
 MOST_DAYS = 36_500
 
-router = APIRouter(prefix=API, tags=["spend"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["spend"])
 
 
 @router.get("/spend", operation_id="get_spend")

@@ -21,12 +21,11 @@ from signoff.web.api.documents import (
     WorkflowInfo,
     WorkflowList,
 )
-from signoff.web.api.entity_tags import TaggedRoute
 from signoff.web.api.prefix import API
 from signoff.web.projects import OpenProject
 from signoff.web.workflow_descriptions import described
 
-router = APIRouter(prefix=API, tags=["workflows"], route_class=TaggedRoute)
+router = APIRouter(prefix=API, tags=["workflows"])
 
 
 @router.get("/workflows", operation_id="list_workflows")

@@ -24,20 +24,6 @@ async def test_a_list_has_pages(project: Project, program: httpx.AsyncClient) ->
     assert last["next"] is None
 
 
-async def test_a_document_that_has_not_changed_is_not_sent_again(
-    program: httpx.AsyncClient, waiting: str
-) -> None:
-    """A page that asks often costs little."""
-    first = await program.get(f"/api/v1/runs/{waiting}")
-
-    tag = {"if-none-match": first.headers["etag"]}
-    again = await program.get(f"/api/v1/runs/{waiting}", headers=tag)
-    other = await program.get("/api/v1/runs", headers=tag)
-
-    assert (again.status_code, again.content) == (304, b"")
-    assert other.status_code == 200
-
-
 async def test_a_run_shows_no_path_of_the_machine(
     project: Project, program: httpx.AsyncClient, waiting: str
 ) -> None:

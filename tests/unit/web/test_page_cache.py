@@ -5,10 +5,10 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from signoff.web import shared_refreshes
+from signoff.web import page_cache
 from signoff.web.access import AccessScope, Caller
 from signoff.web.guard import CALLER
-from signoff.web.shared_refreshes import SharedRefreshes
+from signoff.web.page_cache import PageCache
 
 PAGE = [(b"content-type", b"text/html; charset=utf-8")]
 ANN, BOB = (Caller(name, AccessScope.DECIDE) for name in ("ann", "bob"))
@@ -42,14 +42,7 @@ class Pages:
         self.routes = Routes()
         self.version = 1
         self.time = 0.0
-        self.slept: list[float] = []
-        self._app = SharedRefreshes(
-            self.routes, lambda: self.version, lambda: self.time, self._sleep
-        )
-
-    async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.time += seconds
+        self._app = PageCache(self.routes, lambda: self.version, lambda: self.time)
 
     async def refresh(
         self, path: str = "/", caller: Caller = ANN, headers: Any = None, **more: Any
@@ -93,6 +86,7 @@ async def test_pages_that_show_the_same_are_rendered_once() -> None:
         {"headers": [(b"hx-request", b"true"), (b"accept-encoding", b"gzip")]},
         {"headers": []},
         {"method": "POST"},
+        {"path": "/events"},
     ],
     ids=str,
 )
@@ -114,26 +108,11 @@ async def test_after_a_change_the_page_is_rendered_again() -> None:
     assert await pages.refresh() == "2"
 
 
-async def test_while_changes_follow_each_other_renderings_are_spaced_out() -> None:
-    """A run that commits all the time must not keep the server busy with its open pages."""
-    pages = Pages()
-    pages.routes.may_answer.clear()
-    first = asyncio.ensure_future(pages.refresh())
-    await pages.routes.was_asked.wait()
-    pages.time += 0.01
-    pages.routes.may_answer.set()
-    await first
-    pages.version += 1
-
-    assert await pages.refresh() == "2"
-    assert pages.slept == [pytest.approx(0.01 * shared_refreshes.REST_FACTOR)]
-
-
 async def test_an_answer_is_shared_for_a_moment_only() -> None:
     """Ages and leases change without a commit."""
     pages = Pages()
     await pages.refresh()
-    pages.time += shared_refreshes.SHARED_SECONDS
+    pages.time += page_cache.FRESH_SECONDS
 
     assert await pages.refresh() == "2"
 
@@ -157,10 +136,10 @@ async def test_an_error_is_not_shared(status: int) -> None:
 async def test_few_answers_are_kept() -> None:
     """Pages of many runs must not fill the memory."""
     pages = Pages()
-    for number in range(shared_refreshes.MOST_ANSWERS + 1):
+    for number in range(page_cache.MOST_PAGES + 1):
         await pages.refresh(f"/runs/{number}")
 
-    assert len(pages._app._answers) <= shared_refreshes.MOST_ANSWERS
+    assert len(pages._app._entries) <= page_cache.MOST_PAGES
 
 
 async def test_the_server_shares_refreshes_of_a_user(browser: httpx.AsyncClient) -> None:
