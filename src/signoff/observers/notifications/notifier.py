@@ -1,9 +1,9 @@
-"""Sends notifications: after their event is durable, at least once, and never in a run's way.
+"""Sends notifications: after their event is durable, and never in a run's way.
 
 Everything is sent by one thread with an event loop of its own, each target by its own task, so a
 program that hangs delays no webhook. Failed attempts are repeated with growing pauses, for a
-limited time. What a process could not deliver, because it was killed or its user's command had to
-end, is sent by the next process that drives a run of the project.
+limited time. What a process could not deliver before it ended is not sent by another one: the
+inbox and `signoff runs` have what waits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,9 @@ from signoff.core import events as ev
 from signoff.error_text import describe_error
 from signoff.errors import ConfigError
 from signoff.light_dataclass import light_dataclass
-from signoff.observers.notifications.delivery_log import DeliveryLog
 from signoff.observers.notifications.document import NotifyOn, RunStop, document
 from signoff.observers.notifications.target import DeliveryFailed, NotificationTarget, build_target
 from signoff.observers.setup import ObserverSetup
-from signoff.runtime.journal import events_in
 from signoff.runtime.ports import Notice, Recorded
 from signoff.runtime.store_port import Store
 
@@ -45,15 +43,6 @@ STOP_SECONDS = 1.0
 PART_FOR_DELIVERIES = 0.8
 """The part of that time after which targets are stopped, so that they can still end politely."""
 
-RESEND_AFTER_SECONDS = 120.0
-"""Until then, the process that drove the run may still be sending."""
-
-RESEND_UNTIL_SECONDS = 86_400.0
-RESEND_RUNS = 200
-"""What is older, or beyond the latest runs, is no news any more."""
-
-LOG_FILE = "notified.log"
-
 log = logging.getLogger("signoff")
 
 
@@ -65,10 +54,6 @@ class Subscription:
     target: NotificationTarget
     queue: asyncio.Queue[dict[str, Any]] = field(default_factory=asyncio.Queue)
     """Documents to deliver; an empty one is the last."""
-    queued: set[str] = field(default_factory=set)
-    """The ids of documents that this process has queued."""
-    since: float = 0.0
-    """From when on it gets notifications."""
     missed: int = 0
     """How many documents it did not get."""
     problem: str = "it took too long"
@@ -89,7 +74,6 @@ class Notifier:
         self._setup = setup
         self._close_seconds = close_seconds
         self._subscriptions = list(_subscriptions(targets, pass_env))
-        self._log = DeliveryLog(setup.folder / LOG_FILE)
         self._store: Store | None = None
         self._closing = asyncio.Event()
         self._ready: Future[asyncio.AbstractEventLoop] = Future()
@@ -109,17 +93,6 @@ class Notifier:
             if isinstance(event, ev.RunStopped):
                 store = self._opened()
                 self._send(RunStop.at_commit(store.row(notice.run), notice.seq, event), store)
-            elif isinstance(event, ev.RunResumed):
-                self._send_previous(notice, self._opened())
-
-    def _send_previous(self, notice: Recorded, store: Store) -> None:
-        """Sends the stop before a resume, if the process that drove the run then has not."""
-        row = store.row(notice.run)
-        # Nothing is recorded between the two, so it is in the commit before.
-        before = [each for each in store.journal(row.id, notice.seq - 2) if each.seq < notice.seq]
-        for event in events_in(before, lambda _digest: ""):
-            if isinstance(event, ev.RunStopped):
-                self._send(RunStop.at_commit(row, notice.seq - 1, event), store)
 
     def close(self) -> None:
         """Waits for deliveries, and gives up those that take too long."""
@@ -141,20 +114,12 @@ class Notifier:
         return self._store
 
     def _send(self, stop: RunStop, store: Store) -> None:
-        """Queues a stop for every target that wants it and has not got it."""
-        wanting = [
-            each
-            for each in self._subscriptions
-            if stop.event in each.on
-            and stop.at >= each.since
-            and stop.id not in each.queued
-            and not self._log.has(stop.id, each.target.id)
-        ]
+        """Queues a stop for every target that wants it."""
+        wanting = [each for each in self._subscriptions if stop.event in each.on]
         found = document(stop, store, self._setup) if wanting else None
         if found is not None:
             loop = self._ready.result(self._close_seconds)
             for each in wanting:
-                each.queued.add(stop.id)
                 loop.call_soon_threadsafe(each.queue.put_nowait, found)
 
     def _stop_targets(self) -> None:
@@ -164,12 +129,8 @@ class Notifier:
     # In the thread that sends
 
     async def _serve(self) -> None:
-        now = self._setup.clock.now()
-        for each in self._subscriptions:
-            each.since = self._log.since(each.target.id, now)
         self._ready.set_result(asyncio.get_running_loop())
         tasks = [asyncio.ensure_future(self._deliver_all(each)) for each in self._subscriptions]
-        await asyncio.to_thread(self._resend, now)
         await self._closing.wait()
         for each in self._subscriptions:
             each.queue.put_nowait({})
@@ -181,22 +142,6 @@ class Notifier:
         for each in self._subscriptions:
             while not each.queue.empty():
                 each.missed += bool(each.queue.get_nowait())
-
-    def _resend(self, now: float) -> None:
-        """Sends what a process that died, or had to end, has not delivered."""
-        store = None
-        try:
-            store = self._setup.open_store()
-            for row in store.rows(limit=RESEND_RUNS):
-                age = now - row.updated_at
-                if RESEND_AFTER_SECONDS < age < RESEND_UNTIL_SECONDS:
-                    self._send(RunStop.of(row), store)
-        except Exception as error:  # noqa: BLE001  # new notifications can still be sent
-            reason = describe_error(error)
-            log.warning("cannot look for notifications that were not sent: %s", reason)
-        finally:
-            if store is not None:
-                store.close()
 
     async def _deliver_all(self, each: Subscription) -> None:
         while found := await each.queue.get():
@@ -221,7 +166,6 @@ class Notifier:
                 each.problem = describe_error(error)
                 return False
             else:
-                self._log.add(found["id"], each.target.id)
                 return True
             await asyncio.sleep(pause)
             pause = min(LONGEST_PAUSE_SECONDS, pause * 2)

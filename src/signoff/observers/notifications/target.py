@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from signoff._version import __version__
-from signoff.core.digest import text_digest
 from signoff.errors import CommandFailed, ConfigError
 from signoff.runtime.environment import command_environment
 from signoff.runtime.from_thread import on_thread
@@ -47,8 +46,6 @@ class NotificationTarget(Protocol):
 
     name: str
     """For messages; without anything secret."""
-    id: str
-    """Identifies the target across processes."""
 
     async def send(self, body: str) -> None:
         """Delivers one document; raises `DeliveryFailed`."""
@@ -64,7 +61,6 @@ class ProgramTarget:
 
     def __init__(self, argv: Sequence[str], pass_env: Sequence[str] = ()) -> None:
         self.name = f"program {argv[0]!r}"
-        self.id = _identify("command", *argv)
         self._argv = tuple(argv)
         self._pass_env = tuple(pass_env)
         self._pid: int | None = None
@@ -109,7 +105,6 @@ class WebhookTarget:
     def __init__(self, url: str, secret: str = "") -> None:
         # The path and the query of a webhook often contain its key.
         self.name = f"webhook {urlsplit(url).hostname}"
-        self.id = _identify("webhook", url)
         self._url = url
         self._secret = secret.encode()
 
@@ -163,10 +158,6 @@ def _post(url: str, data: bytes, headers: Mapping[str, str]) -> None:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DeliveryFailed(str(reason) or type(error).__name__) from error
-
-
-def _identify(*parts: str) -> str:
-    return text_digest("\0".join(parts))[:12]
 
 
 def _first_line(text: str) -> str:

@@ -12,13 +12,12 @@ from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Approval, Question
 from signoff.observers.notifications import notifier as module
-from signoff.observers.notifications.document import LONGEST_TEXT, MOST_REQUESTS, RunStop
+from signoff.observers.notifications.document import LONGEST_TEXT, MOST_REQUESTS
 from signoff.observers.notifications.notifier import Notifier
 from signoff.observers.queued import QueuedObserver, close_observers
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.environment import Secrets
 from signoff.runtime.owner import birth_of
-from signoff.runtime.ports import Notice
 from tests.patience import wait_until
 from tests.unit.observers.notifications.webhook_server import WebhookServer
 from tests.unit.runtime.engine_fixture import EngineFixture, one_step
@@ -143,63 +142,6 @@ async def test_attempts_are_repeated_and_the_id_stays(watched: Watched) -> None:
     assert len({each["id"] for each in server.documents}) == 1
 
 
-async def test_nothing_is_delivered_twice_or_to_the_wrong_target(watched: Watched) -> None:
-    """Two hooks are two receivers; a second process has nothing left to do."""
-    with WebhookServer() as one, WebhookServer(lambda _number: 404) as two:
-        await watched.drive(end, every(one.url), every(two.url))
-        watched.bench.clock.advance(module.RESEND_AFTER_SECONDS + 1)
-        close_observers([watched.notifier(every(one.url), every(two.url))], 60)
-
-    assert len(one.bodies) == 1
-    assert len(two.bodies) == 2
-
-
-async def test_what_a_dead_process_did_not_send_is_sent_by_the_next(
-    watched: Watched, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It was killed between the commit and the request; the approver still has to know."""
-    with WebhookServer() as server:
-        close_observers([watched.notifier(every(server.url))], 60)
-        await watched.bench.start(one_step(ask))
-        before = watched.notifier(every(server.url))
-        close_observers([before], 60)
-        sent_early = len(server.bodies)
-
-        watched.bench.clock.advance(module.RESEND_AFTER_SECONDS + 1)
-        for _ in range(2):
-            close_observers([watched.notifier(every(server.url))], 60)
-
-    assert sent_early == 0
-    (found,) = server.documents
-    assert (found["event"], len(found["requests"])) == ("waiting", 1)
-
-
-async def test_the_id_is_the_same_whichever_process_sends(watched: Watched) -> None:
-    """Otherwise a receiver would take a repeat for another event."""
-    with WebhookServer() as server:
-        await watched.drive(ask, every(server.url))
-        (watched.folder / module.LOG_FILE).write_text("")
-        watched.bench.clock.advance(module.RESEND_AFTER_SECONDS + 1)
-        # Since the log is gone, it counts as new and is not sent the past.
-        close_observers([watched.notifier(every(server.url))], 60)
-        first = server.documents[0]["id"]
-        row = watched.bench.store.row("run")
-
-    assert len(server.documents) == 1
-    assert RunStop.of(row).id == first
-
-
-async def test_what_happened_before_a_target_was_added_is_not_sent(watched: Watched) -> None:
-    """A hundred old runs must not flood a new channel."""
-    await watched.bench.start(one_step(ask))
-    watched.bench.clock.advance(module.RESEND_AFTER_SECONDS + 1)
-
-    with WebhookServer() as server:
-        close_observers([watched.notifier(every(server.url))], 60)
-
-    assert server.bodies == []
-
-
 async def test_an_answered_wait_is_not_announced(watched: Watched) -> None:
     """The notification of a request that is closed sends people to nothing."""
     with WebhookServer() as server:
@@ -304,19 +246,6 @@ def _has_ended(pid: int) -> bool:
     return birth_of(pid) is None
 
 
-async def test_two_processes_at_once_send_each_event_once(tmp_path: Path, watched: Watched) -> None:
-    """Each drives its own run, and both look for what is left over."""
-    with WebhookServer() as server:
-        both = [watched.notifier(every(server.url)) for _ in range(2)]
-        await watched.bench.restart(observers=[both[0]])
-        await watched.bench.start(one_step(ask))
-        await watched.bench.restart(observers=[both[1]])
-        await watched.bench.engine.start(one_step(end), {}, name="other")
-        close_observers(both, 60)
-
-    assert sorted(each["run"] for each in server.documents) == ["other", "run"]
-
-
 async def test_a_target_that_cannot_be_used_is_off_and_the_others_are_not(
     watched: Watched, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -331,23 +260,6 @@ async def test_a_target_that_cannot_be_used_is_off_and_the_others_are_not(
     assert "notify[0] is off: the variable HOOK_SECRET is not set" in caplog.text
 
 
-async def test_a_store_that_cannot_be_read_is_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A failed observer never breaks a run."""
-
-    def broken() -> Any:
-        raise OSError("No space left on device")
-
-    setup = ObserverSetup(open_store=broken, folder=tmp_path)
-    queued = QueuedObserver("notify", Notifier(setup, targets=[every("http://127.0.0.1:9/")]))
-
-    queued.notice(Notice("one"))
-    close_observers([queued], 60)
-
-    assert "cannot look for notifications that were not sent" in caplog.text
-
-
 async def test_an_address_that_cannot_be_used_stops_nothing(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -358,32 +270,6 @@ async def test_an_address_that_cannot_be_used_stops_nothing(
 
     assert len(server.bodies) == 1
     assert "did not get a notification" in caplog.text
-
-
-async def test_a_failure_that_was_not_announced_is_announced_when_the_run_is_resumed(
-    watched: Watched,
-) -> None:
-    """Its process was killed; the one that resumes the run at once has to make up for it."""
-    broken = ["yes"]
-
-    async def fail_once(ctx: StepContext) -> Work:
-        if broken:
-            broken.clear()
-            raise ValueError("a bug")
-        return Outcome.OK, {}
-
-    workflow = one_step(fail_once)
-    with WebhookServer() as server:
-        close_observers([watched.notifier(every(server.url))], 60)
-        await watched.bench.start(workflow)
-        for _ in range(2):
-            notifier = watched.notifier(every(server.url))
-            await watched.bench.restart(observers=[notifier])
-            await watched.bench.resume(workflow)
-            close_observers([notifier], 60)
-
-    assert [each["status"] for each in server.documents] == ["failed", "completed"]
-    assert len({each["id"] for each in server.documents}) == 2
 
 
 async def test_what_waits_behind_a_document_that_hangs_is_counted(
