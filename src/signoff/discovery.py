@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -17,13 +18,12 @@ from signoff.documents.files import display_path
 from signoff.documents.python_files import extended_import_path, import_file
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, Problem, SignoffError
-from signoff.light_dataclass import light_dataclass
 
 NAME = "WORKFLOW"
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages"})
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class DiscoveredWorkflow:
     """A workflow and its file."""
 
@@ -31,7 +31,7 @@ class DiscoveredWorkflow:
     path: Path
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Discovery:
     """All workflows that were found, and the problems of files that could not be read."""
 

@@ -60,9 +60,9 @@ The first line of a class's docstring is its default message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import ChooseModel, Remedy, TrustProject
 
 Remedies = Remedy | tuple[Remedy, ...]
@@ -87,7 +87,7 @@ class AuthorError(SignoffError):
     """The author of the workflow has to change it."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Problem:
     """One mistake in a definition: where it is, what is wrong, and what would be right."""
 

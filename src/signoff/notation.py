@@ -9,13 +9,12 @@ when they are used, so the object itself is cheap to build.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from signoff.documents.trust import Trust
-from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.agents.base import KnownAgent
@@ -38,7 +37,7 @@ class OptionKind(StrEnum):
     """A list, written as JSON."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NotationOption:
     """An option that a notation adds to general commands."""
 
@@ -58,7 +57,7 @@ class NotationOption:
         return self.flag.lstrip("-")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SettingsSection:
     """A section of the settings files that belongs to a notation."""
 
@@ -74,7 +73,7 @@ class SettingsSection:
     send nothing elsewhere and raise no limit."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Preset:
     """A set of files that `init` can write into a project."""
 
@@ -92,7 +91,7 @@ class Preset:
     """Whether external workers, such as a coding agent, do the work of its runs."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Command:
     """A command that a notation adds to the program."""
 
@@ -130,7 +129,7 @@ class HistoryFold(Protocol):
         """The review so far."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunSnapshot:
     """A run as it is stored."""
 
@@ -201,7 +200,7 @@ class Ask(NamedTuple):
     job: AgentJob = AgentJob.ANSWER
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class CompileContext:
     """What a compiler gets besides the file or the name."""
 
@@ -242,7 +241,7 @@ class CompileContext:
         return {key: value for key, value in {**self.options, **machine}.items() if value}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Notation:
     """A language for workflows, with everything that belongs to it."""
 

@@ -7,6 +7,7 @@ means the run that the problem is about.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from signoff.tagged_json import Tagged
@@ -19,6 +20,7 @@ class Remedy(Tagged):
     """Something the user can do about a problem."""
 
 
+@dataclass(frozen=True)
 class RaiseLimit(Remedy):
     """Raise a limit on usd, tokens, calls or seconds, then resume."""
 
@@ -27,6 +29,7 @@ class RaiseLimit(Remedy):
     run: str = ""
 
 
+@dataclass(frozen=True)
 class RaiseRounds(Remedy):
     """Allow more rounds in the workflow, then resume with the changed definition."""
 
@@ -37,6 +40,7 @@ class RaiseRounds(Remedy):
     """What the limit is called there."""
 
 
+@dataclass(frozen=True)
 class Resume(Remedy):
     """Resume the run, perhaps with a changed definition, another agent or another target."""
 
@@ -52,6 +56,7 @@ class Resume(Remedy):
     """Whether its work is handed out to an outside worker from here on."""
 
 
+@dataclass(frozen=True)
 class ResumeDue(Remedy):
     """Resume every run whose time has come."""
 
@@ -59,6 +64,7 @@ class ResumeDue(Remedy):
     """When this run's time comes, in seconds since 1970."""
 
 
+@dataclass(frozen=True)
 class StartWorker(Remedy):
     """Start a worker that can drive the run."""
 
@@ -66,6 +72,7 @@ class StartWorker(Remedy):
     """The capabilities that no worker has; empty if none is running."""
 
 
+@dataclass(frozen=True)
 class StartRun(Remedy):
     """Start a run."""
 
@@ -75,30 +82,35 @@ class StartRun(Remedy):
     """The run whose workflow, parameters and options to use; empty where the user chooses."""
 
 
+@dataclass(frozen=True)
 class CancelRun(Remedy):
     """Cancel the run."""
 
     run: str = ""
 
 
+@dataclass(frozen=True)
 class ShowRun(Remedy):
     """Look at the run."""
 
     run: str = ""
 
 
+@dataclass(frozen=True)
 class WatchRun(Remedy):
     """Follow the run while another process drives it."""
 
     run: str = ""
 
 
+@dataclass(frozen=True)
 class TakeWork(Remedy):
     """Ask for the run's next piece of external work."""
 
     run: str = ""
 
 
+@dataclass(frozen=True)
 class ShowInbox(Remedy):
     """Look at one pending request, or at all of a run, or at all there are."""
 
@@ -106,6 +118,7 @@ class ShowInbox(Remedy):
     run: str = ""
 
 
+@dataclass(frozen=True)
 class AnswerRequest(Remedy):
     """Answer a request with one of these values, or with any text if none are listed."""
 
@@ -114,6 +127,7 @@ class AnswerRequest(Remedy):
     options: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
 class PassOption(Remedy):
     """Pass this option to the use case that was called."""
 
@@ -122,42 +136,51 @@ class PassOption(Remedy):
     """What kind of value it takes, such as FILE; empty for a switch."""
 
 
+@dataclass(frozen=True)
 class InitProject(Remedy):
     """Create the project home."""
 
 
+@dataclass(frozen=True)
 class TrustProject(Remedy):
     """Look at the lines of the project that need trust, and trust them."""
 
 
+@dataclass(frozen=True)
 class CheckSetup(Remedy):
     """Check the setup, which tells what each agent needs."""
 
 
+@dataclass(frozen=True)
 class ShowSettings(Remedy):
     """Look at the settings and where each comes from."""
 
 
+@dataclass(frozen=True)
 class OpenPage(Remedy):
     """Open the web page of the project."""
 
 
+@dataclass(frozen=True)
 class CreateToken(Remedy):
     """Create a token for the program that calls the web server."""
 
     scope: str = ""
 
 
+@dataclass(frozen=True)
 class SignOnPage(Remedy):
     """Approve a request on the web page, with a passkey."""
 
     item: int
 
 
+@dataclass(frozen=True)
 class AddPasskey(Remedy):
     """Register a passkey."""
 
 
+@dataclass(frozen=True)
 class Login(Remedy):
     """Log in to an agent's program or service."""
 
@@ -166,41 +189,49 @@ class Login(Remedy):
     """What its vendor provides for that, such as a command of theirs or a variable for the key."""
 
 
+@dataclass(frozen=True)
 class Install(Remedy):
     """Install one of signoff's extras."""
 
     extra: str
 
 
+@dataclass(frozen=True)
 class PullModel(Remedy):
     """Download one of the local models."""
 
     model: str
 
 
+@dataclass(frozen=True)
 class ChooseModel(Remedy):
     """Use one of the models that are there."""
 
     available: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
 class SetUpDatabase(Remedy):
     """Let the owner of the database create signoff's tables and grant rights on them."""
 
 
+@dataclass(frozen=True)
 class SetUpStore(Remedy):
     """Let an administrator create or upgrade the store's tables and grant rights on them."""
 
 
+@dataclass(frozen=True)
 class SetPassword(Remedy):
     """Give the password of the store's database where its driver looks for it."""
 
 
+@dataclass(frozen=True)
 class AddFallback(Remedy):
     """Name an agent that answers when this one is busy or out of quota."""
 
     agent: str = ""
 
 
+@dataclass(frozen=True)
 class ListBackups(Remedy):
     """List the backups of the user's database."""

@@ -15,9 +15,9 @@ from typing import Any
 import click
 import pytest
 from ruamel.yaml import YAML
+from signoff.testing.agent_harness import TextReply
 
 from signoff.cli.entry import signoff
-from signoff.testing.agent_harness import TextReply
 from tests.acceptance.doc_blocks import sections
 from tests.acceptance.forked_program import ForkedProgram
 from tests.acceptance.review_project import ReviewProject

@@ -21,7 +21,6 @@ PURE_STDLIB = frozenset(
 OWN = (
     "signoff.core",
     "signoff.errors",
-    "signoff.light_dataclass",
     "signoff.remedies",
     "signoff.tagged_json",
 )

@@ -8,18 +8,17 @@ and may report its health and its models.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Remedy
 from signoff.runtime.ports import Agent, Capabilities, capabilities_of
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Health:
     """Whether an agent can answer now."""
 
@@ -56,7 +55,7 @@ class HasModels(Protocol):
         ...
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class KnownAgent:
     """What is known about an agent before its first call: enough to compile a workflow."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import getpass
 import json
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, assert_never
 
@@ -35,7 +35,6 @@ from signoff.errors import (
     UnsafePath,
     UsageError,
 )
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import AnswerRequest, Resume, ShowInbox
 from signoff.runtime.file_read import read_text
 from signoff.runtime.run_inbox import ApprovedFiles
@@ -53,7 +52,7 @@ SHORTEST_DIGEST = 12
 """The fewest characters of a digest that are accepted; fewer could match other content."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class AnswerInput:
     """An answer or a submission before it is checked, and who gives it."""
 

@@ -13,9 +13,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 
 from signoff.errors import SignoffError
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.listener_port import Topic, subscribed
 from signoff.runtime.store_port import News, Position, RunRow, Store
 
@@ -31,7 +31,7 @@ TROUBLE_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StoreChange:
     """What one look found."""
 

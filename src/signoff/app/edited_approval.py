@@ -6,18 +6,19 @@ what the file contains at that moment.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from signoff.app.answering import AnswerInput, form_of, record_answer
 from signoff.app.project import Project
 from signoff.core.digest import text_digest
 from signoff.core.requests import Edits
 from signoff.errors import InvalidAnswer, StaleApproval
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.file_read import read_text
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.files import RunFiles
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FileDraft:
     """The file of an approval as it is now."""
 

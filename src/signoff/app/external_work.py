@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.app.answering import AnswerInput, form_of, record_answer
@@ -27,7 +27,6 @@ from signoff.core.approvals import request_word
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import InvalidAnswer, RunBusy, StaleApproval, UnknownName, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import ResumeReport
 from signoff.remedies import PassOption, Resume, TakeWork
 from signoff.runtime.ports import Observer
@@ -54,7 +53,7 @@ _RESUMABLE = frozenset(
 """The statuses from which a run can be resumed without an answer."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class WorkItem:
     """One open work item."""
 
@@ -89,7 +88,7 @@ class WorkItem:
         return self.item is not None and self.item in (name, _as_json(name))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SubmitResult:
     """The verdict on a submission that was checked."""
 
@@ -99,7 +98,7 @@ class SubmitResult:
     """Why it was not accepted."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunStatus:
     """The status of a run as an external worker needs it."""
 

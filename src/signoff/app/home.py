@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.documents.regular_files import make_private_folders
 from signoff.errors import UsageError, WriteFailed
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import InitProject, ShowSettings
 from signoff.runtime.home_folder import FOLDER, VARIABLE, find_home_folder, named_home_folder
 
@@ -20,7 +20,7 @@ ELSEWHERE = f"use another folder: set {VARIABLE}=FOLDER and create it there"
 """How to fix a folder that is not writable."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Home:
     """The home folder of a project and its parts."""
 
@@ -67,7 +67,7 @@ class Home:
         return folder
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class InitResult:
     """The result of initializing a project."""
 

@@ -9,7 +9,7 @@ the settings, or in a package.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from signoff.app.home import expected_home
 from signoff.app.settings import load_settings
 from signoff.app.start import StartPlan, plan
 from signoff.errors import NotAllowed, UnknownName, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import OptionKind
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StartRequest:
     """What a caller asks to start."""
 

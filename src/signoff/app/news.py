@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from signoff.app.history import events_of, history_fold
 from signoff.app.project import Project
@@ -18,7 +18,6 @@ from signoff.core.outcome import Status
 from signoff.core.severity import Severity
 from signoff.core.spend import Spend
 from signoff.exports.run_record import STATE_CHANGES
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import HistoryFold
 from signoff.runtime.store_port import InboxItem, RunRow
 from signoff.runtime.timeline import Decision, Timeline
@@ -27,7 +26,7 @@ MOVING = frozenset({Status.RUNNING, Status.QUEUED})
 """The statuses of a run that some process drives, or is about to."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NewsState:
     """What a follower knows about a run at one commit of its journal."""
 
@@ -39,7 +38,7 @@ class NewsState:
     decisions: tuple[Decision, ...] = ()
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunNews:
     """A run now, and what it was for a follower who has seen its journal up to a commit."""
 

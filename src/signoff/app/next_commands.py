@@ -9,6 +9,7 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from signoff import remedies as fix
@@ -71,7 +72,7 @@ def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...
         names[fix.RaiseRounds] = {"file": target}
     if not target:
         names[fix.StartRun] = {"run": ""}
-    return tuple(each.replaced(**names.get(type(each), {})) for each in found)
+    return tuple(replace(each, **names.get(type(each), {})) for each in found)
 
 
 def format_option(option: fix.PassOption) -> str:

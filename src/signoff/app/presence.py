@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from signoff.app.home import Home
 from signoff.errors import PresenceRequired, SignatureRefused
-from signoff.light_dataclass import light_dataclass
 from signoff.passkeys import key_file, sign_counts
 from signoff.passkeys.key_file import Passkey, read_passkeys
 from signoff.passkeys.statements import approval_challenge
@@ -21,7 +21,7 @@ from signoff.remedies import AddPasskey, SignOnPage
 from signoff.runtime.store_port import InboxItem
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Proof:
     """What an authenticator returned to a page."""
 

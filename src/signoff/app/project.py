@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,7 +19,6 @@ from signoff.app.settings import Settings, load_settings
 from signoff.app.stores import open_store
 from signoff.app.trust import check_stored_target, check_trust
 from signoff.errors import InvalidWorkflow, NotTrusted, Problem, UnknownName, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock
@@ -39,7 +38,7 @@ WORKER_VARIABLE = "SIGNOFF_WORKER_TOKEN"
 """The environment variable that an external worker gets its token in."""
 
 
-@light_dataclass()
+@dataclass
 class Project:
     """Everything a use case needs."""
 

@@ -7,13 +7,12 @@ not enough either. What remains is a change of the file itself, which is meant t
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.app.home import Home
 from signoff.app.presence import Proof, active_passkeys, check_proof, passkeys_file
 from signoff.errors import PresenceRequired, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.passkeys.key_file import (
     LONGEST_NAME,
     Passkey,
@@ -26,7 +25,7 @@ from signoff.passkeys.trust import confirming
 from signoff.passkeys.webauthn_checks import check_creation, creation_options, request_options
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Registration:
     """A registration that was started in the terminal."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.agents.kinds import MANUAL
@@ -20,7 +20,6 @@ from signoff.core.spend import Limits
 from signoff.core.stop_reason import error_of
 from signoff.core.workflow import Workflow
 from signoff.errors import SignoffError
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.run_changes import RunChanges
@@ -33,7 +32,7 @@ DUE = (Status.PARKED, Status.WAITING)
 """A waiting run is due once a deadline has passed: then its default answer counts."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Resumed:
     """The result of resuming one of several runs."""
 

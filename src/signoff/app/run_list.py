@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from signoff.app.project import Project
 from signoff.app.run_records import live_rows, stored_statuses
 from signoff.core.outcome import Status
 from signoff.errors import UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.store_port import RunId, RunRow
 
 _LOOK_AHEAD = 50
 """Rows to read at least, where some may have another status than the stored one."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunFilter:
     """Which runs to list; empty fields match all."""
 
@@ -26,7 +26,7 @@ class RunFilter:
     """A part of the run's name, its workflow or its reason, in any case."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunListPage:
     """Some runs, newest first."""
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from signoff.core.spend import Limits
 from signoff.documents.files import read_text
 from signoff.documents.trust import trusts_all
 from signoff.errors import ConfigError, Problem
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import path_from
 
 BUILT_IN: Mapping[str, Any] = {
@@ -66,7 +65,7 @@ COMMAND_LINE = "command line"
 BUILT_IN_ORIGIN = "built-in"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class AgentSettings:
     """The settings of one agent."""
 
@@ -94,7 +93,7 @@ class AgentSettings:
         return {**self.options, **texts}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ObserverSettings:
     """The settings of one observer."""
 
@@ -102,7 +101,7 @@ class ObserverSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Settings:
     """All settings in force, and in `values` where each comes from."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from signoff.core.run_state import RunState
 from signoff.core.spend import LedgerEntry, Spend
 from signoff.core.stop_reason import ProcessStopped, StopReason, error_of, remedies
 from signoff.exports.run_record import STATE_CHANGES
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import ResumeReport, RunReport
 from signoff.remedies import Remedy
 from signoff.runtime.owner import is_alive
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from signoff.review.history import ReviewHistory
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunDetails:
     """Everything that is known about a run."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from signoff.core.events import EffectFinished
 from signoff.core.presence import needs_presence
 from signoff.core.requests import ItemState
 from signoff.errors import SignatureRefused
-from signoff.light_dataclass import light_dataclass
 from signoff.passkeys.key_file import Passkey, read_passkeys
 from signoff.passkeys.statements import approval_challenge
 from signoff.passkeys.trust import check_trust
@@ -34,7 +33,7 @@ _RECORDED = ("value", "text", "extras", "content_digest", "presence")
 """What the journal and the inbox must agree on."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ApprovalCheck:
     """What is known about one approval."""
 

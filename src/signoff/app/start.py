@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ from signoff.core.events import ANY_AGENT
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, NameTaken, UnknownName, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import Ask, DryRunPlan
 from signoff.remedies import Resume, StartRun
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StartPlan:
     """Everything a run would start with."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.app.project import Project
@@ -16,7 +17,6 @@ from signoff.app.run_records import live_row, live_rows
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.errors import NameTaken, RunBusy, StoreDamaged, UnknownName, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import CancelRun
 from signoff.runtime.owner import is_alive, this_process
 from signoff.runtime.run_transfer import parse_copy, read_copy, text_id
@@ -29,7 +29,7 @@ _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*(?=@)")
 _PASSWORD_OPTION = re.compile(r"[a-z]*password=")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class MovedRun:
     """A run that was moved."""
 

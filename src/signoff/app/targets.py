@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,7 +33,6 @@ from signoff.core.workflow import Workflow
 from signoff.discovery import NAME, DiscoveredWorkflow, Discovery
 from signoff.documents.python_files import import_file, import_named, make_importable
 from signoff.errors import InvalidWorkflow, Problem, UnknownName, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import YAML_SUFFIXES, CompileContext, Notation
 
 MOST_SIBLINGS = 30
@@ -44,7 +44,7 @@ _NAMED = re.compile(r"(?P<scheme>[a-z][a-z0-9_-]*):(?P<name>\S+)")
 _OTHER_FILE = re.compile(r".+\.(ya?ml|json|toml|md)")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Target:
     """A workflow, and how to find it again from the project's root."""
 

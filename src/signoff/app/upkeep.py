@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.app.project import Project
 from signoff.app.runs import current_row
 from signoff.core.outcome import FINAL, Status
 from signoff.errors import UsageError, WriteFailed
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import CancelRun
 from signoff.runtime.owner import is_alive
 from signoff.runtime.store_port import RunRow
@@ -21,7 +21,7 @@ _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 _AGE = re.compile(r"(\d{1,5})([hdw])")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class DatabaseCopy:
     """A backup of the database that was checked."""
 

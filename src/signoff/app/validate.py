@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,10 @@ from signoff.app.targets import Target, resolve
 from signoff.app.trust import check_trust
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ValidationResult:
     """The result of checking one target, the settings or a workflow that discovery found."""
 

@@ -8,11 +8,11 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from signoff.errors import UsageError
-from signoff.light_dataclass import light_dataclass
 
 NAME = "signoff"
 """What the server is called in the settings of clients."""
@@ -21,7 +21,7 @@ CALL_SECONDS = 120
 """How long a client may wait for a call; `wait` takes 50 seconds by default."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class McpClient:
     """A coding agent that can use the server."""
 

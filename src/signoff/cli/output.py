@@ -10,13 +10,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from signoff.cli.terminal import has_keyboard
 from signoff.cli.text import clean, one_line, styled, terminal_width, wrapped
 from signoff.documents.control_characters import json_text
-from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
@@ -46,7 +46,7 @@ STYLES: Mapping[str, str] = {
 """The color of each status."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Output:
     """Prints the results of a command, as text or as JSON."""
 
@@ -111,7 +111,7 @@ class Output:
             print(styled(line, "dim") if self.pretty and row is headings else line)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class DisplayOptions:
     """How progress is shown and whether the user is asked."""
 

@@ -14,6 +14,7 @@ import linecache
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -22,7 +23,6 @@ from typing import Any
 
 from signoff.core.code import function_of, parse_module, source_of
 from signoff.core.digest import text_digest
-from signoff.light_dataclass import light_dataclass
 
 _SIGNOFF = str(Path(__file__).parents[1])
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
@@ -60,7 +60,7 @@ def _functions(value: Any, seen: set[int]) -> Iterator[FunctionType]:
         yield from _functions(each, seen)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _ModuleSource:
     """The source of a module of the project."""
 

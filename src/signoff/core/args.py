@@ -10,13 +10,12 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from signoff.core.code import EMPTY, resolve
 from signoff.errors import Problem
-from signoff.light_dataclass import frozen_dataclass
 
 _CATCH_ALL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _GUESSED = (bool, int, float, str, list)
@@ -27,7 +26,7 @@ _BOOLEANS = {
 }
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Arg:
     """What a handler declares about one of its parameters, inside `Annotated[...]`."""
 
@@ -39,7 +38,7 @@ class Arg:
     required: bool = False
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class BoundedInt:
     """The whole numbers from `lo` to `hi`, both included."""
 
@@ -56,7 +55,7 @@ class BoundedInt:
         return iter(range(self.lo, self.hi + 1))
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class ChoiceSet:
     """A few named values."""
 
@@ -67,7 +66,7 @@ class ChoiceSet:
         return iter(self.choices)
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Constant:
     """Exactly one value."""
 
@@ -84,7 +83,7 @@ UNDECLARED = "to declare it for a handler, list it in the inputs= of the Workflo
 """What an author does about a parameter that no handler declares or reads as a constant."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Param:
     """One parameter: of a step, read off its handler, or of a workflow, declared as data."""
 

@@ -7,16 +7,16 @@ rules decide about each answer and the runtime performs the decision.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from signoff.core.effects import Effect, Reply
 from signoff.core.requests import Answer, Request
-from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 T = TypeVar("T")
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Checked(Generic[T]):
     """What came of a checked request."""
 
@@ -32,7 +32,7 @@ class Checked(Generic[T]):
     """The last answer as it came, if it was not accepted."""
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Otherwise(Generic[T]):
     """The request to a human when retries did not help.
 
@@ -44,7 +44,7 @@ class Otherwise(Generic[T]):
     key: str = "otherwise"
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class CheckedCall(Generic[T]):
     """One call of `ask` with `read`."""
 

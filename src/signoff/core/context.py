@@ -7,7 +7,7 @@ port, so handlers run unchanged under the engine, in a test, or elsewhere.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, Protocol, TypeVar, overload
 
@@ -26,7 +26,6 @@ from signoff.core.effects import (
 from signoff.core.requests import Answer, Request
 from signoff.core.spend import Spend
 from signoff.errors import UsageError
-from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 T = TypeVar("T")
 
@@ -39,7 +38,7 @@ CacheGroup = Callable[[Any], str | None]
 OnFailure = Literal["raise", "keep"]
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Failure:
     """The result of a failed fan-out item with `on_failure="keep"`."""
 
@@ -85,7 +84,7 @@ class EffectPort(Protocol):
         """Prepares for code that may change the outside world or block, without an effect."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FanOutCall:
     """One call of `map`."""
 
@@ -102,7 +101,7 @@ class FanOutCall:
     tried: int = 0
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class StepContext:
     """What a handler knows about its run, and its only way to request effects."""
 

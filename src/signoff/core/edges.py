@@ -11,13 +11,12 @@ the limit of rounds grows only so far.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.errors import UnmappedOutcome
-from signoff.light_dataclass import light_dataclass
 
 DEFAULT_BOUND = 20
 """How often a loop without a declared bound may be taken."""
@@ -26,7 +25,7 @@ ERROR = "error"
 """The name of the edge taken when a handler raises."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ResolvedEdge:
     """One edge as the engine uses it; values that every step needs are computed once."""
 

@@ -7,13 +7,12 @@ reply is never performed again.
 
 from __future__ import annotations
 
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, NewType
 
 from signoff.core.spend import Usage
 from signoff.errors import UsageError
-from signoff.light_dataclass import frozen_dataclass, light_dataclass
 
 EffectId = NewType("EffectId", str)
 """Scope path, key and ordinal within one step attempt: `critics[3]/ask#1`."""
@@ -113,7 +112,7 @@ class Effect(NamedTuple):
     """The schema of an answer whose form the prompt states in words."""
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class AgentRequest:
     """A request to an agent."""
 
@@ -153,7 +152,7 @@ class AgentRequest:
         return {name: value for name, value in values.items() if value or name == "prompt"}
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reply:
     """What an agent answered."""
 
@@ -195,7 +194,7 @@ class Reply:
 _REPLY_FIELDS = tuple(f.name for f in fields(Reply))
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of a program."""
 
@@ -209,7 +208,7 @@ class CommandResult:
         return self.code == 0
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Written:
     """A file the run wrote."""
 
@@ -217,7 +216,7 @@ class Written:
     digest: str
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FileRead:
     """A file of the run directory, as it was when the run read it."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import Remedy
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ErrorInfo:
     """What a run stores about an error, and what surfaces show of it."""
 

@@ -7,7 +7,7 @@ left out, so a new field with a default keeps old journals readable.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
 from signoff.core.delta import Delta
@@ -15,7 +15,6 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.outcome import Outcome, Status
 from signoff.core.stop_reason import StopReason
 from signoff.errors import StoreDamaged, StoreTooNew
-from signoff.light_dataclass import light_dataclass
 from signoff.tagged_json import snake_case
 
 ROUNDS = "max_iterations"
@@ -26,7 +25,7 @@ KINDS: dict[str, type[Event]] = {}
 """Every class of event, by tag."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Event:
     """Something that happened, and when (seconds since 1970, stamped by the journal)."""
 
@@ -40,7 +39,7 @@ class Event:
         KINDS[cls.tag] = cls
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class RunStarted(Event):
     """A run began."""
 
@@ -54,7 +53,7 @@ class RunStarted(Event):
     """The folder it was started in; its programs run there, wherever it is resumed from."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class RunResumed(Event):
     """A runner resumed the run; the errors that stopped it are forgotten, so it tries again."""
 
@@ -62,7 +61,7 @@ class RunResumed(Event):
     """When a run that was handed over could have continued; None if no worker was waited for."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class RunStopped(Event):
     """The run stopped: waiting, parked, or at one of its ends."""
 
@@ -81,7 +80,7 @@ class RunStopped(Event):
         return cls(status, str(reason or ""), due_at, reason.to_json() if reason else None)
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class LimitsChanged(Event):
     """The user changed the limits."""
 
@@ -92,7 +91,7 @@ ANY_AGENT = "*"
 """In place of an agent's name: every agent without a replacement of its own."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class AgentSwitched(Event):
     """The user replaced an agent by another from here on."""
 
@@ -100,26 +99,26 @@ class AgentSwitched(Event):
     to: str
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class ParamsCorrected(Event):
     """Someone corrected parameters that no finished step had used."""
 
     params: dict[str, Any]
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class DefinitionAdopted(Event):
     """The user let the run continue with a changed definition."""
 
     definition: str
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class StepBegun(Event):
     """The preconditions of the current visit held; they are not checked again."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class StepWorked(Event):
     """The handler is done and its postconditions held; only the gate remains."""
 
@@ -127,7 +126,7 @@ class StepWorked(Event):
     delta: Delta = field(default_factory=dict)
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class AttemptFailed(Event):
     """The current attempt fell short; the next one gets the problem as feedback."""
 
@@ -136,7 +135,7 @@ class AttemptFailed(Event):
     """Whether it only ran out of time; its finished effects are not repeated then."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Escalated(Event):
     """Retries are used up or a limit is reached, and a human has to decide."""
 
@@ -149,19 +148,19 @@ class Escalated(Event):
     delta: Delta = field(default_factory=dict)
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class AttemptOpened(Event):
     """A human sent the step back with feedback."""
 
     feedback: str
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class AttemptReplaced(Event):
     """The attempt was started over, because its requests differ from the recorded ones."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class LimitLifted(Event):
     """A human let a loop continue beyond its bound."""
 
@@ -169,7 +168,7 @@ class LimitLifted(Event):
     """The edge whose count starts again at 0, or `ROUNDS` for as many rounds again."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class StepFinished(Event):
     """A step was left; the next one, if any, is entered by the same event."""
 
@@ -187,7 +186,7 @@ class StepFinished(Event):
     """The approver's comment at a gate, for the next step."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class EffectStarted(Event):
     """An effect is about to be performed."""
 
@@ -203,7 +202,7 @@ class EffectStarted(Event):
     """Whether it is a single call of a model, and not a program that calls models itself."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class EffectRunning(Event):
     """An effect's process has started; the next runner can end it if this one dies."""
 
@@ -211,7 +210,7 @@ class EffectRunning(Event):
     process: dict[str, Any]
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class EffectAttemptFailed(Event):
     """An attempt at an effect met a transient error and is charged; a retry follows."""
 
@@ -220,7 +219,7 @@ class EffectAttemptFailed(Event):
     usage: dict[str, Any] | None = None
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class EffectFinished(Event):
     """An effect ended with a reply or an error."""
 
@@ -232,7 +231,7 @@ class EffectFinished(Event):
     """The inbox item whose answer this is."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Logged(Event):
     """A handler added a line to the run's log."""
 
@@ -241,7 +240,7 @@ class Logged(Event):
     """The fan-out item that logged it; empty at the top."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class ItemFinished(Event):
     """One item of a fan-out has finished; it is never run again."""
 
@@ -249,7 +248,7 @@ class ItemFinished(Event):
     result: Any = None
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class ItemFailed(Event):
     """One attempt at an item of a fan-out failed."""
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.errors import InvalidAnswer, UsageError
-from signoff.light_dataclass import frozen_dataclass
 from signoff.remedies import PassOption, Remedy
 
 SEPARATORS = "=:"
 """What may follow a header where a question is answered in a line of text."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Option:
     """One thing a human can choose."""
 
@@ -37,7 +37,7 @@ class Option:
         }
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class UserQuestion:
     """One of the questions of a request, with the options to choose from."""
 

@@ -7,12 +7,12 @@ What is retried, and for how long, is the rule that steps have.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from signoff.core.requests import RETRY
 from signoff.core.transitions import Chosen, FellShort, Raised, Retry, Wait, retry
 from signoff.errors import EngineError
-from signoff.light_dataclass import light_dataclass
 
 
 class RequestPosition(NamedTuple):
@@ -24,12 +24,12 @@ class RequestPosition(NamedTuple):
     """What a human can choose; empty where no human is asked."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Accept:
     """Continue with the last answer, or with what the human chose in its place."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GiveUp:
     """Raise it to the caller."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum, StrEnum
 from typing import Any, assert_never
@@ -24,7 +24,6 @@ from signoff.core.questions import (
     questions_of,
 )
 from signoff.errors import InvalidAnswer, UsageError
-from signoff.light_dataclass import frozen_dataclass
 
 RETRY = "retry"
 """The option that repeats what failed, wherever a human is asked about a failure."""
@@ -119,7 +118,7 @@ class AnswerableBy(StrEnum):
     """A human, or an agent that drives the run from outside, such as a client of the MCP server."""
 
 
-@frozen_dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Request:
     """A request to a human, built by one of the functions below."""
 
@@ -315,7 +314,7 @@ def Response(prompt: str, schema: Mapping[str, Any] | None = None, **common: Any
     return Request(kind=RequestKind.RESPONSE, prompt=prompt, schema=schema, **common)
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a human answered, or the default that was taken at the deadline."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -13,7 +13,6 @@ from signoff.core.frozen import FrozenDict
 from signoff.core.outcome import Outcome, Status
 from signoff.core.spend import LedgerEntry, Limits, Spend
 from signoff.core.stop_reason import Rejected, StopReason
-from signoff.light_dataclass import light_dataclass
 
 
 class Stage(StrEnum):
@@ -26,7 +25,7 @@ class Stage(StrEnum):
     ESCALATED = "escalated"
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class EffectRecord:
     """What the journal has about one effect of the current attempt."""
 
@@ -45,7 +44,7 @@ class EffectRecord:
     """Whether its last attempt has failed and is charged; a retry follows."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Pending:
     """A step's result that waits for a human's decision."""
 
@@ -56,7 +55,7 @@ class Pending:
     """The key of the edge whose bound was reached, or `ROUNDS`; empty for other decisions."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class RunState:
     """Everything a runner needs to continue a run."""
 

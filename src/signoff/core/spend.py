@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from signoff.light_dataclass import frozen_dataclass
 
-
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Limits on what a run or a visit of a step may use; None means no limit."""
 
@@ -75,7 +73,7 @@ def amount_of(value: object) -> int | float | None:
     return value if 0 <= value < _ABSURD else None
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What one call reported; None where it reported nothing."""
 

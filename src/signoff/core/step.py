@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from signoff.core.context import StepContext
 from signoff.core.frozen import read_only
 from signoff.core.outcome import End, Outcome
 from signoff.core.spend import Limits
-from signoff.light_dataclass import frozen_dataclass
 
 Result = tuple[Outcome, dict[str, Any]]
 HandlerFunction = Callable[..., Result | Awaitable[Result]]
@@ -52,7 +51,7 @@ class HandlerObject(ABC):
 Handler = HandlerFunction | HandlerObject | None
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Condition:
     """Something that must be true before or after a step, checked by the engine."""
 
@@ -65,7 +64,7 @@ class Condition:
 OnLimit = Literal["end", "ask"]
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Edge:
     """Where an outcome leads, and how often it may."""
 
@@ -84,7 +83,7 @@ class Edge:
     human's request leads to. It is bounded like a loop, so every run still ends."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class GateOption:
     """One option of a gate, and where it leads."""
 
@@ -93,7 +92,7 @@ class GateOption:
     requires_input: bool = False
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Gate:
     """Where a finished step's content waits for a human's decision."""
 
@@ -115,7 +114,7 @@ class Gate:
         _make_read_only(self, "options", "context")
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class StepDef:
     """One step: what is done, what must hold, and where each outcome leads."""
 

@@ -6,20 +6,19 @@ Nothing here is a command: a surface turns a `NextCommand` into whatever its use
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.args import BoundedInt, Param
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import ITERATION, HandlerObject
-from signoff.light_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class NextCommand:
     """The step to evaluate next, and what to evaluate it with."""
 
@@ -33,7 +32,7 @@ class NextCommand:
     """Parameters whose values are still to be filled in."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class StepOutput:
     """The result of evaluating one step by hand."""
 

@@ -6,6 +6,7 @@ humans; no code reads that text back.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self, assert_never
 
 from signoff.core.error_info import ErrorInfo
@@ -42,6 +43,7 @@ class StopReason(Tagged):
         return super().from_json(data)
 
 
+@dataclass(frozen=True)
 class AnswerPending(StopReason):
     """A request is open."""
 
@@ -49,6 +51,7 @@ class AnswerPending(StopReason):
         return "waiting for an answer"
 
 
+@dataclass(frozen=True)
 class ApprovalStale(StopReason):
     """A file was changed after its approval, so the request is open again."""
 
@@ -63,6 +66,7 @@ class ApprovalStale(StopReason):
         )
 
 
+@dataclass(frozen=True)
 class Sleeping(StopReason):
     """Its step waits for a time."""
 
@@ -72,6 +76,7 @@ class Sleeping(StopReason):
         return "by its step"
 
 
+@dataclass(frozen=True)
 class QuotaExhausted(StopReason):
     """An agent is out of quota until a time."""
 
@@ -82,6 +87,7 @@ class QuotaExhausted(StopReason):
         return f"out of quota: {self.error.message}"
 
 
+@dataclass(frozen=True)
 class BudgetReached(StopReason):
     """A limit on money, tokens, calls or time leaves no room."""
 
@@ -97,6 +103,7 @@ class BudgetReached(StopReason):
         return f"the {self.scope}'s limit of {format_limit(self.limit, self.amount)} is reached"
 
 
+@dataclass(frozen=True)
 class RoundLimit(StopReason):
     """There may be no further round."""
 
@@ -109,6 +116,7 @@ class RoundLimit(StopReason):
         return self.detail or f"{self.rounds} round{plural} without passing"
 
 
+@dataclass(frozen=True)
 class EdgeLimit(StopReason):
     """A loop may not be taken again."""
 
@@ -124,6 +132,7 @@ class EdgeLimit(StopReason):
         )
 
 
+@dataclass(frozen=True)
 class NotConverging(StopReason):
     """Further rounds would not help, by this rule."""
 
@@ -134,6 +143,7 @@ class NotConverging(StopReason):
         return f"{self.rule}: {self.evidence}"
 
 
+@dataclass(frozen=True)
 class PreconditionFailed(StopReason):
     """A step's preconditions are not met."""
 
@@ -144,6 +154,7 @@ class PreconditionFailed(StopReason):
         return self.problem
 
 
+@dataclass(frozen=True)
 class StepError(StopReason):
     """A step failed with an error that no edge handles."""
 
@@ -154,6 +165,7 @@ class StepError(StopReason):
         return self.error.message
 
 
+@dataclass(frozen=True)
 class AnswersUnused(StopReason):
     """A step waits again without having used the answers it got."""
 
@@ -168,6 +180,7 @@ class AnswersUnused(StopReason):
         )
 
 
+@dataclass(frozen=True)
 class Rejected(StopReason):
     """A human ended it."""
 
@@ -178,6 +191,7 @@ class Rejected(StopReason):
         return self.text or f"stopped by {self.by or 'a human'}"
 
 
+@dataclass(frozen=True)
 class _OwnWords(StopReason):
     """A reason that is nothing but a text."""
 
@@ -187,14 +201,17 @@ class _OwnWords(StopReason):
         return self.text
 
 
+@dataclass(frozen=True)
 class Cancelled(_OwnWords):
     """It was cancelled."""
 
 
+@dataclass(frozen=True)
 class ProcessStopped(_OwnWords):
     """The process that drove it was stopped."""
 
 
+@dataclass(frozen=True)
 class StepDecided(_OwnWords):
     """The workflow ended here, for a reason of its step's own."""
 

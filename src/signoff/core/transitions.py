@@ -26,6 +26,7 @@ so a replay decides exactly as the first run did.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.edges import ERROR, ResolvedEdge, gate_name
@@ -45,7 +46,6 @@ from signoff.core.stop_reason import (
     StopReason,
 )
 from signoff.errors import EngineError
-from signoff.light_dataclass import light_dataclass
 
 if TYPE_CHECKING:
     from signoff.core.workflow import Workflow
@@ -74,26 +74,26 @@ class Position(NamedTuple):
     """What was wrong with the last attempt, while a human decides about it."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ConditionsMet:
     """All conditions are true (or there are none)."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ConditionsBroken:
     """Some condition is false."""
 
     problem: str
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Returned:
     """The handler returned."""
 
     outcome: Outcome
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FellShort:
     """The work is not good enough, or took too long; a retry may help."""
 
@@ -104,7 +104,7 @@ class FellShort:
     """Whether it is accepted as it is once no retry is left."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Raised:
     """The handler raised; a retry would raise again."""
 
@@ -118,7 +118,7 @@ class Raised:
         return self.error.message
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Chosen:
     """A human chose an option, perhaps with a comment."""
 
@@ -130,14 +130,14 @@ class Chosen:
 Fact = ConditionsMet | ConditionsBroken | Returned | FellShort | Raised | Chosen
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Proceed:
     """Continue with a later stage of the same visit."""
 
     stage: Stage
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Retry:
     """Run the step's handler again with this feedback."""
 
@@ -146,7 +146,7 @@ class Retry:
     late: bool = False
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Wait:
     """A human must decide how to continue."""
 
@@ -155,7 +155,7 @@ class Wait:
     edge_key: str = ""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Move:
     """Leave by this edge for another step."""
 
@@ -166,7 +166,7 @@ class Move:
     feedback: str | None = None
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Finish:
     """The run ends: by an edge, or inside a step that cannot continue."""
 
@@ -175,7 +175,7 @@ class Finish:
     edge: ResolvedEdge | None = None
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Limit:
     """A bound is reached, and the run ends with that as its reason."""
 
@@ -183,7 +183,7 @@ class Limit:
     reason: RoundLimit | EdgeLimit
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Lift:
     """A human lets the run continue beyond a limit: lift it, then leave the step again."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -16,7 +17,6 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from signoff.errors import Problem
-from signoff.light_dataclass import light_dataclass
 
 Path = tuple[str | int, ...]
 
@@ -26,7 +26,7 @@ ADVICE = "advice"
 """The type of a `PydanticCustomError` whose message replaces the field's description."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Mistake:
     """One invalid value of a document."""
 
@@ -92,7 +92,7 @@ def _invalid_tag(error: Mapping[str, Any], field: _InvalidField) -> Mistake:
     return Mistake(path, f"{format_path(path)} is {error['ctx']['tag']!r:.60}", remedy)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _InvalidField:
     path: Path
     description: str

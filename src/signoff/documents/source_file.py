@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,9 @@ from typing import Any
 from signoff.documents.files import display_path, read_text
 from signoff.documents.yaml_text import Document, as_mapping, newer_version, read_yaml
 from signoff.errors import Problem
-from signoff.light_dataclass import light_dataclass
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SourceFile:
     """A YAML file that a user wrote; its content is read on first use."""
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from signoff.errors import Problem
-from signoff.light_dataclass import light_dataclass
 
 # No brace and no line break inside, so a long text is searched in one pass.
 _BRACES = re.compile(r"\{\{([^{}\n]*+)\}\}")
@@ -43,7 +43,7 @@ _LINE_TAGS = frozenset({*CONDITIONS, *ENDS, TagKind.INCLUDE})
 """The tags that take their line with them."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tag:
     """A tag of a template."""
 

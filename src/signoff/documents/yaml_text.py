@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from io import StringIO
 from typing import Any
@@ -22,7 +22,6 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 
 from signoff._version import __version__
 from signoff.errors import Problem
-from signoff.light_dataclass import light_dataclass
 
 Path = tuple[str | int, ...]
 """The keys and list positions that lead to a value."""
@@ -55,7 +54,7 @@ _AS_TEXT = "put it in quotes to make it a string"
 _TOO_DEEP = f"is nested more than {DEEPEST} deep"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Document:
     """A file's content as plain values."""
 

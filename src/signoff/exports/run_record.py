@@ -8,11 +8,11 @@ not part of the record either; a run whose process died is exported as the journ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from signoff.core import events as ev
 from signoff.core.codec import decode
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import HistoryFold, RunReport
 from signoff.review.news import ReviewNews, describe_news
 from signoff.runtime.narration import LogLine, Narrator
@@ -34,7 +34,7 @@ LOGGED = STATE_CHANGES | {ev.ItemFinished.tag}
 """With what each critic has found, which a log tells as soon as it is known."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunRecord:
     """Everything that is stored about a run."""
 
@@ -128,7 +128,7 @@ class RunFold:
         return self._history.history if self._history is not None else None
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ExportOptions:
     """What the user chose for an export."""
 
@@ -139,7 +139,7 @@ class ExportOptions:
     changed (`OTEL_SEMCONV_STABILITY_OPT_IN`)."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Export:
     """A format of `signoff export`."""
 

@@ -8,7 +8,7 @@ follows it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -22,7 +22,6 @@ from signoff.flows.model import MOST_ITERATIONS
 from signoff.flows.serialize import config_to_json
 from signoff.flows.state import FILE_WARNINGS, PREPARED
 from signoff.flows.step import FILES_STEP, StepKind, WorkflowStep
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.amounts import count
 
 _HANDLERS: Mapping[StepKind, str] = {
@@ -35,7 +34,7 @@ _HANDLERS: Mapping[StepKind, str] = {
 """For each kind its handler, in the module of that kind."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StepHandler:
     """Passes a step on to the handler of its kind.
 
@@ -95,7 +94,7 @@ class StepHandler:
         return {"_reason": at_limit_reason(str(why), state.ledger, block_on) if asks else why}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FilesHandler:
     """Takes the files that were read before the run started as the artifact."""
 

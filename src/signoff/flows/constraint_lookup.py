@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from signoff.documents.files import display_path
@@ -18,11 +19,10 @@ from signoff.flows.constraint_file import (
     read_constraints,
 )
 from signoff.flows.sections import ConstraintConfig
-from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConstraintLookup:
     """Where a flow's constraints are looked for, and where problems are collected."""
 

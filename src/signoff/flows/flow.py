@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,13 @@ from signoff.flows.model import GenflowConfig
 from signoff.flows.routing import select_reviewers
 from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, resolve_constraints_for_step
-from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.severity import Severity
 from signoff.runtime.ports import Capabilities
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Flow:
     """Everything the steps of one flow share."""
 

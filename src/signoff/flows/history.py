@@ -7,13 +7,13 @@ needs. Nothing is validated again: the engine wrote these values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.delta import Delta, apply
 from signoff.flows.coverage import constraint_results, run_coverage
 from signoff.flows.state import blocking_severities, critiques_in
-from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Pursuit, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Overall
@@ -219,7 +219,7 @@ class FlowHistory:
         return next((v.number for v in reversed(self._versions) if v.files == files), 0)
 
 
-@light_dataclass()
+@dataclass
 class _RoundFacts:
     """What is known so far about a round."""
 

@@ -7,6 +7,7 @@ they agree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
@@ -15,7 +16,6 @@ from signoff.core.requests import AnswerableBy
 from signoff.documents.mistakes import Mistake
 from signoff.flows.model import AdjudicationConfig, Tension, Trigger
 from signoff.flows.sections import FlowSection, Many, SeverityName, Text
-from signoff.light_dataclass import light_dataclass
 from signoff.review.severity import DEFAULT_BLOCK_ON, SEVERITIES, Severity
 
 PolicyName = Literal[
@@ -88,7 +88,7 @@ class TerminationSection(FlowSection):
 KeyPath = tuple[str, ...]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Judging:
     """What both places mean together."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,7 +33,6 @@ from signoff.flows.sections import (
 )
 from signoff.flows.state import STATUS
 from signoff.flows.step import StepKind, WorkflowStep
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import (
     ConstraintBehavior,
     IssueBehavior,
@@ -161,7 +160,7 @@ class Tension(FlowSection):
     """Which one wins."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class AdjudicationConfig:
     """What a judge applies, and when a human is asked.
 

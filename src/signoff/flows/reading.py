@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,6 @@ from signoff.flows.sections import Goal
 from signoff.flows.step import StepKind, WorkflowStep, keys_of, owners, with_ids
 from signoff.flows.validation import flow_mistakes, unable_reviewers, unable_writers, unknown_agents
 from signoff.flows.warnings import flow_warnings
-from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.constraint import Constraint
 
@@ -42,7 +41,7 @@ _TRIES = 5
 """How often invalid values are removed from a file to find out what else is wrong with it."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReadFlow:
     """A flow with everything that its file refers to."""
 

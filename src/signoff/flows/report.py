@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from signoff.flows.coverage import constraint_results
 from signoff.flows.state import UNREVIEWED, FlowState, blocking_severities
 from signoff.flows.steps.updates import findings_of, shortened
-from signoff.light_dataclass import light_dataclass
 from signoff.review.finding import Finding, blocking_first, describe_equal, group_equal
 from signoff.review.plot import draw_plot
 from signoff.review.severity import Severity
@@ -27,7 +27,7 @@ LONGEST_FINDING = 100
 """Characters of a finding in the list."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FlowReport:
     """What a flow reports about a run beyond its steps and its cost."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from signoff.flows.sections import Goal, InlineConstraint
 from signoff.flows.serialize import config_from_json
 from signoff.flows.validation import unable_reviewers, unable_writers, unknown_agents
 from signoff.flows.warnings import source_problems
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.review.constraint import Constraint, SourceBlock
 from signoff.review.severity import Severity
@@ -49,7 +48,7 @@ _OTHER_FIXER = (
 _NAMED = re.compile(r"([a-z][a-z0-9_-]{0,39}):\s+(.*)", re.DOTALL)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReviewOptions:
     """What the command line says about a review."""
 

@@ -6,11 +6,11 @@ It is plain JSON, and its names are part of the run directory that users know.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.delta import Append
-from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.artifact import UNNAMED, ArtifactVersion
 from signoff.review.critique import Critique
@@ -63,7 +63,7 @@ def blocking_severities(definition: Mapping[str, Any]) -> frozenset[Severity]:
     return frozenset(DEFAULT_BLOCK_ON if names is None else map(Severity, names))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FlowState:
     """A typed view of the state."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from signoff.app.hand_over import ensure_worker
 from signoff.app.next_commands import error_message
 from signoff.app.project import Project, open_project
 from signoff.errors import SignoffError
-from signoff.light_dataclass import light_dataclass
 from signoff.mcp.bounds import line
 
 LONGEST_ERROR = 1_000
@@ -27,7 +27,7 @@ DEFAULT_WAIT_SECONDS = 50.0
 MOST_WAIT_SECONDS = 600.0
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ServerOptions:
     """Where a server works, and how long its calls may take."""
 

@@ -7,6 +7,7 @@ line, where the user is known; nothing that a client or a model sends can replac
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -27,7 +28,6 @@ from signoff.app.next_commands import inbox_command
 from signoff.app.project import Project
 from signoff.core.digest import SHORT
 from signoff.core.requests import ItemState
-from signoff.light_dataclass import light_dataclass
 from signoff.mcp.bounds import line
 from signoff.runtime.store_port import InboxItem
 
@@ -44,7 +44,7 @@ _MESSAGES = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SignOffRequest:
     """What a human is asked to decide, and where."""
 

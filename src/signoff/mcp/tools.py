@@ -7,6 +7,7 @@ to the model with every conversation, so they are as short as they can be.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
@@ -18,7 +19,6 @@ from signoff.app.answering import AnswerInput
 from signoff.app.hand_over import wake
 from signoff.app.named_start import StartRequest
 from signoff.documents.control_characters import json_text
-from signoff.light_dataclass import light_dataclass
 from signoff.mcp.access import MOST_WAIT_SECONDS, ServerOptions, client_name, reported_errors
 from signoff.mcp.bounds import page_of
 from signoff.mcp.replies import NewsReply, Shown, Started, ToolOutcome, news_reply
@@ -41,7 +41,7 @@ NONE: dict[str, Any] = {}
 """No options; pydantic copies it for each call."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Tools:
     """What agents can do in one project."""
 

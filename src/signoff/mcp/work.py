@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.app.answering import AnswerInput
@@ -10,7 +11,6 @@ from signoff.app.history import load_state
 from signoff.app.project import Project
 from signoff.core.events import ANY_AGENT
 from signoff.errors import InvalidAnswer, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.mcp.bounds import line, page_of, without_empty
 from signoff.mcp.replies import LONGEST_LABEL, LONGEST_TEXT
 
@@ -20,7 +20,7 @@ LONGEST_PROBLEM = 1_500
 MOST_ITEMS = 20
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class WorkSubmission:
     """What an agent hands in; nothing if it only asks for work."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from signoff.core import events as ev
-from signoff.light_dataclass import light_dataclass
 from signoff.observers.otel_export import OtelExport, OtelExporters, otlp_exporters
 from signoff.observers.setup import ObserverSetup
 from signoff.runtime.ports import Notice, Recorded
@@ -21,7 +21,7 @@ UNSENT_SECONDS = 60.0
 """A process that was killed may have taken this much of the trace with it; see `OtelObserver`."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class _TracedRun:
     signals: OtelSignals
     seq: int = 0

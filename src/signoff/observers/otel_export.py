@@ -11,13 +11,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from signoff._extras import install_command
 from signoff.errors import ConfigError
 from signoff.exports.otel import SERVICE, nanoseconds, unit_of
-from signoff.light_dataclass import light_dataclass
 from signoff.telemetry.otel_signals import OtelEvent, OtelMeasurement, OtelSpan, Signal
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ CLOSE_SECONDS = 3.0
 """How long the end of a command waits for what is still to be sent."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class OtelExporters:
     """Where the three kinds of signal go; tests keep them in memory."""
 

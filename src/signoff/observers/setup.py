@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from signoff.errors import UnknownName
 from signoff.exports.run_record import RunRecord
-from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.environment import Secrets
 from signoff.runtime.ports import Clock, SystemClock
 from signoff.runtime.store_port import InboxItem, Store
@@ -19,7 +18,7 @@ def _no_record(_store: Store, run: str) -> RunRecord:
     raise UnknownName("run", run, [])
 
 
-@frozen_dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ObserverSetup:
     """The first argument of every factory of observers; the options of the settings follow it."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
-from signoff.light_dataclass import light_dataclass
 from signoff.pages.diff import hunk_html, split_html
 from signoff.pages.html import Markup, tag
 from signoff.pages.parts import run_path
@@ -22,7 +22,7 @@ class DiffView(StrEnum):
     SPLIT = "split"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ChangesView:
     """Which changes are shown, and how."""
 

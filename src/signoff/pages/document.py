@@ -7,9 +7,9 @@ scripts: they only refresh a page while its run continues.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from signoff.light_dataclass import light_dataclass
 from signoff.pages.html import Content, Markup, tag
 
 STYLES = ("/static/style.css",)
@@ -32,7 +32,7 @@ class Link(NamedTuple):
     """How many things wait there."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Frame:
     """What every page shows around its main part."""
 
@@ -55,7 +55,7 @@ class Frame:
         )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Live:
     """How a page follows what changes."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from signoff.core.approvals import request_word
 from signoff.core.outcome import FINAL, Status
 from signoff.core.requests import AnswerForm, RequestKind
-from signoff.light_dataclass import light_dataclass
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import ago, one_line, run_path, section, status_mark, until
 from signoff.runtime.store_port import RunRow
@@ -21,7 +21,7 @@ DECISIONS = (AnswerForm.DECISION, AnswerForm.PICK)
 """Forms of answers that settle something; the others are texts or work."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class HomeFilter:
     """Which runs are listed; what is empty restricts nothing."""
 
@@ -40,7 +40,7 @@ class HomeFilter:
         return f"/?{urlencode(kept)}" if kept else "/"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class HomePage:
     """What the first page shows."""
 

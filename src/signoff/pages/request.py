@@ -6,14 +6,13 @@ The form carries the digest of what is shown, so an answer to something else is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from signoff.core.approvals import request_word
 from signoff.core.digest import SHORT
 from signoff.core.requests import AnswerForm, Edits, ItemState, RequestKind
 from signoff.documents.control_characters import CONTROL, json_text, shown_text
-from signoff.light_dataclass import light_dataclass
 from signoff.pages.diff import unified_html
 from signoff.pages.findings import MOST_TEXT
 from signoff.pages.html import Content, Markup, join, tag
@@ -27,7 +26,7 @@ _LONG = 400
 """Characters of a prompt that is shown as text; a longer one is shown as it was written."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Draft:
     """What a human had entered when an answer was refused, and why it was."""
 
@@ -38,7 +37,7 @@ class Draft:
     """Whether the page showed something else than what is to be decided now."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class EditedFile:
     """The file of an approval that its approver may edit first."""
 
@@ -53,7 +52,7 @@ class EditedFile:
         return not CONTROL.search(self.text) and len(self.text) <= MOST_TEXT
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RequestPage:
     """What the page of a request shows."""
 

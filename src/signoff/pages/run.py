@@ -6,13 +6,13 @@ Runs of every notation have one. A review adds its rounds, findings, text and ch
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.approvals import request_word
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import FINAL, Status
 from signoff.core.words import FindingStatus
-from signoff.light_dataclass import light_dataclass
 from signoff.pages.changes import ChangesView, changes_html
 from signoff.pages.chart import rounds_chart
 from signoff.pages.findings import by_status, finding_html, finding_line, marked_text
@@ -53,7 +53,7 @@ MOST_REQUESTS = 10
 LONGEST_LINE = 200
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunView:
     """What the page of a run shows."""
 

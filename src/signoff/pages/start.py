@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from signoff.core.args import BoundedInt, Param
 from signoff.core.workflow import Workflow
 from signoff.documents.control_characters import json_text
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import NotationOption, OptionKind
 from signoff.pages.html import Content, Markup, tag
 from signoff.pages.parts import section
@@ -43,7 +42,7 @@ class Startable(Protocol):
         """What it is, in words."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StartForm:
     """What the form shows."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -22,7 +23,6 @@ from signoff.app.notations import compile_context
 from signoff.app.settings import load_settings
 from signoff.core.workflow import Workflow
 from signoff.errors import ConfigError, Problem
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
 from signoff.pair.errors import (
@@ -186,7 +186,7 @@ async def resume_pair(
     return session_of(result)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PairCall:
     """One call of a pair: its workflow, its parameters and the agents that are objects."""
 

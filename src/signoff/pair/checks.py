@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from signoff.light_dataclass import light_dataclass
 
-
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class TextCheck:
     """One rule about a text, as users write it: `words=8`."""
 

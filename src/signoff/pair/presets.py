@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.approval_phrase import PHRASE
 
 PHRASE_VERDICT = "phrase"
@@ -15,7 +15,7 @@ OLLAMA = "ollama"
 """The agent that gets the configuration of pairs: its server, model, temperature and tokens."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class PairPreset:
     """What a pair writes, and how it is asked for and reviewed."""
 

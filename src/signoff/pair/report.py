@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from signoff.light_dataclass import light_dataclass
 from signoff.pair.turns import turn_lines
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PairReport:
     """What a pair reports beyond its steps and its cost."""
 

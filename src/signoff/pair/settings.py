@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from signoff.light_dataclass import light_dataclass
 from signoff.pair.checks import TextCheck, parse_check
 from signoff.pair.presets import PRESETS, PairPreset
 
@@ -17,7 +16,7 @@ SEATS = "seats"
 WRITER = "writer"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Seat:
     """The writer or a reviewer: which agent is asked, and how."""
 
@@ -39,7 +38,7 @@ class Seat:
         return asdict(self)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PairSettings:
     """Everything that a pair goes by."""
 

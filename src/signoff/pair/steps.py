@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any, assert_never
@@ -20,7 +21,6 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Result
 from signoff.core.stop_reason import NotConverging
 from signoff.errors import AgentBadOutput, AgentError
-from signoff.light_dataclass import light_dataclass
 from signoff.pair.presets import PairPreset
 from signoff.pair.prompts import reviewer_prompt, writer_prompt
 from signoff.pair.settings import SETTINGS, PairSettings, Seat
@@ -63,7 +63,7 @@ class PairPhase(StrEnum):
     COMPLETED = "COMPLETED"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PairStep:
     """Performs one phase of a pair."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.outcome import End, Outcome
 from signoff.core.step import Edge, StepDef
 from signoff.core.workflow import Workflow
 from signoff.errors import UnknownName
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import AgentJob, Ask, CompileContext
 from signoff.pair.presets import OLLAMA, PRESETS
 from signoff.pair.settings import SETTINGS, PairSettings
@@ -96,7 +96,7 @@ def _step(
     return StepDef(name, title=title, handler=handler, next=edges)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _PairPreparation:
     """Completes the parameters of a run from the settings and the environment."""
 

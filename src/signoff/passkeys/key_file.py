@@ -11,14 +11,13 @@ import hashlib
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from signoff.documents.file_lock import file_lock
 from signoff.documents.regular_files import read_regular, replace_private, translate_write_errors
 from signoff.errors import ConfigError, NameTaken, UnknownName
-from signoff.light_dataclass import light_dataclass
 
 FILE = "passkeys.json"
 VERSION = 1
@@ -26,7 +25,7 @@ LARGEST_BYTES = 1 << 20
 LONGEST_NAME = 64
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Passkey:
     """The public half of a passkey, and who registered it."""
 

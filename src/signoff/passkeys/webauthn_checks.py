@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from signoff.errors import ConfigError, SignatureRefused
-from signoff.light_dataclass import light_dataclass
 from signoff.passkeys.key_file import Passkey, from_base64url, to_base64url
 from signoff.remedies import Install
 
@@ -28,7 +28,7 @@ _PARTS = {
 """Names of the parts of a signature as they are stored, and as browsers send them."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NewCredential:
     """What an authenticator created."""
 

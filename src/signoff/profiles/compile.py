@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,6 @@ from signoff.core.workflow import Workflow
 from signoff.documents.regular_files import read_regular
 from signoff.error_text import describe_error
 from signoff.errors import ConfigError, Problem
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import Ask, CompileContext
 from signoff.profiles import library
 from signoff.profiles.context_files import read_context_files
@@ -284,7 +283,7 @@ def _inputs(name: str, schema: Mapping[str, Any], context: CompileContext) -> di
     return params
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Preparation:
     """Reads what a session needs from outside, once, before it starts."""
 

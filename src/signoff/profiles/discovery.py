@@ -7,7 +7,7 @@ their entry points, and local ones by their syntax trees. Only the profile that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +18,6 @@ from signoff.documents.python_files import import_loose, make_importable, report
 from signoff.documents.trust import Trust
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName
 from signoff.installed import entry_points
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.profiles.factories import ProfileFactory
 from signoff.profiles.profile import WorkflowProfile
@@ -43,7 +42,7 @@ class InvalidProfile(InvalidWorkflow):
     noun = "profile"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProfileEntry:
     """A profile that was found, before it is loaded."""
 

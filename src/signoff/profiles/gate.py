@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.judge import judge_prompt, read_approval
 from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
@@ -49,7 +48,7 @@ class _ApproverFailed(Exception):  # noqa: N818  # never leaves this module
     """The approver did not decide; it is asked again when a human has looked."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Submission:
     """The text of a file, and the human's approval of it if there is one."""
 
@@ -65,7 +64,7 @@ class Submission:
         return str(extras.get("command", SessionCommand.APPROVE))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Rejection:
     """A human rejected the file."""
 
@@ -73,7 +72,7 @@ class Rejection:
     """The human's feedback, and what the session's approver decided before."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StageGate:
     """The gate of one stage, during one visit."""
 

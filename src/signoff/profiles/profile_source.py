@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import signoff.profiles
 from signoff.documents.regular_files import read_regular
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.profile import WorkflowProfile
 
 REGISTER = "register"
@@ -23,7 +23,7 @@ _METADATA = "get_metadata"
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SourceReading:
     """What a profile's source reveals."""
 
@@ -69,7 +69,7 @@ def read_source(path: Path) -> SourceReading | None:
     return _metadata(profile.module, profile.node)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Module:
     """A parsed source."""
 
@@ -83,7 +83,7 @@ class _Module:
         return cls(path, text, ast.parse(text, str(path)))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Definition:
     """What a name means, and the module that defines it."""
 

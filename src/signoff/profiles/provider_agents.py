@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from signoff.core.effects import AgentRequest, Reply
 from signoff.errors import AgentTimeout
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import AIProvider, ApprovalProvider
 from signoff.runtime.from_thread import on_thread
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _FILES, _BY_HAND = "files", "by_hand"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProviderAgent:
     """Answers with what a registered provider generates."""
 
@@ -45,7 +45,7 @@ class ProviderAgent:
         return Reply(result.response or "", value={_FILES: result.files} if result.files else None)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ApproverAgent:
     """Answers with the decision of a registered approver, as JSON."""
 

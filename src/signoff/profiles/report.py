@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from signoff.light_dataclass import light_dataclass
 
-
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SessionReport:
     """What a session reports beyond its steps and its cost."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.context import StepContext
@@ -11,7 +12,6 @@ from signoff.core.digest import text_digest
 from signoff.core.outcome import Outcome
 from signoff.core.step import Result
 from signoff.errors import InvalidParams
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
 from signoff.profiles.code_files import format_code_files
@@ -38,7 +38,7 @@ class UnusableResponse(Exception):  # noqa: N818  # not an error of the program:
     """The response cannot be used as it is; nothing was written."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ApprovedResponse:
     """An approved response, and what is done with it."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.context import StepContext
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import FsAbility
@@ -30,7 +29,7 @@ ROLES: Mapping[WorkflowPhase, str] = {
 """Who responds in each phase."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StageRules:
     """How one stage is approved."""
 
@@ -47,7 +46,7 @@ class StageRules:
     """Whether a human's approval needs the signature of a passkey."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Session:
     """A profile with everything that its sessions are compiled with."""
 
@@ -75,7 +74,7 @@ class Session:
         return self.fs_abilities.get(self.providers[ROLES[phase]], FsAbility.NONE)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Note:
     """Why a session waits at a stage: what its user should know, and what comes next."""
 
@@ -106,7 +105,7 @@ _NOTE_FIELDS = (
 )
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SessionState:
     """A session's state as its stages read it from the run."""
 

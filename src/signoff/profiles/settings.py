@@ -6,11 +6,10 @@ The values are plain, because every step by hand reads them. `settings_section` 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.errors import Problem
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.session import MANUAL, ROLES, StageRules, step_id
@@ -28,7 +27,7 @@ STAGES = tuple(
 """The stages of a session in their order; each has an approver."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProfileSettings:
     """What sessions of profiles use unless the command line says otherwise."""
 

@@ -7,7 +7,7 @@ rejection by a human and a response that cannot be used lead back to the same st
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -16,7 +16,6 @@ from signoff.core.effects import ProductPrompt
 from signoff.core.outcome import Outcome
 from signoff.core.requests import Answer
 from signoff.core.step import Result
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles import session_files
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import HAND_IN, Rejection, StageGate, Submission
@@ -32,7 +31,7 @@ _OPTIONS = ("fs_ability", "hash_prompts")
 """What a human can choose along with an approval, for the rest of the session."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StageHandler:
     """Performs one stage of a session."""
 
@@ -54,7 +53,7 @@ class StageHandler:
         return await ResponseStage(self.session, self.phase, ctx).visit()
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class PromptStage:
     """Creates the prompt of a phase."""
 
@@ -116,7 +115,7 @@ class PromptStage:
         return session_files.stage_path(self.phase, WorkflowStage.PROMPT, self.ctx.iteration)
 
 
-@light_dataclass()
+@dataclass
 class ResponseStage:
     """Gets the response of a phase and uses it."""
 

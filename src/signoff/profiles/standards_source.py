@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from signoff.errors import Problem, ProviderError
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 from signoff.profiles.discovery import all_profiles
 from signoff.profiles.factories import StandardsProviderFactory
@@ -22,7 +22,7 @@ DEFAULT_PROVIDER = "scoped-layer-fs"
 _SETTING = f"{SECTION}.standards"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StandardsSource:
     """A provider of standards and its configuration."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar
 
 from signoff.core.words import TO_FIX, VERDICT_WORDS, Label
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_BLOCK_ON, DEFAULT_SEVERITY, Severity
 
@@ -40,7 +40,7 @@ class Pursuit(StrEnum):
         return TO_FIX if self is Pursuit.PURSUING else Label.DISMISSED.words
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class AdjudicationDecision(Record):
     """What the judge decided about one issue."""
 
@@ -70,7 +70,7 @@ class AdjudicationDecision(Record):
     )
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Adjudication(Record):
     """A judge's complete answer."""
 

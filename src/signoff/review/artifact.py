@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from signoff.core.digest import SHORT, digest, text_digest
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.evidence import ArtifactText, Occurrence
 from signoff.review.finding import Finding
 from signoff.review.occurrence import nearest, place
@@ -63,7 +63,7 @@ class ArtifactVersion:
         return digest([[path, self.digest(path)] for path in sorted(self.files)])[:SHORT]
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Location:
     """Where a passage is; columns are None if the quote is not in the text letter by letter."""
 

@@ -8,11 +8,10 @@ separately, so a level that names only one severity leaves the others to the lev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from signoff.core.severity import IssueBehavior, Severity
-from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.review.record import Record
 
 __all__ = [
@@ -25,7 +24,7 @@ __all__ = [
 ]
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class ConstraintBehavior(Record):
     """The behaviors that one level sets; severities it does not name are absent."""
 
@@ -62,7 +61,7 @@ class Level(StrEnum):
 BUILT_IN = ConstraintBehavior({each: each.defaults.behavior for each in Severity})
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ResolvedBehavior:
     """A behavior, and the level that set it."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.behaviors import ConstraintBehavior
 from signoff.review.path_patterns import matches
 from signoff.review.record import Record
@@ -14,7 +14,7 @@ from signoff.review.severity import DEFAULT_SEVERITY, Severity
 DEFAULT_PRIORITY = 10
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Rule(Record):
     """One thing a critic looks for."""
 
@@ -35,7 +35,7 @@ class Rule(Record):
         return {**values, "examples": examples} if examples else values
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class SourceBlock(Record):
     """Material to work from: files, globs, programs that print it, or the text itself."""
 
@@ -51,7 +51,7 @@ class SourceBlock(Record):
         return bool(self.files or self.globs or self.scripts or self.inline)
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Constraint(Record):
     """One requirement, with its rules."""
 

@@ -7,13 +7,12 @@ a constraint was read against it, is incomplete, and must never look like one th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from signoff.core.words import FindingStatus
 from signoff.documents.control_characters import escape_controls
-from signoff.light_dataclass import light_dataclass
 
 SHOWN_NAMES = 10
 """Names that a line shows; the others are counted, and listed in JSON and in reports."""
@@ -27,7 +26,7 @@ class ReaderKind(StrEnum):
     HUMAN = "human"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Reader:
     """Someone who has read a text, or some of its files, against a constraint."""
 
@@ -44,7 +43,7 @@ class Reader:
         return {**facts, "decided_by": list(self.humans)} if self.humans else facts
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConstraintResult:
     """Who has read a text against a constraint, and with which result."""
 
@@ -85,7 +84,7 @@ class ConstraintResult:
         return "; ".join(parts)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class NotRead:
     """A file that was not read, or one of a project's constraints."""
 
@@ -98,7 +97,7 @@ class NotRead:
         return {"path": self.name, "reason": self.why}
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReviewCoverage:
     """What a review has not read."""
 

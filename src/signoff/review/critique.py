@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
-from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.review.edit import Edit
 from signoff.review.record import Record
 from signoff.review.severity import DEFAULT_SEVERITY, Severity
@@ -58,7 +58,7 @@ class Overall(StrEnum):
     """The reviewer gave no usable critique, and a human chose to continue without one."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class CritiqueIssue(Record):
     """One issue that a critic reports."""
 
@@ -116,7 +116,7 @@ class CritiqueIssue(Record):
         return (*about, *what, edit, self.not_reported_again)
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Withdrawal(Record):
     """One issue of an earlier answer that the critic takes back."""
 
@@ -124,7 +124,7 @@ class Withdrawal(Record):
     reason: str
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Critique(Record):
     """A reviewer's verdict and the issues behind it."""
 

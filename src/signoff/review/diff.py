@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from signoff.light_dataclass import light_dataclass
 from signoff.review.hunk_trace import LabeledChanges, trace_findings
 from signoff.review.hunks import Change, hunk_header, merged_changes, tie_hunks
 
@@ -24,7 +24,7 @@ NO_BREAK = "\\ No newline at end of file"
 """What a unified diff writes after a last line that has no line break."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class DiffHunk:
     """One change with the lines around it."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.record import Record
 
 _SHARED, _EXCLUSIVE = 1, 2
@@ -23,7 +23,7 @@ class EditKind(StrEnum):
     DELETE = "delete"
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Edit(Record):
     """One change; it is applied only if `find` occurs exactly once in the artifact.
 
@@ -39,7 +39,7 @@ class Edit(Record):
     """The id of the issue it fixes."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class EditResult:
     """A text after its edits."""
 

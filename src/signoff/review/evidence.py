@@ -12,12 +12,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
 
 from signoff.core.digest import text_digest
-from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.severity import Severity
 from signoff.review.typography import (
@@ -54,7 +53,7 @@ _MARKUP_SIGNS = frozenset("*_`~|\\\0")
 _END_PUNCTUATION = " .,;:"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Occurrence:
     """One of the equal passages of a text; lines count from 1."""
 
@@ -213,7 +212,7 @@ class ArtifactText:
         return [*forms, _UnhyphenatedForm(plains[-1])] if is_hyphenated(plains[-1]) else forms
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class CritiqueProblems:
     """Everything that is wrong with a critique."""
 

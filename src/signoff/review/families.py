@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.ports import Capabilities
 
 _NAME_PATTERNS = {
@@ -31,7 +31,7 @@ _NAME_PATTERNS = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Relatives:
     """Whether the critics of a flow are independent of its author."""
 
@@ -58,7 +58,7 @@ class Relatives:
         return "; ".join(reasons) or "no critic is of the author's family"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ModelUse:
     """An agent and the model it uses."""
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from signoff.core.words import FindingStatus, Label
-from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.critique import CritiqueIssue, quotes_nothing
 from signoff.review.record import Record
@@ -50,7 +49,7 @@ LEAST_CONFIDENCE = 0.5
 """A critic that is less sure than this reports a doubt, not a finding."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Finding(Record):
     """A finding as it was last reported, and its history."""
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.core.delta import Revision
 from signoff.core.frozen import FrozenDict
 from signoff.core.words import OPEN, FindingStatus, Label
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Pursuit
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, Overall
@@ -27,7 +26,7 @@ from signoff.review.severity import DEFAULT_BLOCK_ON, Severity
 __all__ = ["Finding", "Ledger", "summarize_round"]
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Ledger:
     """All findings of a run by id, in the order they were first reported."""
 

@@ -7,13 +7,12 @@ and the live view. A notation folds its run's journal into it; nothing here read
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from signoff.core.words import PASSED, TO_FIX, VERDICT_WORDS, FindingStatus, Label
-from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion, Location, locate_finding
 from signoff.review.coverage import ConstraintResult, ReviewCoverage
 from signoff.review.diff import DiffHunk, diff_across, diff_files, tied_labels
@@ -24,7 +23,7 @@ PROJECT = "(project)"
 """The place of a finding that is about no file."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Version:
     """One version of the artifact."""
 
@@ -49,7 +48,7 @@ class Version:
         return ArtifactVersion(self.files)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Judgment:
     """A judge's verdict and its decisions about findings."""
 
@@ -94,7 +93,7 @@ class Judgment:
         return TO_FIX if is_fixed else FindingStatus.OPEN.words
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Round:
     """One round: what was reviewed, and what came of it."""
 
@@ -108,7 +107,7 @@ class Round:
     judgments: tuple[Judgment, ...] = ()
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReviewHistory:
     """A review from its first version to its last."""
 

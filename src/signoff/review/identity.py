@@ -9,14 +9,13 @@ similarity, but never confused with another passage that is in the artifact at t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
 from signoff.core.words import FindingStatus
-from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.evidence import Occurrence
@@ -94,7 +93,7 @@ _Place = tuple[int, int]
 _NOWHERE: _Place = (0, 0)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Candidate:
     """The part of a finding or an issue that identity depends on, normalized."""
 
@@ -156,7 +155,7 @@ _Ids = dict[tuple[str, ...], str]
 """Finding ids by statement."""
 
 
-@light_dataclass()
+@dataclass
 class _Passages:
     """A text that is normalized on first use and searched once per passage."""
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import ClassVar
 
 from signoff.core.words import FindingStatus, Label
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.artifact import ArtifactVersion, locate
 from signoff.review.critique import Critique, CritiqueIssue, quotes_nothing
 from signoff.review.finding import Finding
@@ -29,7 +28,7 @@ _COMMENT = re.compile(r"signoff:\s*ignore\s+([\w./-]+)[ \t]*(.*)")
 _COMMENT_ENDS = re.compile(r"\s*(?:-->|\*/|#}|%>|\)\)?)?\s*$")
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class LastingDecision(Record):
     """A human's decision not to fix a finding."""
 

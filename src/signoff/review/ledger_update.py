@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from signoff.core.words import FindingStatus, Label
-from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import ArtifactVersion
 from signoff.review.critique import CritiqueIssue
 from signoff.review.evidence import Occurrence
@@ -51,7 +50,7 @@ Report = tuple[str, str, CritiqueIssue]
 """A constraint, the reviewer and the issue."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LedgerUpdate:
     """Updates findings with the critiques of one review."""
 

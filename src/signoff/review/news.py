@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.severity import Severity
-from signoff.light_dataclass import light_dataclass
 from signoff.review.diff import diff_files
 from signoff.review.finding import group_equal
 from signoff.review.history import Judgment, Version
@@ -16,7 +16,7 @@ LONGEST_NEWS = 200
 """Characters of a finding in a line."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class IssuesReported:
     """A critic has read the artifact against one constraint."""
 
@@ -36,7 +36,7 @@ class IssuesReported:
     """The files that were read; empty if the artifact is a single text."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ArtifactChanged:
     """A step has written another version."""
 
@@ -46,7 +46,7 @@ class ArtifactChanged:
     after: Version
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Judged:
     """A judge has decided."""
 

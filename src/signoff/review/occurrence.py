@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.core.words import FindingStatus
-from signoff.light_dataclass import light_dataclass
 from signoff.review.evidence import NEAREST_OTHERS, ArtifactText, Occurrence, context_digests
 from signoff.review.finding import Finding, normalize
 
@@ -88,7 +87,7 @@ def _unmoved(finding: Finding, found: Sequence[Occurrence]) -> Occurrence | None
     return same if same.context == (finding.before, finding.after) else None
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Seat:
     """Findings that were about one passage, which has to be found again."""
 

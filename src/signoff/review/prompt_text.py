@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from signoff.core.digest import SHORT, text_digest
-from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint, Rule
 from signoff.review.critique import Critique, CritiqueIssue
 from signoff.review.edit import Edit, EditKind
@@ -27,7 +27,7 @@ LONGEST_GOAL = 20_000
 """Characters of the goal that reviewers and fixers get; the author gets all of it."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ConstraintMaterial:
     """A constraint with what a critic gets to review by it."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.effects import Reply
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.approval_phrase import is_approved
 from signoff.review.critique import Overall
 from signoff.review.own_words import Material
@@ -46,7 +46,7 @@ _NOTHING = frozenset(
 )
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class ReviewerVerdict:
     """What one reviewer decided."""
 

@@ -12,12 +12,11 @@ import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from signoff.documents.bounded import EvaluationFailed, OutOfBounds, glob
 from signoff.documents.regular_files import NotRegular, read_regular
-from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import SourceBlock
 
 MOST_BYTES = 1_000_000
@@ -36,7 +35,7 @@ class SourceError(Exception):
     """A source cannot be used; the message says why."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Script:
     """A program that prints material."""
 
@@ -45,7 +44,7 @@ class Script:
     argv: tuple[str, ...]
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SourceText:
     """The material that was read, and the errors."""
 
@@ -95,7 +94,7 @@ def split_command(command: str, variables: Mapping[str, str]) -> list[str]:
     return [fill_in(argument, variables) for argument in arguments]
 
 
-@light_dataclass()
+@dataclass
 class _SourceReader:
     """Reads one block and collects errors and warnings."""
 

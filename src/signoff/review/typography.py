@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-
-from signoff.light_dataclass import light_dataclass
+from dataclasses import dataclass
 
 MOST_TRIES = 1_000
 """Occurrences of a quote inside other words after which it counts as not found.
@@ -69,7 +68,7 @@ _INSIDE = re.compile(
 """Matches inside a word, inside a number and after its sign: no quote begins or ends there."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class LineMark:
     """Marks of lists, headings and quotations that precede a word."""
 

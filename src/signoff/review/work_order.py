@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from signoff.core.severity import Severity
-from signoff.light_dataclass import light_dataclass
 from signoff.review.edit import Edit, EditKind
 
 LONGEST_WORK_ORDER = 1_000_000
@@ -111,7 +111,7 @@ def is_detail(line: str) -> bool:
     return _DETAIL.match(line) is not None
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Line:
     """A line of a work order, or a whole code block."""
 

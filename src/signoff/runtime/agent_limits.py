@@ -6,12 +6,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.ports import Clock
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class AgentLimits:
     """Declared per agent in the settings; None means no limit."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,7 +29,6 @@ from signoff.core.requests import RETRY, Answer, Choice, Questions, Request
 from signoff.core.step import WORKER, HandlerFunction, HandlerObject, Result, StepDef
 from signoff.documents.lenient_json import NotJson, load, strip_code_fence
 from signoff.errors import AgentBadOutput, UsageError
-from signoff.light_dataclass import frozen_dataclass, light_dataclass
 from signoff.runtime.question_relay import (
     MOST_ROUNDS,
     SUB_AGENT_QUESTION_FORMAT,
@@ -76,7 +75,7 @@ def roles_of(agent: str) -> dict[str, str]:
     return dict.fromkeys([WORKER, *map(str, AgentRole)], agent)
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Dispatch(HandlerObject):
     """A handler that hands the step to a sub-agent instead of running Python."""
 
@@ -137,7 +136,7 @@ class _Item(NamedTuple):
     value: Any
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Task:
     """What a sub-agent has to do, and how its reply is read."""
 

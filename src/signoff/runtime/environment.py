@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from signoff.light_dataclass import light_dataclass
 
 ORDINARY = frozenset(
     """
@@ -67,7 +66,7 @@ def hidden_in(text: str) -> str | None:
     return next((name for name in _HIDDEN.findall(text) if name in os.environ), None)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Secrets:
     """Values that must not be stored, each with the name of the variable that holds it."""
 

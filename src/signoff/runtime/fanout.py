@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from signoff import errors
@@ -30,7 +30,6 @@ from signoff.core.request_rules import GiveUp, RequestPosition, decide_request
 from signoff.core.stop_reason import AnswerPending
 from signoff.core.transitions import FellShort, Raised
 from signoff.error_text import describe_error, error_message
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.effect_errors import error_info
 from signoff.runtime.handlers import awaited, passes_through
 from signoff.runtime.journal import RunJournal
@@ -43,7 +42,7 @@ FELL_SHORT = (errors.StepFailed, errors.AgentBadOutput, errors.AgentTimeout)
 """Errors about content: an attempt that knows the reason may do better."""
 
 
-@light_dataclass()
+@dataclass
 class _Turn:
     """When an item may start: at once, or after the first item of its cache group."""
 
@@ -66,7 +65,7 @@ class _Turn:
 _AT_ONCE = _Turn()
 
 
-@light_dataclass()
+@dataclass
 class FanOut:
     """One call of `ctx.map`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,6 @@ from signoff.core.outcome import Outcome
 from signoff.core.step import Condition, HandlerObject, StepDef
 from signoff.core.workflow import Workflow, checked_result
 from signoff.error_text import unmet
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.from_thread import for_thread, on_thread
 from signoff.runtime.suspension import Suspension, cause_of
 from signoff.runtime.worker import Worker, worker_of
@@ -21,7 +21,7 @@ from signoff.runtime.worker import Worker, worker_of
 Work = tuple[Outcome, dict[str, Any]]
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BoundHandler:
     """A step's handler, ready to be called."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from signoff.core.effects import (
 from signoff.core.requests import Answer
 from signoff.core.spend import Usage
 from signoff.error_text import describe_error
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.effect_errors import usage_of, with_usage
 from signoff.runtime.environment import HidingStream, Secrets, command_environment
 from signoff.runtime.file_read import read_text
@@ -67,7 +66,7 @@ def _text_answer(effect: Effect, error: errors.SignoffError) -> Reply:
     return Reply(error.answer, usage=usage_of(error), agent=error.agent or None)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Performers:
     """Performs effects in this process, each kind with its own method."""
 

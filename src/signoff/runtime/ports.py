@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from signoff.core.digest import text_digest
-from signoff.light_dataclass import frozen_dataclass
 
 if TYPE_CHECKING:
     from signoff.core.effects import AgentRequest, EffectId, Reply
@@ -148,7 +148,7 @@ class ModelChoice(StrEnum):
     """The first one the agent lists."""
 
 
-@frozen_dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """What an agent can do, declared by its kind.
 
@@ -230,14 +230,14 @@ async def capabilities_for(agent: object, model: str | None) -> Capabilities:
     return capabilities_of(agent)
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Notice:
     """A notice to the observers of a run."""
 
     run: str
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Recorded(Notice):
     """Events that are now durable."""
 
@@ -246,7 +246,7 @@ class Recorded(Notice):
     """The number of their commit in the run's journal."""
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Progress(Notice):
     """A message from a handler or an agent while it works; it is not recorded."""
 
@@ -255,7 +255,7 @@ class Progress(Notice):
     text: str
 
 
-@frozen_dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Retrying(Notice):
     """An effect had a transient error and will be retried."""
 

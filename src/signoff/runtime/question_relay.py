@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 from xml.parsers import expat
 
 from signoff.core.questions import Option, UserQuestion, check_headers
 from signoff.errors import UsageError
-from signoff.light_dataclass import light_dataclass
 
 TAG = "needs_user_input"
 MOST_QUESTIONS = 3
@@ -77,7 +76,7 @@ _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class QuestionRound:
     """The questions that a sub-agent asked at once, and the user's answer."""
 
@@ -164,7 +163,7 @@ def _whole_block(text: str) -> str:
     return block
 
 
-@light_dataclass()
+@dataclass
 class _Element:
     name: str
     attributes: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.error_info import ErrorInfo
@@ -12,12 +12,11 @@ from signoff.core.outcome import Outcome, Status
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
 from signoff.core.stop_reason import StopReason, error_of, remedies
-from signoff.light_dataclass import frozen_dataclass
 from signoff.remedies import Remedy
 from signoff.runtime.store_port import InboxItem
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class RunResult:
     """A run after it was driven to its end or its next wait."""
 

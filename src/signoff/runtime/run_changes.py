@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.spend import Limits
 from signoff.core.workflow import Workflow
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.journal import RunJournal
 from signoff.runtime.services import EngineServices
 from signoff.runtime.store_port import RunRow, Store
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunChanges:
     """How a run continues otherwise than it was started."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core import events as ev
@@ -20,7 +21,6 @@ from signoff.core.effects import EffectId, EffectKind
 from signoff.core.requests import Answer, Edits, ItemState, Request, RequestKind
 from signoff.core.stop_reason import AnswerPending, ApprovalStale
 from signoff.errors import UnreadableFile, UnsafePath
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.journal import RunJournal, events_in
 from signoff.runtime.ports import Clock, FilePort
 from signoff.runtime.store_port import InboxItem, NewItem, Store
@@ -33,7 +33,7 @@ BY_HUMAN = "?person"
 """Suffix of the effect id of a request to a human who answers in an agent's place."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RunInbox:
     """The requests of one run to humans."""
 
@@ -175,7 +175,7 @@ class RunInbox:
         return Answer(**reply)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ApprovedFiles:
     """Compares the file of an approval with what its approver was shown.
 

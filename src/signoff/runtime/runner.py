@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, assert_never
 
 from signoff.core import events as ev
@@ -251,7 +252,7 @@ class Runner:
         if self._attempt.outcome is not None:
             self._hold_back()
         detail = str(self._attempt.reason or "")
-        self._come_to_rest(Status.LIMIT, limit.reason.replaced(detail=detail))
+        self._come_to_rest(Status.LIMIT, replace(limit.reason, detail=detail))
 
     def _result(self, edge_name: str, fact: transitions.Fact) -> tuple[Delta, Outcome]:
         step = self._attempt.step.id

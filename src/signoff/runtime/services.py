@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from signoff.core.workflow import Workflow
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.agent_limits import AgentGate
 from signoff.runtime.late_replies import LateReplies
 from signoff.runtime.performers import Performers
@@ -17,7 +16,7 @@ from signoff.runtime.store_port import Store
 log = logging.getLogger("signoff")
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Backoff:
     """How often and with which pauses transient errors of agents are retried."""
 
@@ -37,7 +36,7 @@ class Backoff:
         return float(whole * (0.75 + chance / 2))
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class EngineServices:
     """The services that all runs of an engine share."""
 

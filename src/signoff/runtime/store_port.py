@@ -6,14 +6,13 @@ A store implements `Store` and has to pass the `StoreSuite`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.spend import LedgerEntry
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.listener_port import StoreListener
 from signoff.runtime.stored_values import (
     Alive,
@@ -68,7 +67,7 @@ FORGOTTEN_SECONDS = 3600.0
 """How long after its lease ended an owner without runs is removed: a killed one never leaves."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class NewRun:
     """A run about to be created."""
 
@@ -85,7 +84,7 @@ class NewRun:
     """What a worker must be able to do to drive it; None if it is not handed to workers."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Commit:
     """Everything one run changes in one transaction."""
 
@@ -373,7 +372,7 @@ class Store(Protocol):
         ...
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StoreKind:
     """A kind of store, registered under the scheme of its URLs."""
 

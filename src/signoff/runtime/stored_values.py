@@ -6,11 +6,11 @@ They are part of the port; import them from `store_port`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, NewType
 
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState, RequestKind
-from signoff.light_dataclass import light_dataclass
 
 RunId = NewType("RunId", int)
 """A run's number in its store; users see its name."""
@@ -144,7 +144,7 @@ class NewItem(NamedTuple):
     deadline: float | None
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Owner:
     """A process that drives runs."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
@@ -21,7 +21,6 @@ from signoff.core.outcome import Outcome
 from signoff.core.requests import AnswerForm, RequestKind
 from signoff.core.run_state import RunState
 from signoff.core.spend import Spend
-from signoff.light_dataclass import light_dataclass
 
 _ITEM = re.compile(r"(?P<fan>[^/]+)\[(?P<index>\d+)\](?:~\d+)?(?:/|$)")
 """The outermost fan-out item in an effect's id or an item's scope."""
@@ -41,7 +40,7 @@ LABEL_WIDTH = 60
 """Characters of a command line that are worth showing."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class StepVisit:
     """One visit to a step."""
 
@@ -72,7 +71,7 @@ class StepVisit:
         return self.outcome.value if self.outcome is not None else ""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What a human decided."""
 
@@ -88,7 +87,7 @@ class Decision:
     """The signature of the passkey that approved it, where that was required."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Running:
     """An effect in progress."""
 
@@ -111,7 +110,7 @@ class Running:
         return str((self.payload.get("about") or {}).get("name") or "")
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class FanOutProgress:
     """The progress of a fan-out."""
 
@@ -128,7 +127,7 @@ class FanOutProgress:
         return self.total if self.total is not None else len(self.seen)
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Timeline:
     """Everything that the views of a run show."""
 

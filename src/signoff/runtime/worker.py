@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from signoff.core.args import Arg, Param, bind, describe_param
@@ -23,7 +23,6 @@ from signoff.core.step import ITERATION, WORKER, HandlerObject, StepDef
 from signoff.core.step_output import reported
 from signoff.core.workflow import Workflow
 from signoff.errors import AgentBadOutput
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.dispatch import PROJECT, about_attempt, feedback_parts
 
 KEY = "instructions"
@@ -41,7 +40,7 @@ out what you have nothing to say about, except what is required.
 """
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Worker:
     """The worker of one step."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
@@ -29,7 +29,6 @@ from signoff.documents.python_files import import_named, make_importable
 from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust
 from signoff.errors import InvalidWorkflow, Problem, UnknownName
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import CompileContext
 
 LIBRARY = "signoff.skills.library"
@@ -53,7 +52,7 @@ class InvalidSkill(InvalidWorkflow):
         return f"{this} cannot be used: {'; '.join(texts)}"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SkillSource:
     """A module that defines a skill, before it is imported."""
 
@@ -98,7 +97,7 @@ class SkillSource:
         return workflow
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Skill:
     """A skill, and where it comes from."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +11,6 @@ from signoff.core.workflow import Workflow
 from signoff.discovery import discover_files, python_files
 from signoff.documents.regular_files import read_regular
 from signoff.errors import InvalidWorkflow, UnknownName, UnsafePath
-from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.paths import safe_path
 from signoff.store.rundir.disk import Disk
 
@@ -41,7 +41,7 @@ class ResourceProvider(Protocol):
         """Returns the title and the actions of a step."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class FileResourceProvider:
     """Everything in one folder: `conventions/`, `resources/`, `workflows/` and other files."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.core.args import BoundedInt
@@ -19,13 +19,12 @@ from signoff.core.step_output import NextCommand, StepOutput, command_to
 from signoff.core.workflow import Workflow
 from signoff.documents.python_files import describe_failure
 from signoff.errors import HandlerFailed, SignoffError, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.remedies import PassOption
 
 STATE_DIR = "state_dir"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class EvaluatedStep:
     """One step with its instructions, and how to continue."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from signoff.light_dataclass import frozen_dataclass
 
 
 class Confidence(StrEnum):
@@ -63,14 +62,14 @@ class ReviewPhase(StrEnum):
         return ReviewMode.DESIGN if self in design else ReviewMode.CODE
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Linear:
     """Every result leads to the same step."""
 
     next: str
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Branch:
     """A pass and a failure lead to different steps."""
 
@@ -78,7 +77,7 @@ class Branch:
     if_fail: str
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Terminal:
     """The workflow ends here."""
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import field
-
-from signoff.light_dataclass import light_dataclass
+from dataclasses import dataclass, field
 
 EFFECT_SECONDS = (0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 14400.0, 86400.0)
 """From a file to an approval that someone gives the next day."""
@@ -20,7 +18,7 @@ RUN_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.
 ROUNDS = (1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 50.0)
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Distribution:
     """How many values are at most as large as each bound."""
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.digest import text_digest
 from signoff.core.effects import EffectKind
 from signoff.core.spend import Usage
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import HistoryFold
 from signoff.review.news import IssuesReported
 from signoff.telemetry import genai_names as names
@@ -44,7 +43,7 @@ _REVIEWED = frozenset({"artifact", "files"})
 _FAILED = {EffectResult.ERROR, EffectResult.RETRIED, EffectResult.LOST}
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OtelSpan:
     """A span that has ended, or is shown up to now."""
 
@@ -63,7 +62,7 @@ class OtelSpan:
     failed: bool = False
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OtelEvent:
     """A log record with a name, in the context of a span."""
 
@@ -75,7 +74,7 @@ class OtelEvent:
     attributes: Mapping[str, Attribute]
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class OtelMeasurement:
     """One value of a histogram."""
 
@@ -87,7 +86,7 @@ class OtelMeasurement:
 Signal = OtelSpan | OtelEvent | OtelMeasurement
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class OtelSignals:
     """Follows one run, and returns what ends with each of its events."""
 

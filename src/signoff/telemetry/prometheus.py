@@ -7,10 +7,9 @@ needs no package and starts at once; the tests read it with the parser of promet
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import accumulate
 
-from signoff.light_dataclass import light_dataclass
 from signoff.telemetry.distribution import Distribution
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -29,7 +28,7 @@ _HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 Labels = tuple[str, ...]
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class Metric:
     """A metric with its series."""
 

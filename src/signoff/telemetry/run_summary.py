@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.core.effects import EffectKind
 from signoff.core.outcome import NOT_ENDED, Status
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.timeline import Timeline
 from signoff.telemetry.distribution import CLAIM_SECONDS, EFFECT_SECONDS, Distribution
 from signoff.telemetry.run_trace import EffectSpan, RunTrace
@@ -27,7 +26,7 @@ _SPEND = ("calls", "tokens_in", "tokens_out", "usd", "unknown_tokens", "unknown_
 """What is added up of a run's ledger."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class RunSummary:
     """What one run adds to the metrics; plain lists, as JSON has them."""
 

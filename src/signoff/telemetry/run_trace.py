@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -22,7 +22,6 @@ from signoff.core.effects import EffectKind
 from signoff.core.outcome import NOT_ENDED, Outcome, Status
 from signoff.core.stop_reason import error_of
 from signoff.errors import AgentStopped
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.timeline import ATTEMPT_ENDS, Running, StepVisit, Timeline
 
 
@@ -39,7 +38,7 @@ class EffectResult(StrEnum):
     """It has not ended yet."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EffectSpan:
     """One try at an effect."""
 
@@ -76,7 +75,7 @@ class EffectSpan:
         return max(0.0, self.ended_at - self.started_at)
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class StepSpan:
     """One visit to a step."""
 
@@ -92,7 +91,7 @@ class StepSpan:
     """What it changed in the run's state."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class RunSpan:
     """The whole run."""
 
@@ -108,7 +107,7 @@ class RunSpan:
 RunPart = EffectSpan | StepSpan | RunSpan
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class _Started:
     """An effect that has started."""
 
@@ -123,7 +122,7 @@ class _Started:
     """When its process stopped, if it did before the effect ended."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class RunTrace:
     """Folds events into spans."""
 

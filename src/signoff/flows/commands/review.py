@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import chdir
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
@@ -21,7 +21,6 @@ from signoff.errors import UsageError
 from signoff.flows.commands.review_report import print_no_changes, print_review
 from signoff.flows.files.prepared import NothingToReviewError
 from signoff.flows.notation import NOTATION
-from signoff.light_dataclass import light_dataclass
 from signoff.notation import OptionKind
 from signoff.runtime.home_folder import VARIABLE
 
@@ -312,7 +311,7 @@ class _Review:
         return selector.select(self._paths)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _StartOptions:
     """How a planned review is started."""
 

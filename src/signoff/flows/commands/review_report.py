@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +21,6 @@ from signoff.flows.files.prepared import no_changes_note
 from signoff.flows.files.write_back import changed_files
 from signoff.flows.state import FlowState, blocking_severities
 from signoff.flows.steps.decision_material import finding_line
-from signoff.light_dataclass import light_dataclass
 from signoff.review.artifact import locate_finding
 from signoff.review.finding import describe_equal, group_equal
 from signoff.review.lasting_decision import BASELINE, LastingDecision
@@ -44,7 +44,7 @@ _FINISHED = frozenset(
 REMEDY = "the review is incomplete: split these files, or leave them out in .signoffignore"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReviewReport:
     """What a finished review has to show, and what it does with it."""
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from shutil import which
 
 from signoff.errors import UsageError
-from signoff.light_dataclass import light_dataclass
 
 SECONDS = 60
 PARTIAL = (
@@ -49,7 +49,7 @@ _VARIABLES = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ChangedFile:
     """One file of a change."""
 
@@ -60,7 +60,7 @@ class ChangedFile:
     added: bool = False
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class TreeFile:
     """One file of a commit."""
 
@@ -70,7 +70,7 @@ class TreeFile:
     content: bytes
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Repository:
     """The repository that a folder belongs to; paths are relative to that folder."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from signoff.errors import UsageError
@@ -27,7 +27,6 @@ from signoff.flows.files.skipping import (
     skip_by_name,
     skip_folder,
 )
-from signoff.light_dataclass import light_dataclass
 from signoff.review.coverage import ReviewCoverage
 from signoff.review.path_patterns import matches
 
@@ -38,7 +37,7 @@ MOST_FILES = 2_000
 """Files that one review can be about."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Selection:
     """The files of a review, with everything that is recorded about them."""
 
@@ -59,7 +58,7 @@ class Selection:
         return file_coverage(self.skipped)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FileSelector:
     """Looks for files below a project's folder."""
 

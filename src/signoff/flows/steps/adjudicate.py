@@ -7,7 +7,7 @@ pursued, and a finding that the judge does not mention is pursued.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -50,7 +50,6 @@ from signoff.flows.steps.updates import (
 )
 from signoff.flows.steps.verify import Verifier, second_look
 from signoff.flows.steps.work_order import bill_of
-from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, Verdict
 from signoff.review.approval import check_approval
 from signoff.review.convergence import Stop, find_stop_reason, to_fix_in_a_row
@@ -74,7 +73,7 @@ REASON = "_reason"
 """The key under which the engine looks for the reason, in case the run ends here."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class AdjudicateHandler(FlowHandler):
     """The handler of an adjudicate step."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -30,7 +30,6 @@ from signoff.flows.steps.handler import FlowHandler
 from signoff.flows.steps.material import analysis
 from signoff.flows.steps.updates import shortened
 from signoff.flows.steps.verify import Verifier
-from signoff.light_dataclass import light_dataclass
 from signoff.review.constraint import Constraint
 from signoff.review.critique import MOST_ISSUES, OMISSION, Critique, CritiqueIssue, Overall
 from signoff.review.evidence import (
@@ -65,7 +64,7 @@ PASS, FAIL, FINDINGS = "pass", "fail", "findings"
 """What a human can decide about a review that cannot be used as it is."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ReviewQuestion:
     """What a critic is asked about one constraint."""
 
@@ -78,7 +77,7 @@ class ReviewQuestion:
     """Identifies the question, so that it is not asked twice."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class CriticHandler(FlowHandler):
     """The handler of one item of a critique step: an agent, and a constraint or several."""
 

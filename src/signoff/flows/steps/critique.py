@@ -7,6 +7,8 @@ remaining ones.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from signoff.core.context import StepContext
 from signoff.core.outcome import Outcome
 from signoff.flows.state import FlowState, after
@@ -15,13 +17,12 @@ from signoff.flows.steps.decision_material import findings_material
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.reading import Reading, format_issues, issues_that, undecided
 from signoff.flows.steps.updates import ask_for_guidance, decided_by_human, with_best
-from signoff.light_dataclass import light_dataclass
 from signoff.review.behaviors import IssueBehavior
 from signoff.review.findings import Ledger
 from signoff.runtime.amounts import count
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class CritiqueHandler(FlowHandler):
     """The handler of a critique step."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.context import StepContext
@@ -21,7 +22,6 @@ from signoff.flows.steps.work_order import (
     findings_to_fix,
 )
 from signoff.flows.warnings import independence_warnings, verify_warnings
-from signoff.light_dataclass import light_dataclass
 from signoff.review.critique import is_critique
 from signoff.review.prompts import brief_prompt, generator_prompt
 from signoff.runtime.environment import hidden_in
@@ -30,7 +30,7 @@ MOST_CHARACTERS = 8_000_000
 """A longer artifact is treated as an error of the agent."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class GenerateHandler(FlowHandler):
     """The handler of a generate step."""
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from signoff.core.outcome import Outcome
 from signoff.flows.flow import Flow
 from signoff.flows.step import WorkflowStep
-from signoff.light_dataclass import light_dataclass
 
 StepResult = tuple[Outcome, dict[str, Any]]
 """What a handler returns: its outcome, and the update of the run's state."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FlowHandler:
     """The handler of one step of a flow."""
 

@@ -7,6 +7,7 @@ is recorded hunk by hunk, each tied to the finding it answers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -33,7 +34,6 @@ from signoff.flows.steps.work_order import (
     unchanged_before,
     wanted_edits,
 )
-from signoff.light_dataclass import light_dataclass
 from signoff.review.edit import EditResult, apply_edits
 from signoff.review.hunks import answered_by, tie_hunks, tie_requests, word_change_pct
 from signoff.review.prompts import refinement_prompt
@@ -44,7 +44,7 @@ LONGEST_FIND = 80
 BY_HAND, REGENERATE, ACCEPT = "edit by hand", "regenerate", "accept"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class RefineHandler(FlowHandler):
     """The handler of a refine step."""
 

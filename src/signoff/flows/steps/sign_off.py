@@ -7,7 +7,7 @@ request becomes a finding of the constraint `sign_off`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +25,6 @@ from signoff.flows.steps.decision_material import describe_open, sign_off_materi
 from signoff.flows.steps.ending import save_result
 from signoff.flows.steps.handler import FlowHandler, StepResult
 from signoff.flows.steps.updates import keep_answer, with_round
-from signoff.light_dataclass import light_dataclass
 from signoff.review.adjudication import Adjudication, AdjudicationDecision, Verdict
 from signoff.review.critique import OMISSION
 from signoff.review.finding import Finding
@@ -37,7 +36,7 @@ REASON = "_reason"
 """The key under which the engine looks for the reason, in case the run ends here."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SignOffHandler(FlowHandler):
     """The handler of a sign-off step."""
 

@@ -15,13 +15,12 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
 from signoff.error_text import describe_error
 from signoff.errors import ConfigError
-from signoff.light_dataclass import light_dataclass
 from signoff.observers.notifications.document import NotifyOn, RunStop, document
 from signoff.observers.notifications.target import DeliveryFailed, NotificationTarget, build_target
 from signoff.observers.setup import ObserverSetup
@@ -46,7 +45,7 @@ PART_FOR_DELIVERIES = 0.8
 log = logging.getLogger("signoff")
 
 
-@light_dataclass()
+@dataclass
 class Subscription:
     """One entry of `notify`."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from signoff.app.agents import check_agents, known_agents
 from signoff.errors import SignoffError, UnknownName
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.discovery import all_profiles, find_profile
 from signoff.profiles.factories import AIProviderFactory, StandardsProviderFactory
 from signoff.profiles.session import ROLES
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from signoff.notation import CompileContext
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ProviderCheck:
     """Whether a provider can be used."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from signoff.app.answering import form_of
@@ -17,7 +18,6 @@ from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.stop_reason import remedies
 from signoff.errors import SignoffError
-from signoff.light_dataclass import light_dataclass
 from signoff.profiles.commands.project import project_dir_words, shown_path
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.report import describe_override
@@ -46,7 +46,7 @@ _STYLES = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SessionView:
     """A session and its pending requests."""
 
@@ -71,7 +71,7 @@ class SessionView:
             return (Resume(self.row.name, adopt=self.changed),)
         found = remedies(self.row.name, self.row.status, self.stop_reason, self.row.due_at)
         return tuple(
-            each.replaced(setting="profiles.max_iterations", file="the settings")
+            replace(each, setting="profiles.max_iterations", file="the settings")
             if isinstance(each, RaiseRounds)
             else each
             for each in found

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from signoff.documents.files import MOST_BYTES
 from signoff.documents.regular_files import read_regular, translate_write_errors
-from signoff.light_dataclass import light_dataclass
 from signoff.skills.commands.skill_file import FILE, has_mark, is_untouched
 
 
@@ -27,7 +27,7 @@ class InstallAction(StrEnum):
     KEPT = "kept"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FileAction:
     """What was done with the file of a skill, and why it was kept if it was."""
 
@@ -37,7 +37,7 @@ class FileAction:
     reason: str = ""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class SkillFolder:
     """A folder with a folder for each skill, such as `.claude/skills`."""
 

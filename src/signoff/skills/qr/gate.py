@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -23,7 +23,6 @@ from signoff.core.requests import Answer, Choice
 from signoff.core.step import HandlerFunction, Result, StepDef
 from signoff.documents.control_characters import escape_controls
 from signoff.errors import UnreadableFile
-from signoff.light_dataclass import frozen_dataclass
 from signoff.runtime.dispatch import AgentRole, Dispatch
 from signoff.skills.qr.items import ItemStatus, QRItem
 from signoff.skills.qr.judging import ITERATION_LIMIT, QRAction, judge
@@ -45,7 +44,7 @@ _ACCEPT = "accept"
 _REDO, _VERIFY = QRAction.REDO.value, QRAction.VERIFY.value
 
 
-@frozen_dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class QRGate(Dispatch):
     """A handler that has a phase reviewed: OK if its items pass, FAIL if the work must be redone.
 

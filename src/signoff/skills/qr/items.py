@@ -7,11 +7,11 @@ severity still blocks at first, and an unknown status is nothing that has passed
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from signoff.core.severity import Severity as IssueSeverity
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.severity import WORST
 
 
@@ -53,7 +53,7 @@ class ItemStatus(StrEnum):
         return cls.__members__.get(str(word).strip().upper(), cls.TODO)
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class QRItem:
     """One thing to check."""
 

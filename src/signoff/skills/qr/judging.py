@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from signoff.light_dataclass import frozen_dataclass
 from signoff.review.blocking import BlockingTable, blocking_at, relaxing_table
 from signoff.skills.qr.items import ItemStatus, QRItem, Severity
 from signoff.skills.types import QRStatus
@@ -30,7 +30,7 @@ class QRAction(StrEnum):
     """Have a human decide."""
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class QRVerdict:
     """The result of a quality review."""
 

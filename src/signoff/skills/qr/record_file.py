@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from signoff.documents.control_characters import json_text
 from signoff.documents.file_lock import file_lock
 from signoff.documents.regular_files import read_regular, translate_write_errors
 from signoff.errors import UnknownName, UnreadableFile, UsageError
-from signoff.light_dataclass import light_dataclass
 from signoff.skills.qr.items import ItemStatus, QRItem
 from signoff.skills.qr.judging import QRAction, QRVerdict, blockers, judge
 from signoff.skills.types import QRStatus
@@ -43,7 +43,7 @@ ROUND = "round"
 """The key of the name of the round that began last; it is missing until one has begun."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class QRRecord:
     """The content of a file."""
 
@@ -73,7 +73,7 @@ class QRRecord:
         return groups
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class Baseline:
     """What a run knows about a file from its last verdict, whatever was written to it since."""
 

@@ -12,11 +12,11 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
 from signoff.core.requests import AnswerForm, ItemState
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.store_port import InboxItem
 from signoff.store.rundir.disk import Disk, read_regular_file
 from signoff.store.rundir.questions import PLACEHOLDER, decode_form
@@ -33,7 +33,7 @@ _DECISIONS = {
 }
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class AnswerFile:
     """A file with answers, at the moment it was read."""
 
@@ -57,7 +57,7 @@ class AnswerFile:
         return self.placed_at + CLOCK_STEP < opened_at
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FileAnswer:
     """One answer read from a file."""
 
@@ -76,7 +76,7 @@ class FileAnswer:
         return f"{self.file.path.name} {self.file.token}"
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FileAnswers:
     """The content of a run's answer files."""
 
@@ -157,7 +157,7 @@ class _UnusableAnswerError(Exception):
     """Why a file or one of its entries cannot be used."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class _AnswerEntry:
     """What a file contains about one question."""
 

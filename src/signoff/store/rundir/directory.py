@@ -14,7 +14,7 @@ import json
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from signoff.core.codec import decode
 from signoff.core.outcome import Status
 from signoff.core.requests import ItemState
 from signoff.core.run_state import RunState
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import safe_path
 from signoff.runtime.store_port import JournalRow, RunRow, Store
 from signoff.store.rundir import files
@@ -251,7 +250,7 @@ class RunDirectory:
             self._disk.point_link(self._root / files.LATEST, newest[0].name)
 
 
-@light_dataclass()
+@dataclass
 class _Follower:
     """A run that this process follows, and what its directory contains."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -20,14 +20,13 @@ from signoff.core.delta import Delta, apply
 from signoff.core.events import Event
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.paths import fold_name
 
 LONGEST_PART = 60
 """Characters of a step's, agent's or key's name that go into a file name."""
 
 
-@light_dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class AgentCall:
     """One agent call, reduced to what its file names depend on."""
 
@@ -45,7 +44,7 @@ class AgentCall:
     """What it is about, if its key does not say that."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FinishedStep:
     """What a step has produced, for the files that show it."""
 
@@ -65,7 +64,7 @@ class FinishedStep:
         return apply(self.before, self.delta)
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class FinishedItem:
     """One finished item of a fan-out whose step is still running or waiting."""
 
@@ -76,7 +75,7 @@ class FinishedItem:
     """As for a step; the step may show the same file again when it ends."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class StepView:
     """What a notation shows of a step in addition to its calls."""
 
@@ -86,7 +85,7 @@ class StepView:
     """For `thread.jsonl`; each line gets an id and a time in front."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class ShownRun:
     """A run as `state.json` shows it."""
 
@@ -97,7 +96,7 @@ class ShownRun:
     """The forms of its open requests, oldest first."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class EndView:
     """What a notation shows of a run that has come to its end."""
 

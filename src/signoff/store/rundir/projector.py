@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core import events as ev
@@ -18,7 +18,6 @@ from signoff.core.digest import text_digest
 from signoff.core.effects import EffectKind, scope_of
 from signoff.core.outcome import Outcome
 from signoff.core.run_state import RunState
-from signoff.light_dataclass import light_dataclass
 from signoff.runtime.narration import Narrator
 from signoff.runtime.timeline import Running
 from signoff.store.rundir.documents import log_line, quote, thread_line
@@ -40,7 +39,7 @@ _FIRST_ORDINAL = re.compile(r"#1(?=\[|$)")
 """The ordinal of a key's first effect; most keys have only one, so file names omit it."""
 
 
-@light_dataclass(slots=True)
+@dataclass(slots=True)
 class DirectoryUpdate:
     """What some events add to a run directory."""
 

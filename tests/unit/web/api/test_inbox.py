@@ -18,8 +18,8 @@ from signoff.pages.request import RequestPage, request_page
 from signoff.store.sqlite import SqliteStore
 from signoff.web.access import Access, AccessScope
 from signoff.web.server import create_app
-from tests.unit.web.page_reader import PageReader
 from tests.store_suite.journal_writer import new_request, start_run
+from tests.unit.web.page_reader import PageReader
 from tests.unit.web.review_project import work
 from tests.unit.web.views.test_request import waiting as ask
 

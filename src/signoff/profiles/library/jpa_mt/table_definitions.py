@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
-
-from signoff.light_dataclass import light_dataclass
 
 # Every alternative that looks for an end accepts the end of the text too. Otherwise a file full
 # of unclosed quotes would be searched to its end once for each of them.
@@ -47,7 +45,7 @@ _NOT_LISTED = {"like", "select"}
 """What appears in the place of columns that come from another table or a query."""
 
 
-@light_dataclass(frozen=True)
+@dataclass(frozen=True)
 class TableDefinition:
     """A table or view."""
 
