@@ -56,7 +56,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "signoff/review/approval_phrase.py": "recognizes what a reviewer wrote",
         "signoff/review/history.py": HUMAN,
         "signoff/review/templates/judge.md": REPLY,
-        "signoff/skills/library/planner.py": HUMAN,
+        "signoff/skills/library/planner.md": HUMAN,
         "signoff/store/": HUMAN,
         "signoff/web/": HUMAN,
     },
@@ -81,7 +81,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "cycle": {
         "signoff/app/agents.py": "is about agents that refer to each other",
-        "signoff/skills/library/refactor.py": "is about modules that depend on each other",
+        "signoff/skills/library/refactor.md": "is about modules that depend on each other",
     },
 }
 """Where a replaced word may stand, by the start of the word and of the path, and why."""
