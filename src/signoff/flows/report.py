@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +34,7 @@ class FlowReport:
     summary: str = ""
     """For the end of a run; empty if there was only one round."""
     details: str = ""
-    view: FlowState = FlowState({})
+    view: FlowState = field(default_factory=lambda: FlowState({}))
     findings: Sequence[Finding] = ()
     """Every finding, in the order of a list."""
 
