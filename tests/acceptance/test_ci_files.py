@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 from ruamel.yaml import YAML
-from signoff.testing.agent_harness import TextReply
+from tests.agent_harness import TextReply
 
 from signoff.cli.entry import signoff
 from tests.acceptance.doc_blocks import sections
