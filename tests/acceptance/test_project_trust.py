@@ -277,7 +277,7 @@ def test_only_what_is_new_is_asked_about(cloned: CliProject, canary: Canary) -> 
 
     harmless = "log_level: info\nlimits: {calls: 9}\nroles: {writer: claude}\n"
     plant(cloned, canary, settings(f"{harmless}# A comment.\n{PROGRAM}"))
-    cloned.write(".signoff/constraints/a.yaml", "summary: The script: be clear about commands.\n")
+    cloned.write(".signoff/constraints/a.yaml", "summary: Say what the script does.\n")
     assert cloned.signoff("validate").returncode == 0
 
     plant(cloned, canary, settings(f"{PROGRAM}\npass_env: [HOME]"))

@@ -445,7 +445,7 @@ def test_five_thousand_equal_lines_are_one_entry_and_fit_into_a_baseline(
     assert accepted.code == 0, accepted.err
     assert review_project.read(".signoff/decisions.yaml").count('"finding"') == 5000
     assert "docs/code.py:15003: HIGH tone" in again.out
-    assert "1 finding in 1 file, 1 blocking, 5000 dismissed" in again.out
+    assert "1 finding in 1 file, 1 blocking, 5,000 dismissed" in again.out
 
 
 @pytest.mark.parametrize(

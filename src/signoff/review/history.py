@@ -76,7 +76,8 @@ class Judgment:
         dismissed = [f"{len(self.dismissed)} dismissed"] if self.dismissed else []
         if self.to_fix and not self.fixes:
             plural = "" if len(self.to_fix) == 1 else "s"
-            opened = f"{len(self.to_fix)} finding{plural} open, {self.blocking or 'none'} blocking"
+            blocking = f"{self.blocking:,}" if self.blocking else "none"
+            opened = f"{len(self.to_fix):,} finding{plural} open, {blocking} blocking"
             return ", ".join([opened, *dismissed])
         left = [f"{len(self.to_fix)} {self.left}"] if self.to_fix else []
         return ", ".join([self.verdict_words, *left, *dismissed])

@@ -8,7 +8,13 @@ from functools import partial
 from signoff.core.one_line import one_line
 from signoff.core.words import FindingStatus
 from signoff.review.adjudication import Adjudication, Verdict
-from signoff.review.finding import MOST_EQUAL, Finding, blocking_first, group_equal
+from signoff.review.finding import (
+    LISTED,
+    MOST_EQUAL,
+    Finding,
+    blocking_first,
+    group_equal,
+)
 from signoff.review.findings import Ledger
 from signoff.review.review_scope import SEPARATOR
 from signoff.review.severity import Severity
@@ -68,6 +74,8 @@ def _listed(
     """
     known = [each for each in findings if each.status is not FindingStatus.IGNORED or each.reason]
     in_order = sorted(known, key=blocking_first(block_on))
+    # The list is cut: what was dismissed matters more to a critic than what was fixed.
+    in_order.sort(key=lambda each: LISTED.index(each.status))
     groups = group_equal(in_order, lambda each: (each.path, line(each)))
     lines = [
         " ".join(filter(None, [_names(group, name), line(group[0]), _count(group)]))

@@ -9,10 +9,13 @@ from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from signoff.light_dataclass import frozen_dataclass
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
+@frozen_dataclass()
 class Record:
     """A dataclass that can be written as JSON values and read again."""
 
@@ -42,7 +45,7 @@ _AS_THEY_ARE = frozenset({str, int, bool, float, NoneType})
 
 @cache
 def _names(record: type[Record]) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(record))  # type: ignore[arg-type]  # see `Record`
+    return tuple(each.name for each in fields(record))
 
 
 @cache

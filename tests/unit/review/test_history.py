@@ -164,8 +164,8 @@ def test_rounds_list_the_latest_label_of_each_finding_the_open_ones_first() -> N
 
     assert [(f.id, label) for f, label in table[1]] == [
         ("c", Label.NEW),
-        ("d", Label.DISMISSED),
         ("a", Label.NEW),
+        ("d", Label.DISMISSED),
     ]
     assert [(f.id, label) for f, label in table[2]] == [("b", Label.NEW), ("a", Label.FIXED)]
 

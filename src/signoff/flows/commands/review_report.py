@@ -275,9 +275,10 @@ def _summary(view: FlowState, findings: Sequence[Finding], blocking: Collection[
     files = count(len(view.files), "file")
     every = view.ledger.findings.values()
     dismissed = len(_dismissed(view))
-    rest = f", {dismissed} dismissed" if dismissed else ""
+    rest = f", {dismissed:,} dismissed" if dismissed else ""
     if not findings:
         known = any(each.status is not FindingStatus.IGNORED for each in every)
         return f"no open findings in {files}{rest}" if known else f"no findings in {files}"
     block = sum(each.severity in blocking for each in findings)
-    return f"{count(len(findings), 'finding')} in {files}, {block or 'none'} blocking{rest}"
+    blocking_words = f"{block:,} blocking" if block else "none blocking"
+    return f"{count(len(findings), 'finding')} in {files}, {blocking_words}{rest}"
