@@ -65,7 +65,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("metrics", NEVER | ENGINE | COMPILER | {"opentelemetry"}),
         ("export otel first", NEVER | ENGINE | COMPILER | {"opentelemetry"}),
         ("mcp install claude --print", NEVER | ENGINE | COMPILER | {"mcp", "sqlite3"}),
-        ("validate slogan.yaml", NEVER | ENGINE | {"sqlite3"}),
         ("run slogan.yaml --pull --quiet", NEVER),
     ],
 )

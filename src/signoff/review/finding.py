@@ -40,7 +40,7 @@ LISTED = (
     FindingStatus.FIXED,
     FindingStatus.IGNORED,
 )
-"""The order of findings in a list by what has to happen to them: what needs a look first."""
+"""The order of groups of findings by what has to happen to them: what needs a look first."""
 MOST_EQUAL = 10
 """Equal findings that an entry of a list names besides the first one."""
 MOST_CACHED = 256
@@ -182,15 +182,16 @@ T = TypeVar("T")
 
 def blocking_first(
     block_on: Collection[Severity],
-) -> Callable[[Finding | CritiqueIssue], tuple[int, bool, str, int, int]]:
+) -> Callable[[Finding | CritiqueIssue], tuple[int, str, int, int]]:
     """Returns the key that sorts a list of findings, or of what a critic reports.
 
     What blocks comes first, then what else is open, then the rest; each by file and line.
     """
 
-    def key(each: Finding | CritiqueIssue) -> tuple[int, bool, str, int, int]:
-        position = LISTED.index(each.status) if isinstance(each, Finding) else 0
-        return position, each.severity not in block_on, each.path, each.line, each.severity.rank
+    def key(each: Finding | CritiqueIssue) -> tuple[int, str, int, int]:
+        is_open = each.status is FindingStatus.OPEN if isinstance(each, Finding) else True
+        position = (0 if each.severity in block_on else 1) if is_open else 2
+        return position, each.path, each.line, each.severity.rank
 
     return key
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from signoff.light_dataclass import frozen_dataclass
-
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-@frozen_dataclass()
+@dataclass(frozen=True)
 class Record:
     """A dataclass that can be written as JSON values and read again."""
 
