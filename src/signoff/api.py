@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from signoff.app.project import Project
+    from signoff.app.targets import Target
     from signoff.runtime.engine import Engine
 
 LimitsLike = Limits | Mapping[str, float]
@@ -61,7 +62,7 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, RunResult]]) -> Callable
 
 
 async def run_async(
-    workflow: Workflow,
+    workflow: Workflow | str,
     params: Mapping[str, Any] | None = None,
     *,
     name: str | None = None,
@@ -70,8 +71,12 @@ async def run_async(
     agents: Mapping[str, Agent] | None = None,
     limits: LimitsLike | None = None,
     observers: Sequence[Observer] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Drives a new run to its end or its next wait.
+
+    `workflow` may also be a target of `signoff run`, such as `"profile:python-module"`; `options`
+    are those of its notation, by name.
 
     `home` is a project folder or its `.signoff/`. By default it is searched from the current
     folder upwards, and created there if there is none. `agents` are added to those of the
@@ -79,13 +84,15 @@ async def run_async(
     """
     run_limits = _limits(limits)
     async with _engine(store, home, agents, observers) as (engine, project):
-        target = target_of(workflow, project.home.root) if project is not None else ""
-        return await engine.start(workflow, params, name=name, limits=run_limits, target=target)
+        found = _found(workflow, project, options or {})
+        return await engine.start(
+            found.workflow, params, name=name, limits=run_limits, target=found.location
+        )
 
 
 async def resume_async(
     name: str,
-    workflow: Workflow,
+    workflow: Workflow | None = None,
     *,
     store: Store | None = None,
     home: str | Path | None = None,
@@ -97,6 +104,7 @@ async def resume_async(
 ) -> RunResult:
     """Resumes a run from where it stopped; one that has ended reports how.
 
+    Without a `workflow`, the one of the target that the run was started with is used.
     `switch` names agents that others replace from here on: `{"writer": "manual"}`.
     """
     run_limits = _limits(limits)
@@ -105,6 +113,9 @@ async def resume_async(
             from signoff.app.answering import record_file_answers
 
             record_file_answers(project, project.run(name).name)
+            workflow = workflow or project.find_again(project.run(name)).workflow
+        if workflow is None:
+            raise UsageError("resume() needs the workflow of a run in a store of your own")
         return await engine.resume(name, workflow, limits=run_limits, adopt=adopt, switch=switch)
 
 
@@ -153,6 +164,25 @@ def resume_context(
 
     with _store_only(store) if store is not None else _project(home, None, create=False) as project:
         return resume_report(project, project.run(run))
+
+
+def _found(workflow: Workflow | str, project: Project | None, options: Mapping[str, Any]) -> Target:
+    """Returns a workflow, or the one that a target names, and how to find it again."""
+    from signoff.app.targets import Target
+
+    if isinstance(workflow, Workflow):
+        if options:
+            raise UsageError("options= are for a target; a Workflow is compiled with its own")
+        return Target(workflow, target_of(workflow, project.home.root) if project else "")
+    if project is None:
+        raise UsageError("a target is found in a project; with store=, pass a Workflow")
+    from signoff.app.notations import compile_context
+    from signoff.app.targets import resolve
+
+    context = compile_context(
+        project.home, project.settings, options, cwd=project.cwd, agents=project.agents
+    )
+    return resolve(workflow, project.cwd, context, project.settings.workflows)
 
 
 def target_of(workflow: Workflow, root: Path) -> str:

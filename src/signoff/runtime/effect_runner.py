@@ -213,8 +213,8 @@ class EffectRunner:
 
         return Call(
             name, call.id, call.attempt, emit, started, step, call.agent,
-            call.ctx.visit, state.attempt, state.seed, state.folder, self._slot,
-            partial(self._earlier, call.agent),
+            call.ctx.visit, state.attempt, state.seed, state.folder,
+            slot=self._slot, earlier=partial(self._earlier, call.agent),
         )  # fmt: skip
 
     def _earlier(self, agent: str) -> Iterator[EarlierCall]:

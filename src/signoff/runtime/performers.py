@@ -179,6 +179,8 @@ class Performers:
         if payload.get("workspace") is not None:
             payload["workspace"] = path_from(call.folder, payload["workspace"])
         agent = self.agent(name)
+        if self.files is not None:
+            call = call._replace(directory=str(self.files.folder(call.run)))
         try:
             can = capabilities_of(agent)
             asked = AgentRequest(**payload, stated=effect.stated)

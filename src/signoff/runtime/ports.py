@@ -87,6 +87,8 @@ class Call(NamedTuple):
     """Distinguishes the run from every other, even from one of the same name elsewhere."""
     folder: str = ""
     """The folder the run was started in; programs run there by default."""
+    directory: str = ""
+    """The run's folder, for agents that read and write its files; empty if it has none."""
     slot: Slot = lambda _agent: nullcontext()
     """Holds a slot under another agent's limits, for an agent that passes the request on."""
 
@@ -293,6 +295,10 @@ class FilePort(Protocol):
 
         Raises `UnsafePath`, or `UnreadableFile` for anything but a regular file of a sensible size.
         """
+        ...
+
+    def folder(self, run: str) -> Path:
+        """Returns the absolute folder of a run's files."""
         ...
 
     def working_copies(self, run: str) -> Path:

@@ -33,8 +33,8 @@ class Shelf:
             raise UnsafePath(f"{path!r} leaves the run directory")
         self.files[run, path] = text
 
-    def folder(self, run: str, path: str) -> Path:
-        raise AssertionError(f"no copies are used here: {run}/{path}")
+    def folder(self, run: str) -> Path:
+        return Path("/nowhere", run)
 
 
 async def write(ctx: StepContext) -> Work:

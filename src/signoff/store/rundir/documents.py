@@ -42,6 +42,7 @@ def state_document(
 ) -> dict[str, Any]:
     """Returns `state.json`: the common header, the notation's own fields, then the rest.
 
+    A layout that nests the record of the run has its own fields first, and all others under `run`.
     `inbox` has the numbers of the open requests.
     """
     state = run.state
@@ -56,6 +57,8 @@ def state_document(
     }
     remaining = _remaining_fields(state, projection, inbox)
     fields = layout.fields(run)
+    if layout.nests_run:
+        return {**fields, "run": {**header, **remaining}}
     if taken := sorted(fields.keys() & {*header, *remaining}):
         # A mistake of the notation's author, whose tests turn the warning into an error. Users
         # still get the common fields, which programs rely on.
@@ -96,6 +99,8 @@ def read_projection_state(data: bytes | None) -> ProjectionState | None:
         return None
     try:
         document = json.loads(data)
+        if isinstance(document["run"], dict):
+            document = document["run"]
         stored = document["projection"]
         projection = ProjectionState(
             document["run"], stored["created_at"], stored["definition"], document["journal_head"]

@@ -62,6 +62,10 @@ class RunFiles:
             raise UnreadableFile(f"{path} is larger than {LARGEST_READ // 2**20} MiB")
         return data
 
+    def folder(self, run: str) -> Path:
+        """Returns the absolute folder of a run's files; raises `UnsafePath` for a bad name."""
+        return run_folder(self._root, run).absolute()
+
     def working_copies(self, run: str) -> Path:
         """Returns the folder for a run's working copies, outside the run's own folder."""
         return run_folder(self._root / WORK, run)

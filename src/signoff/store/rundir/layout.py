@@ -135,6 +135,9 @@ class Layout:
     shows_calls = True
     """Whether each call has files of its own; needless if the workflow writes what users need."""
 
+    nests_run = False
+    """Whether `state.json` has the notation's fields first, and the common ones under `run`."""
+
     def entry(self, entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Returns the `thread.jsonl` entry of a finished step or effect; None leaves it out."""
         return entry
@@ -150,7 +153,7 @@ class Layout:
     def fields(self, run: ShownRun) -> Mapping[str, Any]:
         """Returns the notation's own fields of `state.json`, shown after the common header.
 
-        A field must not have the name of a common one.
+        A field must not have the name of a common one, unless these are nested.
         """
         return {"state": run.state.state_with_pending}
 
