@@ -102,8 +102,17 @@ class ProfileProject(CliProject):
         return self.profile("init", "note", "-c", "topic=the sea", "--name", "one", *more)
 
     def status(self, *more: str) -> dict[str, Any]:
-        """Returns what `status --json` prints."""
-        values: dict[str, Any] = json.loads(self.profile("status", *more, "--json").out)
+        """Returns the state of a session, the latest one by default, as programs read it."""
+        run = json.loads(self.profile("status", *more, "--json").out)["run"]
+        values: dict[str, Any] = json.loads(
+            (self.folder / f".signoff/runs/{run}/state.json").read_text()
+        )
+        return values
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What the latest session waits for."""
+        values: dict[str, Any] = json.loads(self.profile("status", "--json").out)["inbox"][0]
         return values
 
     @property

@@ -76,24 +76,6 @@ def test_a_command_imports_nothing_that_it_does_not_need(
     assert imported(program, project, unneeded, arguments.split()) == ""
 
 
-def test_approving_a_prompt_by_hand_needs_no_models(tmp_path: Path) -> None:
-    """A step by hand is quick: templates and what is recorded are plain values."""
-    values = ("-c", "module=greet", "-c", "description=Greets.", "--name", "first", "--quiet")
-    start = [sys.executable, "-m", "signoff", "profile", "init", "python-module", *values]
-    done = subprocess.run(start, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == WAITING, done.stderr
-
-    program = f"{COMMAND}; assert code == {WAITING}; {CHECK}"
-    unneeded = NEVER | {"pydantic", "ruamel.yaml", "signoff.profiles.model"}
-    approve = ["profile", "approve", "first", "--quiet"]
-
-    assert imported(program, tmp_path, unneeded, approve) == ""
-    response = tmp_path / ".signoff/runs/first/iteration-1/planning-response.md"
-    response.write_text("One function.")
-    models = {"signoff.profiles.model"}
-    assert imported(program, tmp_path, models, approve) == "signoff.profiles.model"
-
-
 def test_settings_that_name_agents_do_not_load_the_schema(tmp_path: Path) -> None:
     """Almost every project has such settings, and every command reads them."""
     home = tmp_path / ".signoff"
@@ -112,7 +94,7 @@ def test_listing_two_hundred_profiles_imports_none(tmp_path: Path) -> None:
     first = "import _noticed"
     for number in range(200):
         (folder / f"p{number}.py").write_text(profile_source(f"'profile-{number}'", first=first))
-    names = {"_noticed", "pydantic", "signoff.profiles.library.python_module.profile"}
+    names = {"_noticed", "signoff.profiles.library.python_module.profile"}
     listed = f"{COMMAND}; assert code == 0; {CHECK}"
 
     assert imported(listed, tmp_path, names, ["profile", "list"]) == ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
+from signoff import plugins
 from signoff import remedies as fix
 from signoff._extras import install_command
 from signoff.core.digest import SHORT
@@ -19,7 +20,7 @@ from signoff.core.presence import PRESENCE, needs_presence
 from signoff.core.questions import UserQuestion, questions_of
 from signoff.core.requests import AnswerForm, ItemState, options_of
 from signoff.errors import SHOWN_NAMES, SignoffError
-from signoff.notation import YAML_SUFFIXES
+from signoff.notation import YAML_SUFFIXES, Notation
 from signoff.runtime.store_port import InboxItem
 
 LOCAL_WORKER_IDLE_SECONDS = 60
@@ -68,11 +69,19 @@ def with_file(found: Iterable[fix.Remedy], target: str) -> tuple[fix.Remedy, ...
     notation can be named. A run without a target cannot be started again by name.
     """
     names: dict[type[fix.Remedy], dict[str, str]] = {}
+    notation = next((each for each in plugins.notations() if _has_scheme(each, target)), None)
     if target.endswith(YAML_SUFFIXES):
         names[fix.RaiseRounds] = {"file": target}
+    elif notation is not None and notation.settings is not None and notation.settings.rounds:
+        setting = f"{notation.settings.name}.{notation.settings.rounds}"
+        names[fix.RaiseRounds] = {"file": "the settings", "setting": setting}
     if not target:
         names[fix.StartRun] = {"run": ""}
     return tuple(replace(each, **names.get(type(each), {})) for each in found)
+
+
+def _has_scheme(notation: Notation, target: str) -> bool:
+    return bool(notation.scheme) and target.startswith(f"{notation.scheme}:")
 
 
 def format_option(option: fix.PassOption) -> str:

@@ -26,7 +26,7 @@ from signoff.cli.views import OpenReview, PlainView, View
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
 from signoff.errors import UsageError
-from signoff.runtime.observers import EventsFile, JsonlObserver
+from signoff.runtime.observers import JsonlObserver
 from signoff.runtime.ports import Observer
 from signoff.runtime.result import RunResult
 from signoff.runtime.store_port import RunRow
@@ -53,7 +53,7 @@ def drive(
         return resume(project, name, observers=observers, warn=display.out.warn)
 
     drive_once = partial(_drive_once, project, display.out, workflow=workflow)
-    with events_file(display.events, display.open_events) as watchers:
+    with events_file(display.events) as watchers:
         name, timelines = drive_once(work, watchers, history=history or {})
         may_ask = display.may_ask and not project.worker_token
         while name is not None and may_ask and _ask_pending(project, name, display.out):
@@ -129,15 +129,13 @@ def choose_view(
 
 
 @contextmanager
-def events_file(
-    path: Path | None, open_file: Callable[[Path], EventsFile] | None = None
-) -> Iterator[list[Observer]]:
+def events_file(path: Path | None) -> Iterator[list[Observer]]:
     """Gives the observer that writes the file of `--events`, or none without that option."""
     if path is None:
         yield []
         return
     try:
-        file = (open_file or JsonlObserver)(path)
+        file = JsonlObserver(path)
     except OSError as error:
         raise UsageError(f"--events: cannot write {path}: {error.strerror or error}") from error
     try:

@@ -20,7 +20,6 @@ from signoff.documents.control_characters import json_text
 
 if TYPE_CHECKING:
     from signoff.app.project import Project
-    from signoff.runtime.observers import EventsFile
 
 LAST_WIDTH = 8
 """The minimum width of a table's last column."""
@@ -119,8 +118,6 @@ class DisplayOptions:
     no_input: bool = False
     events: Path | None = None
     """The file that all events are appended to."""
-    open_events: Callable[[Path], EventsFile] | None = None
-    """Opens that file for other events than those of the engine."""
     report: Callable[[Project, str], int] | None = None
     """Prints how the run of a name stopped, and returns the exit code; None for the usual way."""
 

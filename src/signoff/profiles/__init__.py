@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from signoff.profiles.approvers import AIApprovalProvider as AIApprovalProvider
     from signoff.profiles.code_files import find_code_files as find_code_files
     from signoff.profiles.code_files import format_code_files as format_code_files
-    from signoff.profiles.events import SessionEvent as SessionEvent
-    from signoff.profiles.events import SessionEvents as SessionEvents
-    from signoff.profiles.events import SessionEventType as SessionEventType
     from signoff.profiles.factories import AIProviderFactory as AIProviderFactory
     from signoff.profiles.factories import ApprovalProviderFactory as ApprovalProviderFactory
     from signoff.profiles.factories import ProfileFactory as ProfileFactory
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
     from signoff.profiles.review_meta import ReviewMeta as ReviewMeta
     from signoff.profiles.review_meta import parse_review_meta as parse_review_meta
     from signoff.profiles.template_profile import TemplateProfile as TemplateProfile
-    from signoff.profiles.templates import render_template as render_template
+    from signoff.profiles.template_profile import render_template as render_template
     from signoff.profiles.transitions import Action as Action
     from signoff.profiles.transitions import TransitionResult as TransitionResult
     from signoff.profiles.transitions import TransitionTable as TransitionTable
@@ -48,7 +45,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "signoff.profiles.approvers": ("AIApprovalProvider",),
     "signoff.profiles.code_files": ("find_code_files", "format_code_files"),
-    "signoff.profiles.events": ("SessionEvent", "SessionEventType", "SessionEvents"),
     "signoff.profiles.factories": (
         "AIProviderFactory",
         "ApprovalProviderFactory",
@@ -79,8 +75,7 @@ _HOMES = {
         "StandardsProvider",
     ),
     "signoff.profiles.review_meta": ("ReviewMeta", "parse_review_meta"),
-    "signoff.profiles.template_profile": ("TemplateProfile",),
-    "signoff.profiles.templates": ("render_template",),
+    "signoff.profiles.template_profile": ("TemplateProfile", "render_template"),
     "signoff.profiles.transitions": ("Action", "TransitionResult", "TransitionTable"),
 }
 __all__ = names_in(_HOMES)  # noqa: PLE0605  # names come from the table above

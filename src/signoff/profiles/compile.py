@@ -20,12 +20,12 @@ from signoff.error_text import describe_error
 from signoff.errors import ConfigError, Problem
 from signoff.notation import Ask, CompileContext
 from signoff.profiles import library
-from signoff.profiles.context_files import read_context_files
-from signoff.profiles.context_schema import context_params
-from signoff.profiles.discovery import InvalidProfile, find_profile, load_profiles
+from signoff.profiles.context_schema import context_params, option_values, read_context_files
+from signoff.profiles.discovery import find_profile, load_profiles
 from signoff.profiles.factories import (
     AIProviderFactory,
     ApprovalProviderFactory,
+    InvalidProfile,
     ProfileRegistry,
     StandardsProviderFactory,
 )
@@ -44,7 +44,7 @@ from signoff.profiles.session import (
     position_of,
     step_id,
 )
-from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
+from signoff.profiles.settings import SECTION, STAGES, ProfileSettings, agent_name
 from signoff.profiles.stages import StageHandler
 from signoff.profiles.standards_source import StandardsSource, unknown_profiles
 from signoff.profiles.transitions import SessionCommand, TransitionResult, TransitionTable
@@ -68,15 +68,17 @@ is always `iterate`."""
 def resolve(name: str, context: CompileContext) -> Workflow:
     """Returns the workflow of a profile's sessions."""
     profile_class = find_profile(name, context)
+    metadata = profile_class.get_metadata()
     section = ProfileSettings.of(context.settings)
-    session = _session(name, create_profile(profile_class), section, context)
+    options = _options(name, metadata.get("options") or {}, section)
+    session = _session(name, create_profile(profile_class, options), section, context)
     agents = _agents(session)
-    schema = profile_class.get_metadata().get("context_schema", {})
+    schema = metadata.get("context_schema", {})
     return Workflow(
         name,
         *_steps(session, section.max_iterations),
         entry_point=_entry_point(),
-        description=str(profile_class.get_metadata().get("description", "")),
+        description=str(metadata.get("description", "")),
         max_iterations=section.max_iterations,
         notation="profiles",
         source=_source(session, profile_class, section, context),
@@ -135,10 +137,22 @@ def _session(
     )
 
 
+def _options(name: str, schema: Mapping[str, Any], section: ProfileSettings) -> dict[str, Any]:
+    """Returns the profile's own options; raises `InvalidProfile` for wrong ones."""
+    values, problems = option_values(
+        schema, section.options.get(name, {}), f"{SECTION}.options.{name}"
+    )
+    if problems:
+        raise InvalidProfile(name, problems)
+    return values
+
+
 def _rules(
     section: ProfileSettings, phase: WorkflowPhase, stage: WorkflowStage, context: CompileContext
 ) -> StageRules:
     rules = section.stage(step_id(phase, stage))
+    if stage is WorkflowStage.PROMPT and context.options.get("skip_prompts"):
+        return replace(rules, approver=SKIP)
     if not rules.criteria_file:
         return rules
     try:
@@ -258,6 +272,7 @@ def _source(
             }
             for step, rule in session.rules.items()
         },
+        "options": dict(session.profile.options),
         "standards_provider": section.standards_provider,
         "hash_prompts": session.hash_prompts,
         "metadata": labels,

@@ -14,25 +14,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from signoff.core.args import Arg, Param, fit
+from signoff.core.args import Arg, Param, bind, fit
 from signoff.core.code import EMPTY
-from signoff.errors import Problem
-from signoff.profiles.session import STANDARDS_PARAM
+from signoff.documents.files import read_text
+from signoff.errors import InvalidParams, Problem
+from signoff.profiles.session import ITERATION, STANDARDS_PARAM
 
 TYPES: Mapping[str, type] = {"string": str, "int": int, "bool": bool, "path": str}
 """The types of fields, and what their values become."""
 KEYS = ("type", "required", "choices", "exists", "default", "description")
+
+SUFFIX = "_text"
+"""The text of the file in the field `ddl` is in the context as `ddl_text`."""
 
 _VALID_KEYS = f"valid: {', '.join(KEYS)}"
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 
 def context_params(
-    schema: Mapping[str, Any], folder: Path
+    schema: Mapping[str, Any], folder: Path, noun: str = "context field"
 ) -> tuple[dict[str, Param], list[Problem]]:
     """Returns the parameters of a schema by name, and everything that is wrong with the schema.
 
-    Relative paths start in `folder`. A field that is neither required nor has a default is None.
+    `noun` is what messages call one of them. Relative paths start in `folder`. A field that is
+    neither required nor has a default is None.
     """
     params: dict[str, Param] = {}
     problems: list[Problem] = []
@@ -40,16 +45,56 @@ def context_params(
         found = _mistakes(name, field)
         if not found:
             params[name], found = _param(name, field, folder)
-        problems += [Problem(f"context field {name!r}", *mistake) for mistake in found]
+        problems += [Problem(f"{noun} {name!r}", *mistake) for mistake in found]
     return params, problems
+
+
+def option_values(
+    schema: Mapping[str, Any], values: Mapping[str, Any], where: str
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Returns the options of a profile, checked by its own schema, and every problem.
+
+    `where` is the setting that has the values; they are the same in every folder.
+    """
+    params, problems = context_params(schema, Path(), "option")
+    if problems:
+        return {}, problems
+    options, problems = bind(params, values)
+    return options, [
+        replace(each, where=f"{where}: {each.where.removeprefix('parameter ')}")
+        for each in problems
+    ]
+
+
+def read_context_files(
+    schema: Mapping[str, Mapping[str, Any]], context: Mapping[str, Any], folder: Path
+) -> dict[str, str]:
+    """Returns the texts of the files that a context names; raises `InvalidParams`.
+
+    These are the fields of type `path` with `exists: true`. Relative paths start in `folder`;
+    a path that leads to a folder has no text.
+    """
+    problems: list[Problem] = []
+    texts: dict[str, str] = {}
+    for name, field in schema.items():
+        path = context.get(name)
+        if not path or field.get("type") != "path" or not field.get("exists"):
+            continue
+        file = Path(folder, path)
+        text = None if file.is_dir() else read_text(file, problems, name=f"{name}: {path}")
+        if text is not None:
+            texts[f"{name}{SUFFIX}"] = text
+    if problems:
+        raise InvalidParams(problems)
+    return texts
 
 
 def _mistakes(name: str, field: Any) -> list[tuple[str, str]]:
     """Returns what is wrong with the form of a field, each with its remedy."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return [("is not a valid name", "use letters, digits and underscores")]
-    if name == STANDARDS_PARAM:
-        return [("is the name under which the standards are recorded", "rename it")]
+    if name in (STANDARDS_PARAM, ITERATION):
+        return [("is a name that the engine uses itself", "rename it")]
     if not isinstance(field, Mapping):
         return [("is not a mapping", _VALID_KEYS)]
     found = [(f"unknown key {key!r}", _VALID_KEYS) for key in field if key not in KEYS]

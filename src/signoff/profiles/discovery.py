@@ -1,30 +1,37 @@
 """Finds profiles by name: shipped ones, installed ones, and those of the project.
 
-Listing them is cheap: shipped profiles are in a table, installed ones are known by the names of
-their entry points, and local ones by their syntax trees. Only the profile that is used is loaded.
+Listing them imports nothing of a project: installed profiles are known by the names of their
+entry points, local ones by their syntax trees. Only the profile that is used is loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
+
+import click
 
 from signoff.documents.files import display_path
 from signoff.documents.python_files import import_loose, make_importable, reported_errors
+from signoff.documents.regular_files import read_regular
 from signoff.documents.trust import Trust
 from signoff.errors import ConfigError, InvalidWorkflow, Problem, UnknownName
 from signoff.installed import entry_points
 from signoff.notation import CompileContext
-from signoff.profiles.factories import ProfileFactory
+from signoff.profiles.factories import (
+    GROUP,
+    REGISTER,
+    InvalidProfile,
+    ProfileFactory,
+    imported_profile,
+    profile_of,
+)
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.profile_source import REGISTER, mentions, read_source, source_file
-
-if TYPE_CHECKING:
-    import click
 
 FOLDER = "profiles"
 """The folder of local profiles in the project's home."""
@@ -35,11 +42,10 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 """What the shipped profiles are for; listing them must not load them."""
 
+UNKNOWN_UNTIL_USED = "unknown until used"
+"""The description of a local profile whose source does not state one as a text."""
 
-class InvalidProfile(InvalidWorkflow):
-    """The profile, or what the settings name for its sessions, has problems."""
-
-    noun = "profile"
+_METADATA = "get_metadata"
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class ProfileEntry:
     """A profile that was found, before it is loaded."""
 
     name: str
-    """Its key; the file's name if only that is known."""
+    """Its key; the file's name if its source does not state one."""
     origin: str
     """Where it comes from, for users."""
     load: Callable[[click.Group], type[WorkflowProfile]]
@@ -64,55 +70,30 @@ def profile_names(context: CompileContext) -> list[str]:
     return [each.name for each in all_profiles(context) if each.problem is None]
 
 
-def find_profile(
-    name: str, context: CompileContext, group: click.Group | None = None
-) -> type[WorkflowProfile]:
-    """Loads one profile, which may add its commands to `group`; raises `UnknownName`."""
-    matching = [each for each in _all_named(_entries(context, name)) if each.name == name]
-    if not matching:
-        # Its source may not mention the name that it has.
-        matching = [each for each in _all_named(_entries(context)) if each.name == name]
-    if not matching:
-        _refuse_unknown(name, context)
-    if len(matching) > 1:
-        raise InvalidProfile(name, [_duplicate(name, matching)])
-    (entry,) = matching
+def find_profile(name: str, context: CompileContext) -> type[WorkflowProfile]:
+    """Loads one profile; raises `UnknownName`, or `InvalidProfile` if it cannot be used."""
+    entries = all_profiles(context)
+    entry = next((each for each in entries if each.name == name), None)
+    if entry is None:
+        _refuse_unknown(name, entries)
     if entry.problem is not None:
         raise InvalidProfile(name, [entry.problem])
-    return _load(entry, group if group is not None else _unused_group())
-
-
-def listed_profiles(context: CompileContext) -> list[ProfileEntry]:
-    """Returns every profile as far as its source shows it: nothing of a project is imported."""
-    return _without_duplicates(_entries(context))
+    return _load(entry, click.Group())
 
 
 def all_profiles(context: CompileContext) -> list[ProfileEntry]:
     """Returns every profile, by name; one that cannot be used has its problem and hides no other.
 
-    Local profiles are imported only if their source does not show what they are called.
+    Nothing of the project is imported: what is wrong beyond the syntax shows when it is used.
     """
-    return _without_duplicates(_all_named(_entries(context)))
-
-
-def _all_named(entries: Iterable[ProfileEntry]) -> Iterator[ProfileEntry]:
-    return (each if each.is_named else _imported(each) for each in entries)
-
-
-def _without_duplicates(found: Iterable[ProfileEntry]) -> list[ProfileEntry]:
-    entries = list(found)
-    by_name: dict[str, list[ProfileEntry]] = {}
-    for each in entries:
-        by_name.setdefault(each.name, []).append(each)
-    return sorted(
-        (
-            each
-            if len(by_name[each.name]) == 1 or each.problem
-            else replace(each, problem=_duplicate(each.name, by_name[each.name]))
-            for each in entries
-        ),
-        key=lambda each: each.name,
-    )
+    entries = sorted(_entries(context), key=lambda each: each.name)
+    times = Counter(each.name for each in entries)
+    return [
+        each
+        if times[each.name] == 1 or each.problem
+        else replace(each, problem=_duplicate(each.name, entries))
+        for each in entries
+    ]
 
 
 def profile_commands(context: CompileContext, group: click.Group) -> Iterator[ProfileEntry]:
@@ -132,31 +113,32 @@ def profile_commands(context: CompileContext, group: click.Group) -> Iterator[Pr
 
 def load_profiles(context: CompileContext) -> None:
     """Loads every profile that can be loaded: profiles may register providers and approvers."""
-    for _ in profile_commands(context, _unused_group()):
+    for _ in profile_commands(context, click.Group()):
         pass
 
 
-def _entries(context: CompileContext, wanted: str = "") -> Iterator[ProfileEntry]:
-    """Yields all profiles, or at least those that may have the wanted name."""
-    registered = set(ProfileFactory.registered())
+def _entries(context: CompileContext) -> Iterator[ProfileEntry]:
+    registered = ProfileFactory.registered()
     for key in registered:
-        yield ProfileEntry(key, "registered by this program", _registered(key))
-    others = (*_shipped(), *_installed(), *_local(context, wanted))
+        yield ProfileEntry(key, "registered by this program", partial(_from_factory, key))
+    others = (*_packaged(), *_local(context))
+    # A class that the program registers replaces what has the same name.
     yield from (each for each in others if each.name not in registered)
 
 
-def _shipped() -> Iterator[ProfileEntry]:
-    for key, path in ProfileFactory.built_in.items():
-        module = path.partition(":")[0]
-        yield ProfileEntry(key, "shipped", _from_import_path(module), DESCRIPTIONS.get(key, ""))
+def _packaged() -> Iterator[ProfileEntry]:
+    for key in ProfileFactory.built_in:
+        load = partial(_from_factory, key)
+        yield ProfileEntry(key, "shipped", load, DESCRIPTIONS.get(key, ""))
+    for key, path in entry_points(GROUP).items():
+        yield ProfileEntry(key, f"installed: {path}", partial(imported_profile, path))
 
 
-def _installed() -> Iterator[ProfileEntry]:
-    for key, path in entry_points(FOLDER).items():
-        yield ProfileEntry(key, f"installed: {path}", _from_import_path(path))
+def _from_factory(key: str, _group: click.Group) -> type[WorkflowProfile]:
+    return ProfileFactory.get_class(key)
 
 
-def _local(context: CompileContext, wanted: str) -> Iterator[ProfileEntry]:
+def _local(context: CompileContext) -> Iterator[ProfileEntry]:
     folder = _folder(context)
     if folder is None:
         return
@@ -164,15 +146,14 @@ def _local(context: CompileContext, wanted: str) -> Iterator[ProfileEntry]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(("_", ".")):
             continue
-        if path.suffix == ".py" or source_file(path).is_file():
-            entry = _local_entry(path, wanted, context.trust)
+        if path.suffix == ".py" or _source_file(path).is_file():
+            entry = _local_entry(path, context.trust)
             if entry is not None:
                 yield entry
 
 
 def _folder(context: CompileContext) -> Path | None:
     """Returns the folder of local profiles, if there is one."""
-    # The section's model, which has checked the value, takes longer to load than a listing.
     named = context.settings.get("profiles", {}).get("dir")
     if named is None:
         folder = context.home / FOLDER if context.home is not None else None
@@ -183,33 +164,74 @@ def _folder(context: CompileContext) -> Path | None:
     return folder
 
 
-def _local_entry(path: Path, wanted: str, trust: Trust) -> ProfileEntry | None:
-    origin, load = display_path(path), _from_file(path, trust)
-    unnamed = ProfileEntry(path.stem, origin, load)
+def _source_file(path: Path) -> Path:
+    """Returns the file that is imported for a Python file or a package."""
+    return path / "__init__.py" if path.is_dir() else path
+
+
+def _local_entry(path: Path, trust: Trust) -> ProfileEntry | None:
+    """Returns what a file or a package shows of its profile; None if it is none, but a helper."""
+    origin = display_path(path)
+    entry = ProfileEntry(path.stem, origin, partial(_from_file, path, trust))
     try:
-        if wanted and not mentions(path, wanted):
-            return None
-        reading = read_source(path)
+        tree = _parsed(_source_file(path))
+        others = [_parsed(each) for each in path.glob("*.py")] if path.is_dir() else []
     except SyntaxError as error:
         where = f"{display_path(Path(error.filename or path))}:{error.lineno}"
-        return replace(unnamed, problem=Problem(where, f"SyntaxError: {error.msg}"))
+        return replace(entry, problem=Problem(where, f"SyntaxError: {error.msg}"))
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        return replace(unnamed, problem=Problem(origin, f"cannot be read: {error}"))
-    if reading is None:
+        return replace(entry, problem=Problem(origin, f"cannot be read: {error}"))
+    stated = [_stated(node) for each in (tree, *others) for node in ast.walk(each)]
+    found = [each for each in stated if each is not None]
+    if not _defines_register(tree):
+        if not found:
+            return None
+        what = f"has no function {REGISTER}(cli_group) that returns the profile's class"
+        return replace(entry, problem=Problem(origin, what))
+    # A file with two profiles does not show which of them `register` returns.
+    name, description = found[0] if len({*found}) == 1 else ("", "")
+    return replace(entry, name=name or path.stem, description=description or UNKNOWN_UNTIL_USED)
+
+
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(read_regular(file, None, follow=True).decode("utf-8-sig"), str(file))
+
+
+def _defines_register(tree: ast.Module) -> bool:
+    """Tells whether a module has the name `register`, however it got it."""
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name=name) if name == REGISTER:
+                return True
+            case ast.ImportFrom(names=names) if any(
+                (each.asname or each.name) == REGISTER for each in names
+            ):
+                return True
+            case ast.Assign(targets=[ast.Name(id=name)]) if name == REGISTER:
+                return True
+    return False
+
+
+def _stated(node: ast.AST) -> tuple[str, str] | None:
+    """Returns the name and the description that `get_metadata` states as texts."""
+    if not (isinstance(node, ast.FunctionDef) and node.name == _METADATA):
         return None
-    if reading.name:
-        return ProfileEntry(reading.name, origin, load, reading.description)
-    return replace(unnamed, is_named=False)
+    texts = {
+        key.value: value.value
+        for each in ast.walk(node)
+        if isinstance(each, ast.Return) and isinstance(each.value, ast.Dict)
+        for key, value in zip(each.value.keys, each.value.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(value, ast.Constant)
+    }
+    return str(texts.get("name") or ""), str(texts.get("description") or "")
 
 
-def _imported(unnamed: ProfileEntry) -> ProfileEntry:
-    """Returns an entry with the name and description that only importing it shows."""
-    try:
-        metadata = _metadata(unnamed.load(_unused_group()), unnamed.origin)
-    except InvalidWorkflow as error:
-        return replace(unnamed, problem=error.problems[0], is_named=True)
-    description = str(metadata.get("description") or "")
-    return ProfileEntry(metadata["name"], unnamed.origin, unnamed.load, description)
+def _from_file(path: Path, trust: Trust, group: click.Group) -> type[WorkflowProfile]:
+    trust(FOLDER)
+    origin = display_path(path)
+    module = import_loose(_source_file(path))
+    with reported_errors(origin):
+        return profile_of(module, group, origin)
 
 
 def _load(entry: ProfileEntry, group: click.Group) -> type[WorkflowProfile]:
@@ -218,73 +240,8 @@ def _load(entry: ProfileEntry, group: click.Group) -> type[WorkflowProfile]:
     own = _metadata(profile, entry.origin)["name"]
     if own != entry.name:
         what = f"is found as {entry.name!r}, but its metadata's name is {own!r}"
-        problem = Problem(entry.origin, what, "use the same name in both places")
-        raise InvalidProfile(entry.name, [problem])
-    return profile
-
-
-def _unused_group() -> click.Group:
-    """Returns a group that takes the commands of a profile where none are needed."""
-    import click
-
-    return click.Group()
-
-
-def _refuse_unknown(name: str, context: CompileContext) -> NoReturn:
-    """Raises an error that lists the known profiles, and those that could not be read."""
-    entries = all_profiles(context)
-    known = [each.name for each in entries if each.problem is None]
-    problems = [each.problem for each in entries if each.problem is not None]
-    if not problems:
-        raise UnknownName("profile", name, known)
-    unknown = Problem(f"profile {name!r}", "is unknown", f"valid names: {', '.join(known)}")
-    raise InvalidProfile(name, [unknown, *problems])
-
-
-def _duplicate(name: str, entries: Sequence[ProfileEntry]) -> Problem:
-    origins = " and ".join(each.origin for each in entries)
-    return Problem(f"profile {name!r}", f"is defined twice: {origins}", "rename or remove one")
-
-
-def _registered(key: str) -> Callable[[click.Group], type[WorkflowProfile]]:
-    return lambda _group: ProfileFactory.get_class(key)
-
-
-def _from_import_path(path: str) -> Callable[[click.Group], type[WorkflowProfile]]:
-    def load(group: click.Group) -> type[WorkflowProfile]:
-        module_name, _, attribute = path.partition(":")
-        with reported_errors(path):
-            module = import_module(module_name)
-            return _profile_of(getattr(module, attribute) if attribute else module, group, path)
-
-    return load
-
-
-def _from_file(path: Path, trust: Trust) -> Callable[[click.Group], type[WorkflowProfile]]:
-    def load(group: click.Group) -> type[WorkflowProfile]:
-        trust(FOLDER)
-        origin = display_path(path)
-        module = import_loose(source_file(path))
-        with reported_errors(origin):
-            return _profile_of(module, group, origin)
-
-    return load
-
-
-def _profile_of(value: Any, group: click.Group, origin: str) -> type[WorkflowProfile]:
-    """Returns the class that a module, its `register` function or an entry point means."""
-    if isinstance(value, ModuleType):
-        value = getattr(value, REGISTER, None)
-        if value is None:
-            what = f"has no function {REGISTER}(cli_group) that returns the profile's class"
-            raise InvalidProfile(origin, [Problem(origin, what)])
-    profile = value if isinstance(value, type) else value(group)
-    if not (isinstance(profile, type) and issubclass(profile, WorkflowProfile)):
-        what = f"{REGISTER}(cli_group) returns {profile!r:.80}, not a subclass of WorkflowProfile"
-        raise InvalidProfile(origin, [Problem(origin, what)])
-    if missing := ", ".join(sorted(profile.__abstractmethods__)):
-        what = f"{profile.__name__} does not implement: {missing}"
-        raise InvalidProfile(origin, [Problem(origin, what)])
+        remedy = "return the name as a text in get_metadata(), the same in both places"
+        raise InvalidProfile(entry.name, [Problem(entry.origin, what, remedy)])
     return profile
 
 
@@ -296,3 +253,18 @@ def _metadata(profile: type[WorkflowProfile], origin: str) -> Mapping[str, Any]:
         what = f"get_metadata() of {profile.__name__} has no name"
         raise InvalidProfile(origin, [Problem(origin, what, "return a mapping with `name`")])
     return metadata
+
+
+def _refuse_unknown(name: str, entries: Sequence[ProfileEntry]) -> NoReturn:
+    """Raises an error that lists the known profiles, and those that could not be read."""
+    known = [each.name for each in entries if each.problem is None]
+    problems = [each.problem for each in entries if each.problem is not None]
+    if not problems:
+        raise UnknownName("profile", name, known)
+    unknown = Problem(f"profile {name!r}", "is unknown", f"valid names: {', '.join(known)}")
+    raise InvalidProfile(name, [unknown, *problems])
+
+
+def _duplicate(name: str, entries: Sequence[ProfileEntry]) -> Problem:
+    origins = " and ".join(each.origin for each in entries if each.name == name)
+    return Problem(f"profile {name!r}", f"is defined twice: {origins}", "rename or remove one")

@@ -9,19 +9,35 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
+import click
+
 from signoff.agents.kinds import WITHOUT_SETTINGS
-from signoff.errors import UnknownName
+from signoff.documents.python_files import reported_errors
+from signoff.errors import InvalidWorkflow, Problem, UnknownName
+from signoff.installed import entry_points
 from signoff.profiles.profile import WorkflowProfile
 from signoff.profiles.providers import AIProvider, ApprovalProvider, StandardsProvider
 
 T = TypeVar("T")
 
+GROUP = "profiles"
+"""The group of the entry points of installed profiles, after `signoff.`."""
+REGISTER = "register"
+"""The function of a module that returns its profile."""
+
 AGENT_ALIASES: Mapping[str, str] = {"claude-code": "claude"}
 """Other names of agents."""
 
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class InvalidProfile(InvalidWorkflow):
+    """The profile, or what the settings name for its sessions, has problems."""
+
+    noun = "profile"
 
 
 class ProfileRegistry(Generic[T]):
@@ -87,7 +103,7 @@ class ProfileRegistry(Generic[T]):
 
 
 class ProfileFactory(ProfileRegistry[WorkflowProfile]):
-    """Creates profiles."""
+    """Creates profiles: registered, shipped and installed ones."""
 
     kind = "profile"
     base = WorkflowProfile
@@ -96,6 +112,44 @@ class ProfileFactory(ProfileRegistry[WorkflowProfile]):
         "python-module": "signoff.profiles.library.python_module.profile:PythonModuleProfile",
     }
 
+    @classmethod
+    def get_class(cls, key: str) -> type[WorkflowProfile]:
+        """Returns the class of a key; raises `UnknownName`, or `InvalidProfile` if it is none."""
+        path = entry_points(GROUP).get(key)
+        if path is None or key in cls._registered or key in cls.built_in:
+            return super().get_class(key)
+        return imported_profile(path, click.Group())
+
+    @classmethod
+    def keys(cls) -> tuple[str, ...]:
+        """Returns every known key, sorted; local profiles have none until they are registered."""
+        return tuple(sorted({*super().keys(), *entry_points(GROUP)}))
+
+
+def imported_profile(path: str, group: click.Group) -> type[WorkflowProfile]:
+    """Returns the profile of an entry point, which may add its commands to a group."""
+    module_name, _, attribute = path.partition(":")
+    with reported_errors(path):
+        module = import_module(module_name)
+        return profile_of(getattr(module, attribute) if attribute else module, group, path)
+
+
+def profile_of(value: Any, group: click.Group, origin: str) -> type[WorkflowProfile]:
+    """Returns the class that a module, its `register` function or an entry point means."""
+    if isinstance(value, ModuleType):
+        value = getattr(value, REGISTER, None)
+        if value is None:
+            what = f"has no function {REGISTER}(cli_group) that returns the profile's class"
+            raise InvalidProfile(origin, [Problem(origin, what)])
+    profile = value if isinstance(value, type) else value(group)
+    if not (isinstance(profile, type) and issubclass(profile, WorkflowProfile)):
+        what = f"{REGISTER}(cli_group) returns {profile!r:.80}, not a subclass of WorkflowProfile"
+        raise InvalidProfile(origin, [Problem(origin, what)])
+    if missing := ", ".join(sorted(profile.__abstractmethods__)):
+        what = f"{profile.__name__} does not implement: {missing}"
+        raise InvalidProfile(origin, [Problem(origin, what)])
+    return profile
+
 
 class AIProviderFactory(ProfileRegistry[AIProvider]):
     """Creates providers that respond to prompts: registered ones, and agents by their names."""
@@ -103,7 +157,7 @@ class AIProviderFactory(ProfileRegistry[AIProvider]):
     kind = "AI provider"
     base = AIProvider
     built_in: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        [*WITHOUT_SETTINGS, *AGENT_ALIASES], "signoff.profiles.agent_provider:AgentProvider"
+        [*WITHOUT_SETTINGS, *AGENT_ALIASES], "signoff.profiles.provider_agents:AgentProvider"
     )
 
     @classmethod

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from signoff.core.context import StepContext
 from signoff.core.effects import ProductPrompt
 from signoff.core.requests import Answer, Approval
 from signoff.errors import AgentError, AgentQuota
-from signoff.profiles.judge import judge_prompt, read_approval
+from signoff.profiles.approvers import judge_prompt, read_approval
+from signoff.profiles.model import ApprovalResult
 from signoff.profiles.phases import ApprovalDecision, WorkflowPhase, WorkflowStage
 from signoff.profiles.provider_agents import by_hand
 from signoff.profiles.providers import FsAbility
@@ -24,9 +24,6 @@ from signoff.profiles.session import (
     step_id,
 )
 from signoff.profiles.transitions import SessionCommand, TransitionTable
-
-if TYPE_CHECKING:
-    from signoff.profiles.model import ApprovalResult
 
 GateMaterial = Callable[[], Awaitable[dict[str, str | None]]]
 """Returns texts by path that an approver reads along with the file it judges."""
@@ -163,7 +160,6 @@ class StageGate:
 
     async def _ask_human(self, note: Note, question: str) -> Answer:
         about = {
-            "title": f"{self.phase.value} {self.stage.value}",
             "phase": self.phase.value,
             "stage": self.stage.value,
             **note.to_json(),
@@ -205,9 +201,6 @@ class StageGate:
         reply = await self.ctx.ask(
             self.session.approvers[approver], prompt, key="approver", about=about
         )
-        # Imported here because it takes longer than a step by hand, which needs no approver.
-        from signoff.profiles.model import ApprovalResult
-
         return ApprovalResult.model_validate_json(reply.text)
 
     async def _agent(self, approver: str, files: Mapping[str, str | None]) -> ApprovalResult:
@@ -238,7 +231,7 @@ def _rejection(count: int) -> str:
 def _reasons(note: Note) -> Iterator[str]:
     """Yields why a session waits, for its user."""
     if note.last_error:
-        yield note.last_error
+        yield f"{note.last_error.rstrip('.')}."
     if note.approval_feedback:
         yield f"Feedback: {note.approval_feedback}"
     if note.suggested_content:

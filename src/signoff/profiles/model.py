@@ -144,5 +144,7 @@ class WorkflowState(ProfileModel):
     created_at: datetime | None = None
     updated_at: datetime | None = None
     phase_history: list[PhaseTransition] = []
+    run: dict[str, Any] = {}
+    """In `state.json`, what every run records: its name, status, step, spend and limits."""
     messages: list[str] = Field([], exclude=True)
     """Progress for the user who is watching; not stored."""

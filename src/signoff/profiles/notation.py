@@ -39,21 +39,29 @@ NOTATION = Notation(
             metavar="ID",
             commands=(),
         ),
-        NotationOption("dev", "--dev", "The developer.", OptionKind.TEXT, "NAME", commands=()),
+        NotationOption("dev", "--dev", "The developer.", metavar="NAME", commands=()),
+        NotationOption(
+            "skip_prompts",
+            "--skip-prompts",
+            "Approve every prompt without asking.",
+            OptionKind.FLAG,
+            commands=(),
+        ),
     ),
     settings=SettingsSection(
         "profiles",
         "signoff.profiles.settings_section:ProfilesSection",
         "sessions of profiles: providers, approval, max_iterations, hash_prompts, "
-        "standards_provider, standards, dir",
+        "standards_provider, standards, options, dir",
         {
             "SIGNOFF_PROFILES_DIR": "dir",
             "SIGNOFF_PROFILES_MAX_ITERATIONS": "max_iterations",
         },
         harmless=("providers", "approval", "max_iterations", "hash_prompts"),
+        rounds="max_iterations",
     ),
-    layout="signoff.profiles.layout:ProfileLayout",
-    report="signoff.profiles.report:report",
+    layout="signoff.profiles.view:ProfileLayout",
+    report="signoff.profiles.view:report",
     asks="signoff.profiles.compile:asks",
     presets=(
         Preset(

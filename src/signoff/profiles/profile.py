@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,11 +15,15 @@ class WorkflowProfile(ABC):
     """Prompts for one domain, and what the responses to them contain.
 
     A profile gets strings and mappings and returns strings and `ProcessingResult`s. It never
-    reads or writes files, calls a provider or decides what follows: the engine does.
+    reads or writes files, calls a provider or decides what follows: the engine does. Prompts also
+    get the number of the round, as `iteration` in their context.
     """
 
     can_regenerate_prompts: bool = False
     """Whether a rejected prompt is created again, with the approver's feedback in the context."""
+
+    options: Mapping[str, Any] = MappingProxyType({})
+    """The values of the profile's `options`, from the settings in `profiles.options`."""
 
     @classmethod
     @abstractmethod
@@ -26,7 +31,8 @@ class WorkflowProfile(ABC):
         """Returns the profile's `name`, `description` and `context_schema`.
 
         The schema maps the name of each field of the context to `type` (string, int, bool or
-        path), `required`, `choices`, `exists`, `default` and `description`, all optional.
+        path), `required`, `choices`, `exists`, `default` and `description`, all optional. A
+        schema of the same form in `options` declares what the settings can set for all sessions.
         """
 
     @abstractmethod

@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.error_text import describe_error
 from signoff.errors import AuthorError, InvalidParams
-from signoff.profiles.no_io import call_without_io
+from signoff.profiles.model import ProcessingResult
 from signoff.profiles.phases import WorkflowPhase
 from signoff.profiles.profile import WorkflowProfile
+from signoff.profiles.session import ITERATION
 from signoff.profiles.session_files import NOUNS
-
-if TYPE_CHECKING:
-    from signoff.profiles.model import ProcessingResult
 
 
 class ProfileError(AuthorError):
-    """A profile raised, returned a wrong value, or tried to do I/O."""
+    """A profile raised, or returned a wrong value."""
 
 
-def create_profile(profile_class: type[WorkflowProfile]) -> WorkflowProfile:
-    """Returns a new profile; its constructor does no I/O either."""
-    return _call_by(f"{profile_class.__name__}()", profile_class)  # type: ignore[no-any-return]
+def create_profile(
+    profile_class: type[WorkflowProfile], options: Mapping[str, Any]
+) -> WorkflowProfile:
+    """Returns a new profile with its options."""
+    profile: WorkflowProfile = _call_by(f"{profile_class.__name__}()", profile_class)
+    # Set here, so that an author's constructor need not know of them.
+    profile.options = options
+    return profile
 
 
 def create_prompt(
-    profile: WorkflowProfile, phase: WorkflowPhase, context: Mapping[str, Any], feedback: str = ""
+    profile: WorkflowProfile,
+    phase: WorkflowPhase,
+    context: Mapping[str, Any],
+    iteration: int = 1,
+    feedback: str = "",
 ) -> str:
     """Returns a profile's prompt for a phase, with the engine's placeholders still in it."""
     method = f"generate_{NOUNS[phase]}_prompt"
-    values = {**context, **({"approval_feedback": feedback} if feedback else {})}
+    values = {**context, ITERATION: iteration}
+    if feedback:
+        values["approval_feedback"] = feedback
     text = _call(profile, method, values)
     if not isinstance(text, str) or not text.strip():
         raise ProfileError(f"{_name(profile, method)} must return a text, not {_kind(text)}")
@@ -39,9 +48,6 @@ def create_prompt(
 
 def process_response(profile: WorkflowProfile, phase: WorkflowPhase, text: str) -> ProcessingResult:
     """Returns what a profile found in a response."""
-    # Imported here because it takes longer than a step by hand that has no response.
-    from signoff.profiles.model import ProcessingResult
-
     method = f"process_{NOUNS[phase]}_response"
     result = _call(profile, method, text)
     if not isinstance(result, ProcessingResult):
@@ -66,7 +72,7 @@ def _call(profile: WorkflowProfile, method: str, *args: Any) -> Any:
 
 def _call_by(name: str, call: Callable[..., Any], *args: Any) -> Any:
     try:
-        return call_without_io(call, *args)
+        return call(*args)
     except InvalidParams:
         # Reported like a problem with any other parameter.
         raise

@@ -8,7 +8,7 @@ from signoff.profiles.code_files import fenced, format_code_files
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.session import SessionState
-from signoff.profiles.templates import fill_engine_variables
+from signoff.profiles.template_profile import fill_engine_variables
 
 _REJECTED = (
     "You have answered this before, and the answer was rejected. Answer again, completely: the new "

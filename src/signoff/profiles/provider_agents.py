@@ -1,19 +1,28 @@
-"""Registered providers and approvers as agents, so that their calls are recorded and counted."""
+"""Registered providers and approvers as agents, so that their calls are recorded and counted.
+
+The other way round, agents that need no settings are providers for programs that ask one outside
+a session.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeVar
 
-from signoff.core.effects import AgentRequest, Reply
-from signoff.errors import AgentTimeout
+from signoff.agents.base import health_of
+from signoff.agents.kinds import WITHOUT_SETTINGS
+from signoff.core.effects import AgentRequest, EffectId, Reply
+from signoff.errors import AgentTimeout, ProviderError
+from signoff.profiles.model import AIProviderResult, ApprovalResult
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.providers import AIProvider, ApprovalProvider
+from signoff.profiles.providers import AIProvider, ApprovalProvider, FsAbility
 from signoff.runtime.from_thread import on_thread
-from signoff.runtime.ports import Call, Capabilities
+from signoff.runtime.ports import Agent, Call, Capabilities, capabilities_of
 
 T = TypeVar("T")
 
@@ -28,16 +37,16 @@ class ProviderAgent:
     provider: AIProvider
     capabilities = Capabilities()
 
-    async def ask(self, request: AgentRequest, _call: Call) -> Reply:
+    async def ask(self, request: AgentRequest, call: Call) -> Reply:
         """Asks the provider, in a thread because it may block."""
-        context = {**request.about.get("context", {}), **_without_context(request.about)}
+        about = {**request.about}
+        values, files = about.pop("context", {}), about.pop("files", {})
+        paths = {name: str(Path(call.directory, path)) for name, path in files.items()}
+        context = {**values, **about, "session_dir": call.directory, **paths}
         generate = partial(self.provider.generate, request.prompt, context)
         result = await _in_time(generate, self.provider.timeout_seconds, "respond")
         if result is None:
             return Reply("", value={_BY_HAND: True})
-        # Imported here because it takes longer than a step by hand, which reads files of replies.
-        from signoff.profiles.model import AIProviderResult
-
         if not isinstance(result, AIProviderResult):
             raise TypeError(
                 f"AI provider {self.key!r} must return an AIProviderResult, not {result!r:.80}"
@@ -64,13 +73,40 @@ class ApproverAgent:
             context=about["context"],
         )
         result = await _in_time(evaluate, self.approver.timeout_seconds, "decide")
-        from signoff.profiles.model import ApprovalResult
-
         if not isinstance(result, ApprovalResult):
             raise TypeError(
                 f"approval provider {self.key!r} must return an ApprovalResult, not {result!r:.80}"
             )
         return Reply(result.model_dump_json())
+
+
+class AgentProvider(AIProvider):
+    """Responds with the answer of an agent.
+
+    In a session agents are asked directly: their calls are recorded, and never repeated.
+    """
+
+    fs_ability = FsAbility.NONE
+
+    def __init__(self, name: str) -> None:
+        """`name` is one of the agents that need no settings."""
+        module, _, attribute = WITHOUT_SETTINGS[name].partition(":")
+        self._name = name
+        self._agent: Agent = getattr(import_module(module), attribute)()
+
+    def validate(self) -> None:
+        """Raises `ProviderError` if the agent is not ready."""
+        health = asyncio.run(health_of(self._agent))
+        if not health.ready:
+            raise ProviderError(f"agent {self._name!r} is not ready: {health.detail}")
+
+    def generate(self, prompt: str, context: Mapping[str, Any]) -> AIProviderResult | None:
+        """Returns the agent's answer; None if a human answers for it."""
+        if capabilities_of(self._agent).answered_by_human:
+            return None
+        request = AgentRequest(prompt, about={"context": dict(context)})
+        call = Call(run="", effect=EffectId("provider#1"), agent=self._name)
+        return AIProviderResult(response=asyncio.run(self._agent.ask(request, call)).text)
 
 
 def files_in(reply: Reply) -> dict[str, str | None]:
@@ -95,7 +131,3 @@ async def _in_time(call: Callable[[], T], seconds: float, verb: str) -> T:
         if not limit.expired():
             raise
         raise AgentTimeout(f"it did not {verb} within {seconds:g} seconds") from None
-
-
-def _without_context(about: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in about.items() if name != "context"}

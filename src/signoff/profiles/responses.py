@@ -5,25 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.digest import text_digest
 from signoff.core.outcome import Outcome
+from signoff.core.questions import Option
+from signoff.core.requests import Choice
 from signoff.core.step import Result
-from signoff.errors import InvalidParams
+from signoff.errors import InvalidParams, UnreadableFile
 from signoff.profiles import session_files
 from signoff.profiles.artifact_paths import check_artifact_path, check_writes
 from signoff.profiles.code_files import format_code_files
 from signoff.profiles.gate import Submission
+from signoff.profiles.model import Artifact, ProcessingResult, WriteOp
 from signoff.profiles.phases import WorkflowPhase, WorkflowStatus
 from signoff.profiles.profile_calls import ProfileError, process_response
 from signoff.profiles.review_meta import ReviewVerdict, check_review_meta
 from signoff.profiles.session import Session, SessionState
 from signoff.profiles.transitions import SessionCommand
-
-if TYPE_CHECKING:
-    from signoff.profiles.model import ProcessingResult, WriteOp
+from signoff.review.own_words import Material
 
 _OVERRULING: Mapping[str, ReviewVerdict] = {
     SessionCommand.APPROVE_COMPLETE: ReviewVerdict.PASS,
@@ -59,7 +60,7 @@ class ApprovedResponse:
             case WorkflowPhase.PLAN:
                 return await self._plan()
             case WorkflowPhase.REVIEW:
-                return self._review(self.submission.command)
+                return await self._review(self.submission.command)
             case _:
                 return await self._code()
 
@@ -70,7 +71,7 @@ class ApprovedResponse:
         update = {"plan": text, "plan_hash": text_digest(text), "plan_approved": True}
         return Outcome.OK, update
 
-    def _review(self, command: str) -> Result:
+    async def _review(self, command: str) -> Result:
         text = self.submission.text
         update: dict[str, Any] = {"review": text, "review_hash": text_digest(text)}
         try:
@@ -96,7 +97,55 @@ class ApprovedResponse:
         passed = decided is ReviewVerdict.PASS
         # An override does not change what the review says.
         update |= {"verdict": verdict or "", "review_approved": passed}
+        if passed:
+            update |= await self._checked_code()
         return (Outcome.OK if passed else Outcome.FAIL), update
+
+    async def _checked_code(self) -> dict[str, Any]:
+        """Compares the approved code with its files; a human decides about those that changed.
+
+        Missing files are written again, like everything that is missing from a run's folder.
+        """
+        state, iteration = SessionState(self.ctx), self.ctx.iteration
+        folder = session_files.code_folder(iteration)
+        approved = {f"{folder}/{path}": text for path, text in state.code.items()}
+        found = await asyncio.gather(*(self._file(path) for path in approved))
+        digests = dict(zip(approved, found, strict=True))
+        hashes = {each["path"]: each["sha256"] for each in state.artifacts}
+        lost = [path for path, own in digests.items() if not own]
+        changed = [path for path, own in digests.items() if own and own != hashes.get(path)]
+        kept = bool(changed) and await self._is_kept(changed)
+        restored = lost if kept else [*lost, *changed]
+        await asyncio.gather(*(self.ctx.write(path, approved[path]) for path in restored))
+        if not kept:
+            return {}
+        artifacts = [
+            {**each, "sha256": digests.get(each["path"]) or each["sha256"]}
+            for each in state.artifacts
+        ]
+        return {"artifacts": artifacts, "kept_changes": changed}
+
+    async def _is_kept(self, changed: list[str]) -> bool:
+        """Asks what counts: the files as they are, or as they were approved."""
+        question = Choice(
+            f"Changed since it was approved: {', '.join(changed)}. Nobody has reviewed the change. "
+            "Deliver the approved version, or the files as they are now?",
+            options=[
+                Option("restore", description="write the approved version again"),
+                Option("keep", description="complete the session with the changed files"),
+            ],
+        )
+        answer = await self.ctx.wait(question, key="changed-code")
+        return bool(answer.value == "keep")
+
+    async def _file(self, path: str) -> str:
+        """Returns the digest of a file; empty if there is none."""
+        try:
+            found = await self.ctx.read(path, key=f"check:{path}", missing_ok=True)
+        except UnreadableFile:
+            # It is there, but it is nothing that a session writes.
+            return "unreadable"
+        return found.digest if found is not None else ""
 
     def _verdict(self) -> ReviewVerdict:
         result, state = self._process(self._content), SessionState(self.ctx)
@@ -107,9 +156,6 @@ class ApprovedResponse:
             except ValueError:
                 valid = " or ".join(ReviewVerdict)
                 raise UnusableResponse(f"the verdict is {own!r}; it must be {valid}") from None
-        # Imported here because of the four phases only a review needs it.
-        from signoff.review.own_words import Material
-
         try:
             meta = check_review_meta(self._content, Material(*state.code.values()))
         except ValueError as error:
@@ -119,9 +165,6 @@ class ApprovedResponse:
     async def _code(self) -> Result:
         """Writes the code of this round; files that a revision leaves out are kept."""
         state, iteration = SessionState(self.ctx), self.ctx.iteration
-        # Imported here, as below, because it takes longer than the rest of a step by hand.
-        from signoff.profiles.model import Artifact
-
         code, notes = await self._files(state.code)
         folder = session_files.code_folder(iteration)
         texts = {f"{folder}/{path}": text for path, text in sorted(code.items())}
@@ -154,8 +197,6 @@ class ApprovedResponse:
 
     async def _files(self, code: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
         """Returns the code with the files of the response, and the reviser's notes by path."""
-        from signoff.profiles.model import WriteOp
-
         found = await self._writes()
         try:
             files = check_writes(found)
@@ -174,8 +215,6 @@ class ApprovedResponse:
 
     async def _writes(self) -> list[WriteOp]:
         """Returns the files of the response: those in its text, or those that came with it."""
-        from signoff.profiles.model import WriteOp
-
         usable, found = True, list[WriteOp]()
         try:
             plan = self._process(self._content).write_plan

@@ -17,6 +17,9 @@ STANDARDS_PARAM = "standards_bundle"
 STANDARDS_PROVIDER_PARAM = "standards-provider"
 """The parameter of a run with the provider of its standards; no context field has a dash."""
 
+ITERATION = "iteration"
+"""The round, as profiles and providers find it in their context."""
+
 MANUAL, SKIP = "manual", "skip"
 """The approvers that are not asked."""
 
@@ -62,7 +65,7 @@ class Session:
     """The agent behind each registered approver, by the approver's key."""
     hash_prompts: bool = False
     fs_abilities: Mapping[str, FsAbility] = field(default_factory=dict)
-    """What registered providers can do with files, by the agent's name."""
+    """What the registered providers of the session can do with files, by their keys."""
 
     def provider(self, phase: WorkflowPhase) -> str | None:
         """Returns the agent that responds in a phase; None if a human does."""
@@ -113,7 +116,7 @@ class SessionState:
 
     @property
     def context(self) -> dict[str, Any]:
-        """The profile's own data."""
+        """The values that the session was started with, and the texts of the files they name."""
         params = dict(self.ctx.workflow_params)
         for name in (STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM):
             params.pop(name, None)

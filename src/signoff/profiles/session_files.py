@@ -25,6 +25,12 @@ def stage_path(phase: WorkflowPhase, stage: WorkflowStage, iteration: int) -> st
     return f"{iteration_folder(iteration)}/{NOUNS[phase]}-{stage.value}.md"
 
 
+def prompt_path(phase: WorkflowPhase, iteration: int, *, again: bool) -> str:
+    """Returns the path of what a provider is asked; `again` if its response was rejected."""
+    path = stage_path(phase, WorkflowStage.PROMPT, iteration)
+    return path.replace("-prompt.", "-retry-prompt.") if again else path
+
+
 def code_folder(iteration: int) -> str:
     """Returns the folder of the generated files."""
     return f"{iteration_folder(iteration)}/code"

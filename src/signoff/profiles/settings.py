@@ -12,11 +12,11 @@ from typing import Any
 from signoff.errors import Problem
 from signoff.profiles.factories import AGENT_ALIASES
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage
-from signoff.profiles.session import MANUAL, ROLES, StageRules, step_id
+from signoff.profiles.session import MANUAL, ROLES, StageRules, position_of, step_id
 from signoff.profiles.transitions import TransitionTable
 
 SECTION = "profiles"
-_BY_NAME = ("providers", "standards")
+_BY_NAME = ("providers", "standards", "options")
 
 STAGES = tuple(
     step_id(phase, stage)
@@ -35,6 +35,8 @@ class ProfileSettings:
     """The provider of each role; `default` responds where a role has none."""
     default_stage: StageRules = field(default_factory=StageRules)
     """What a stage leaves out."""
+    prompt_approver: str | None = None
+    """The approver of prompts, where it is not that of all stages."""
     stages: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What stages say themselves, by `<phase>.<stage>`."""
     max_iterations: int = 5
@@ -45,6 +47,8 @@ class ProfileSettings:
     """Replaces the provider that a profile names."""
     standards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The configuration of standards by profile; replaces the profile's own."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The values of profiles' own options, by profile."""
     dir: str | None = None
     """The folder of local profiles, relative to the project's root."""
 
@@ -53,11 +57,12 @@ class ProfileSettings:
         """Returns the section out of all those that notations brought, which were checked."""
         values = _present(settings.get(SECTION, {}))
         approval = _present(values.pop("approval", {}))
-        stages = approval.pop("stages", {})
+        stages, prompts = approval.pop("stages", {}), approval.pop("default_prompt_approver", None)
         defaults = {name.removeprefix("default_"): value for name, value in approval.items()}
         return cls(
             **{**values, **{name: _present(values.get(name, {})) for name in _BY_NAME}},
             default_stage=StageRules(**defaults),
+            prompt_approver=prompts,
             stages={name: _present(stage_from_name(own)) for name, own in stages.items()},
         )
 
@@ -68,7 +73,10 @@ class ProfileSettings:
 
     def stage(self, name: str) -> StageRules:
         """Returns how a stage such as `plan.prompt` is approved."""
-        own = replace(self.default_stage, **self.stages.get(name, {}))
+        default = self.default_stage
+        if self.prompt_approver is not None and position_of(name)[1] is WorkflowStage.PROMPT:
+            default = replace(default, approver=self.prompt_approver)
+        own = replace(default, **self.stages.get(name, {}))
         return replace(own, approver=agent_name(own.approver))
 
     def unknown_names(
@@ -82,6 +90,8 @@ class ProfileSettings:
         default = self.default_stage.approver
         where = f"{SECTION}.approval"
         yield from _unknown(f"{where}.default_approver", "approver", default, approvers)
+        if (prompts := self.prompt_approver) is not None:
+            yield from _unknown(f"{where}.default_prompt_approver", "approver", prompts, approvers)
         for stage in STAGES:
             name = self.stages.get(stage, {}).get("approver")
             if name is not None:

@@ -60,14 +60,15 @@ class GatesSection(Section):
     """The approvers of the stages, and the defaults for those that name none."""
 
     default_approver: str = Field(StageRules.approver, min_length=1, description=_APPROVER)
+    default_prompt_approver: str | None = Field(None, min_length=1, description=_APPROVER)
     default_max_retries: int = Field(StageRules.max_retries, ge=0, description=_RETRIES)
     default_allow_rewrite: bool = Field(StageRules.allow_rewrite, description=_YES_NO)
     default_presence: bool = Field(StageRules.presence, description=_YES_NO)
     stages: StagesSection = Field(default_factory=StagesSection, description="approvers by stage")
 
 
-class StandardsSection(BaseModel):
-    """The configuration of standards by profile; the provider of standards checks it.
+class ByProfileSection(BaseModel):
+    """Values by profile, which the provider of standards or the profile itself checks.
 
     A model and not a mapping, so that a settings file overrides single profiles.
     """
@@ -93,8 +94,12 @@ class ProfilesSection(Section):
     standards_provider: str | None = Field(
         None, min_length=1, description="the name of a standards provider"
     )
-    standards: StandardsSection = Field(
-        default_factory=StandardsSection,
+    standards: ByProfileSection = Field(
+        default_factory=ByProfileSection,
         description="a configuration by profile, as in {python-module: {root: standards, ...}}",
+    )
+    options: ByProfileSection = Field(
+        default_factory=ByProfileSection,
+        description="the options of profiles, as in {letter: {language: en}}",
     )
     dir: str | None = Field(None, min_length=1, description="the path of a folder")

@@ -25,7 +25,7 @@ from signoff.profiles.prompts import complete_prompt, retry_prompt
 from signoff.profiles.provider_agents import by_hand, files_in
 from signoff.profiles.providers import FsAbility
 from signoff.profiles.responses import ApprovedResponse, UnusableResponse, provided_text
-from signoff.profiles.session import MANUAL, ROLES, Note, Session, SessionState
+from signoff.profiles.session import ITERATION, MANUAL, ROLES, Note, Session, SessionState
 
 _OPTIONS = ("fs_ability", "hash_prompts")
 """What a human can choose along with an approval, for the rest of the session."""
@@ -84,7 +84,9 @@ class PromptStage:
 
     async def _create(self, feedback: str) -> str:
         state = SessionState(self.ctx)
-        draft = create_prompt(self.session.profile, self.phase, state.context, feedback)
+        draft = create_prompt(
+            self.session.profile, self.phase, state.context, self.ctx.iteration, feedback
+        )
         ability = fs_ability(self.session, self.phase, state)
         text = complete_prompt(draft, state, self.phase, feedback, ability)
         # The key identifies the file. If a template changes while the session waits here, the
@@ -154,7 +156,7 @@ class ResponseStage:
         if note.ask_again:
             rejected = replace(note, ask_again=False)
             prompt = retry_prompt(state.prompt, state.response, note.approval_feedback)
-            if await self._ask(prompt) is None:
+            if await self._ask(prompt, again=True) is None:
                 return await self._hand_in(rejected)
             return await self._gate.wait(rejected)
         return await self._gate.wait(note)
@@ -175,34 +177,41 @@ class ResponseStage:
 
     async def _again(self, note: Note, text: str) -> Submission | None:
         prompt = retry_prompt(self._state.prompt, text, note.approval_feedback)
-        newer = await self._ask(prompt)
+        newer = await self._ask(prompt, again=True)
         return Submission(newer) if newer is not None else None
 
-    async def _ask(self, prompt: str) -> str | None:
+    async def _ask(self, prompt: str, *, again: bool = False) -> str | None:
         """Asks the provider and writes its response; None if it leaves that to a human."""
         about = {
             "role": ROLES[self.phase],
             "phase": self.phase.value,
-            "round": self.ctx.iteration,
+            ITERATION: self.ctx.iteration,
             "context": self._state.context,
         }
+        if self._provider in self.session.fs_abilities:
+            # Written again although it is there: another machine may continue the session.
+            path = session_files.prompt_path(self.phase, self.ctx.iteration, again=again)
+            await self.ctx.write(path, ProductPrompt(prompt))
+            about["files"] = {"prompt_file": path, "response_file": self._path}
         reply = await self.ctx.ask(self._provider or "", prompt, key="provider", about=about)
         if by_hand(reply):
             return None
         self.files = files_in(reply)
         texts = {path: text for path, text in self.files.items() if text is not None}
-        text = await self._own_file() or reply.text or format_code_files(texts)
+        own = await self._own_file()
+        # On a retry, what is in the file may be the response that was rejected.
+        new = own if own != self.text else ""
+        text = new or reply.text or format_code_files(texts) or own
         await self.ctx.write(self._path, text)
         self.text = text
         return text
 
     async def _own_file(self) -> str:
-        """Returns the response file if the provider was asked to write it itself, and did."""
+        """Returns the text of the response file if the provider was asked to write it itself."""
         if fs_ability(self.session, self.phase, self._state) is not FsAbility.LOCAL_WRITE:
             return ""
         found = await self.ctx.read(self._path, missing_ok=True)
-        # On a retry, what is there may be the response that was rejected.
-        return found.text if found is not None and found.text != self.text else ""
+        return found.text if found is not None else ""
 
     def _back(self, note: Note) -> Result:
         """Leads back to this stage."""

@@ -9,20 +9,36 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from signoff.documents import templates
 from signoff.errors import InvalidParams, Problem
 from signoff.profiles.code_files import find_code_files
+from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
 from signoff.profiles.phases import WorkflowStatus
 from signoff.profiles.profile import WorkflowProfile
-from signoff.profiles.templates import render_template
 
-if TYPE_CHECKING:
-    from signoff.profiles.model import ProcessingResult
+ENGINE_VARIABLES = ("STANDARDS", "PLAN", "CODE", "REVIEW", "FEEDBACK")
+"""The variables that only the engine has values for."""
 
 FORMS = Path(__file__).with_name("forms")
 """What prompts say about the form of an answer; it has to match what is read from answers."""
+
+
+def render_template(
+    path: str | PathLike[str],
+    variables: Mapping[str, Any],
+    templates_root: str | PathLike[str] | None = None,
+) -> str:
+    """Renders a template like `signoff.documents.templates`; the engine's variables stay in it."""
+    return templates.render_template(path, variables, templates_root, keep=ENGINE_VARIABLES)
+
+
+def fill_engine_variables(prompt: str, values: Mapping[str, str]) -> str:
+    """Returns a profile's prompt with the engine's variables filled in; empty without a value."""
+    return templates.fill(prompt, {name: values.get(name, "") for name in ENGINE_VARIABLES})
 
 
 class TemplateProfile(WorkflowProfile):
@@ -106,11 +122,6 @@ class TemplateProfile(WorkflowProfile):
         return render_template(f"{phase}-prompt.md", variables, self.templates)
 
 
-# The models are imported where a response is read: prompts need none of them, and they take longer
-# to import than a prompt takes to create. They are constructed without validation, for which
-# pydantic would compile them at every step by hand.
-
-
 def _files_of(
     content: str, problem_with: Callable[[Mapping[str, str]], str] | None = None
 ) -> ProcessingResult:
@@ -123,16 +134,11 @@ def _files_of(
 
 
 def _usable(files: Mapping[str, str] | None = None) -> ProcessingResult:
-    from signoff.profiles.model import ProcessingResult, WriteOp, WritePlan
-
     plan = None
     if files is not None:
-        writes = [WriteOp.model_construct(path=p, content=text) for p, text in files.items()]
-        plan = WritePlan.model_construct(writes=writes)
-    return ProcessingResult.model_construct(status=WorkflowStatus.SUCCESS, write_plan=plan)
+        plan = WritePlan(writes=[WriteOp(path=p, content=text) for p, text in files.items()])
+    return ProcessingResult(status=WorkflowStatus.SUCCESS, write_plan=plan)
 
 
 def _unusable(problem: str) -> ProcessingResult:
-    from signoff.profiles.model import ProcessingResult
-
     return ProcessingResult(status=WorkflowStatus.ERROR, error_message=problem)

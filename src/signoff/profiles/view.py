@@ -1,12 +1,12 @@
 """A session as its user sees it: the fields of `WorkflowState`, computed from the run.
 
-They are plain JSON values. Every step by hand shows them, and loading the model would take longer
-than the step itself.
+They are plain JSON values, as `state.json`, `show` and the commands of profiles show them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,9 @@ from signoff.core.outcome import Status
 from signoff.core.run_state import RunState
 from signoff.profiles.phases import WorkflowPhase, WorkflowStage, WorkflowStatus
 from signoff.profiles.session import STANDARDS_PARAM, STANDARDS_PROVIDER_PARAM, Note, position_of
+from signoff.profiles.session_files import code_folder
 from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.store.rundir.layout import Layout, ShownRun
 
 _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
     Status.COMPLETED: (WorkflowPhase.COMPLETE, WorkflowStatus.SUCCESS),
@@ -31,6 +33,58 @@ _ENDS: Mapping[Status, tuple[WorkflowPhase, WorkflowStatus]] = {
 
 NO_HASH = "0" * 64
 """The hash of the standards before there are any."""
+
+
+class ProfileLayout(Layout):
+    """Shows a session: its state is that of `WorkflowState`, its files are those it wrote."""
+
+    shows_calls = False
+    nests_run = True
+
+    def fields(self, run: ShownRun) -> Mapping[str, Any]:
+        """Returns the fields of `WorkflowState`."""
+        return session_fields(run.state, run.description.get("source") or {}, run.requests)
+
+
+@dataclass(frozen=True)
+class SessionReport:
+    """What a session reports beyond its steps and its cost."""
+
+    summary: str = ""
+    details: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionReport:
+    """Returns the report on a session from its state."""
+    artifacts = list(state.get("artifacts", ()))
+    lines = []
+    if verdict := state.get("verdict"):
+        lines.append(f"last review: {verdict}")
+    lines += map(describe_override, state.get("overrides", ()))
+    latest = max((each["iteration"] for each in artifacts), default=0)
+    files = [each["path"] for each in artifacts if each["iteration"] == latest]
+    if files:
+        lines.append(f"generated files: {len(files)} in {code_folder(latest)}/")
+    facts = {
+        "verdict": state.get("verdict"),
+        "overrides": state.get("overrides"),
+        "artifacts": artifacts,
+    }
+    return SessionReport(
+        "\n".join(lines),
+        "\n".join(files),
+        {name: value for name, value in facts.items() if value},
+    )
+
+
+def describe_override(override: Mapping[str, Any]) -> str:
+    """Returns who overruled which verdict, on one line."""
+    stated = override.get("verdict") or "neither PASS nor FAIL"
+    return (
+        f"round {override['round']}: {override.get('by') or 'a human'} decided "
+        f"{override['decided']} (the review says {stated})"
+    )
 
 
 def session_fields(
@@ -103,7 +157,9 @@ def _pending_action(phase: WorkflowPhase, stage: WorkflowStage | None) -> str | 
 
 
 def _metadata(state: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    own = {name: state[name] for name in ("verdict", "overrides") if state.get(name)}
+    own = {
+        name: state[name] for name in ("verdict", "overrides", "kept_changes") if state.get(name)
+    }
     return {**source.get("metadata", {}), **own}
 
 

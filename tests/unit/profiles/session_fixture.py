@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from signoff.app.answering import AnswerInput, find_item, record_answer
+from signoff.app.answering import AnswerInput, find_item, form_of, record_answer
 from signoff.app.history import load_state
 from signoff.core.outcome import Status
 from signoff.core.workflow import Workflow
@@ -28,8 +29,8 @@ from signoff.profiles import (
     WriteOp,
     WritePlan,
 )
-from signoff.profiles.commands.session_view import view_session
 from signoff.profiles.compile import resolve
+from signoff.profiles.view import session_fields
 from signoff.runtime.ports import Agent
 from signoff.runtime.result import RunResult
 from signoff.testing import ProjectFixture, ScriptedAgent
@@ -216,10 +217,13 @@ class SessionFixture:
     def state(self) -> WorkflowState:
         """The session as its user sees it."""
         with self.fixture.project() as project:
-            fields = view_session(project, project.run("test")).state
+            row = project.run("test")
+            source = json.loads(project.store.description(row.id)).get("source") or {}
+            forms = [form_of(project, item) for item in project.store.items(row.name)]
+            fields = session_fields(load_state(project, row), source, forms)
         state = WorkflowState.model_validate(fields)
-        # Commands and `state.json` show the fields without the model, which is slow to load.
-        assert state.model_dump(mode="json") == fields
+        # Commands and `state.json` show the fields without the model.
+        assert state.model_dump(mode="json", exclude={"run"}) == fields
         return state
 
     @property
@@ -232,7 +236,7 @@ class SessionFixture:
     def pending_path(self) -> str:
         """The file that the session waits for."""
         with self.fixture.project() as project:
-            return str(view_session(project, project.run("test")).requests[0]["path"])
+            return str(form_of(project, find_item(project, "test"))["path"])
 
     @property
     def folder(self) -> Path:

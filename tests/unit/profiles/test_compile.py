@@ -209,12 +209,6 @@ class ReturningNone(ProbeProfile):
         return None  # type: ignore[return-value]
 
 
-class Writing(ProbeProfile):
-    def generate_planning_prompt(self, context: Mapping[str, Any]) -> str:
-        Path("written.py").write_text("x")
-        return "a prompt"
-
-
 class WithStandards(ProbeProfile):
     def get_standards_config(self, context: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"provider": "no-standards"}
@@ -237,7 +231,6 @@ class Strict(ProbeProfile):
     [
         (Raising, {}, {}, ["Raising.generate_planning_prompt", "no template"]),
         (ReturningNone, {}, {}, ["ReturningNone.generate_planning_prompt", "None"]),
-        (Writing, {}, {}, ["Writing.generate_planning_prompt", "profiles do no I/O"]),
         (WithStandards, {}, {}, ["the standards vanished"]),
         (UnknownStandards, {}, {}, ["nowhere", "scoped-layer-fs", "yaml-rules"]),
         (Strict, {"subject": "mud", "count": "x"}, {}, ["subject", "sea", "sky", "count"]),
@@ -419,13 +412,13 @@ def test_a_changed_setting_is_another_definition(tmp_path: Path) -> None:
 
 
 def test_a_profile_that_cannot_be_created_is_an_error_that_names_it(tmp_path: Path) -> None:
-    """Its constructor is the author's code, and does no I/O either."""
+    """Its constructor is the author's code."""
 
     class Opening(ProbeProfile):
         def __init__(self) -> None:
             self.text = (tmp_path / "templates.md").read_text()
 
-    with pytest.raises(ProfileError, match=r"Opening\(\) failed: .*profiles do no I/O"):
+    with pytest.raises(ProfileError, match=r"Opening\(\) failed: .*templates.md"):
         _ = SessionFixture(tmp_path, Opening).workflow
 
 

@@ -10,6 +10,7 @@ from signoff.errors import ConfigError, InvalidWorkflow, UnknownName
 from signoff.notation import CompileContext
 from signoff.profiles import discovery
 from signoff.profiles.discovery import (
+    UNKNOWN_UNTIL_USED,
     ProfileEntry,
     all_profiles,
     find_profile,
@@ -103,43 +104,75 @@ def test_only_the_profile_that_is_used_is_loaded(context: CompileContext) -> Non
     assert profile.get_metadata()["name"] == "one"
 
 
-def test_a_name_that_the_source_does_not_mention_is_found(context: CompileContext) -> None:
-    """A computed name is rare, but it is a name."""
-    write(context, "one.py", profile_source("'-'.join(['a', 'b'])"))
+def test_a_name_that_the_source_does_not_state_is_that_of_the_file(
+    context: CompileContext,
+) -> None:
+    """Only importing the file would show it; used under another name, it says what to change."""
+    write(context, "one.py", profile_source("'o' + 'ne'"))
+    write(context, "two.py", profile_source("'-'.join(['a', 'b'])"))
+    write(
+        context, "three.py", profile_source("'x'").replace('return {"name"', 'return {**{}, "name"')
+    )
 
-    assert find_profile("a-b", context).get_metadata()["name"] == "a-b"
+    write(context, "four.py", "from elsewhere import register\n")
+
+    listed = [(each.name, each.description) for each in local(context)]
+
+    greets = "greets someone"
+    assert listed == [("four", UNKNOWN_UNTIL_USED), ("one", greets), ("two", greets), ("x", greets)]
+    assert find_profile("one", context).get_metadata()["name"] == "one"
+    assert find_profile("x", context).get_metadata()["name"] == "x"
+    with pytest.raises(InvalidWorkflow, match="'two', but its metadata's name is 'a-b'"):
+        find_profile("two", context)
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "reason", "shows"),
     [
-        ("def register(:\n", "SyntaxError"),
-        (profile_source("'x'", first="raise RuntimeError('boom')"), "RuntimeError: boom"),
-        (profile_source("'x'", first="import no_such_package"), "no_such_package"),
-        (profile_source("'x'", methods=METHODS.replace("process_review", "x")), "process_review"),
-        (profile_source("'x'").replace("def register", "def registered"), "no function register"),
-        (profile_source("'x'").replace("return Greeting", "return 7"), "returns 7"),
-        (profile_source("None"), "has no name"),
-        (profile_source("1/0"), "ZeroDivisionError"),
-        (profile_source("'x'", tail="raise SystemExit('stop')").replace("return Greeting", "")
-         , "SystemExit: stop"),
-        ("register = None\nget_metadata = 1\n", "no function register"),
-        ("\x00", "null bytes"),
+        ("def register(:\n", "SyntaxError", True),
+        ("\x00", "null bytes", True),
+        (profile_source("'x'").replace("def register", "def registered"), "no function reg", True),
+        (
+            profile_source("'broken'", first="raise RuntimeError('boom')"),
+            "RuntimeError: boom",
+            False,
+        ),
+        (profile_source("'broken'", first="import no_such_package"), "no_such_package", False),
+        (
+            profile_source("'broken'", methods=METHODS.replace("process_review", "x")),
+            "process_review",
+            False,
+        ),
+        (profile_source("'broken'").replace("return Greeting", "return 7"), "returns 7", False),
+        (profile_source("None"), "has no name", False),
+        (profile_source("1/0"), "ZeroDivisionError", False),
+        (
+            profile_source("'broken'", tail="raise SystemExit('stop')").replace(
+                "return Greeting", ""
+            ),
+            "SystemExit: stop",
+            False,
+        ),
     ],
-)  # fmt: skip
-def test_a_profile_that_cannot_be_loaded_is_listed_with_the_reason_and_hides_no_other(
-    context: CompileContext, text: str, reason: str
+)
+def test_what_is_wrong_with_a_profile_is_told_and_hides_no_other(
+    context: CompileContext, text: str, reason: str, shows: bool
 ) -> None:
-    """Otherwise a user wonders why a profile is missing, or has none at all."""
-    path = write(context, "broken.py", f"{text}\n# get_metadata")
+    """What its syntax shows is in the list; the rest is found when the profile is used."""
+    write(context, "broken.py", f"{text}\n# get_metadata")
     write(context, "one.py", profile_source("'one'"))
+    before = imported()
 
     found = {each.name: each for each in local(context)}
 
+    assert imported() == before
     assert found["one"].problem is None
-    assert reason in str(found["broken"].problem)
-    assert path.name in str(found["broken"].problem)
-    assert "broken" not in profile_names(context)
+    assert (reason in str(found["broken"].problem)) == shows
+    assert ("broken" in profile_names(context)) != shows
+    with pytest.raises(InvalidWorkflow) as refused:
+        find_profile("broken", context)
+    assert reason in str(refused.value)
+    assert "broken.py" in str(refused.value)
 
 
 def test_a_profile_that_is_a_pipe_is_reported_and_not_read(context: CompileContext) -> None:

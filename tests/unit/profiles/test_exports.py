@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 
 from signoff import profiles
@@ -21,9 +18,6 @@ NAMES = [
     "ProcessingResult",
     "ProfileFactory",
     "ReviewMeta",
-    "SessionEvent",
-    "SessionEventType",
-    "SessionEvents",
     "StandardsProvider",
     "StandardsProviderFactory",
     "TemplateProfile",
@@ -54,19 +48,3 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     """A typo must fail as in any other module."""
     with pytest.raises(AttributeError, match="no attribute 'Profile'"):
         _ = profiles.Profile
-
-
-def test_factories_and_transitions_load_without_models() -> None:
-    """Commands that only look at a session should not wait for pydantic and YAML."""
-    program = (
-        "import sys, signoff.profiles as p; "
-        "p.TransitionTable, p.ProfileFactory.keys(), p.WorkflowProfile, p.parse_review_meta, "
-        "p.render_template; import signoff.profiles.context_schema; "
-        "print([name for name in ('pydantic', 'ruamel.yaml', 'click') if name in sys.modules])"
-    )
-
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout.strip() == "[]"

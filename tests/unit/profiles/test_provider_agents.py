@@ -62,7 +62,7 @@ def test_a_provider_gets_the_prompt_and_the_context() -> None:
     reply = ask(ProviderAgent("own", provider), role="planner", context={"role": "x", "a": 1})
 
     assert reply.text == "an answer"
-    assert provider.calls == [("a prompt", {"role": "planner", "a": 1})]
+    assert provider.calls == [("a prompt", {"role": "planner", "a": 1, "session_dir": ""})]
     assert (files_in(reply), by_hand(reply)) == ({}, False)
 
 

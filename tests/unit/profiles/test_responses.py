@@ -222,7 +222,6 @@ BEHAVIORS: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda _outside: ProcessingResult(status=WorkflowStatus.FAILED, error_message="no key"),
         "no key",
     ),
-    "writes": (lambda outside: outside.write_text("x"), "profiles do no I/O"),
 }
 
 

@@ -8,8 +8,7 @@ from signoff.errors import InvalidTemplate
 from signoff.profiles import WorkflowStatus
 from signoff.profiles.code_files import find_code_files
 from signoff.profiles.review_meta import check_review_meta
-from signoff.profiles.template_profile import FORMS, TemplateProfile
-from signoff.profiles.templates import fill_engine_variables
+from signoff.profiles.template_profile import FORMS, TemplateProfile, fill_engine_variables
 
 
 class NotesProfile(TemplateProfile):

@@ -1,7 +1,7 @@
 """The commands of profiles: `signoff profile`.
 
 They are shortcuts for the general commands: `init` for `signoff run`, `approve` and `reject` for
-the commands of the same name with `--resume`, `sessions` for `signoff runs`.
+the commands of the same name with `--resume`, `status` for `signoff show`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ import click
 
 from signoff.cli.options import Group
 from signoff.errors import NotTrusted
-from signoff.profiles.commands.catalog import list_profiles, providers, show, validate
-from signoff.profiles.commands.deciding import approve, init, reject
-from signoff.profiles.commands.sessions import cancel, sessions, status
+from signoff.profiles.commands.catalog import (
+    context_here,
+    list_profiles,
+    providers,
+    show,
+    validate,
+)
+from signoff.profiles.commands.sessions import approve, cancel, init, reject, status
 
 
 class ProfileGroup(Group):
@@ -35,7 +40,6 @@ class ProfileGroup(Group):
 
     def _additional(self, wanted: str | None = None) -> Mapping[str, click.Command]:
         """Returns the commands of profiles; loading stops at the first profile with `wanted`."""
-        from signoff.profiles.commands.project import context_here
         from signoff.profiles.discovery import profile_commands
 
         added = click.Group()
@@ -64,6 +68,6 @@ def profile() -> None:
 
 
 for command in (
-    list_profiles, show, init, approve, reject, status, sessions, cancel, providers, validate
+    list_profiles, show, init, approve, reject, status, cancel, providers, validate
 ):  # fmt: skip
     profile.add_command(command)

@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from signoff.cli import exits
 from signoff.cli.options import CliCommand, output_options, project_dir_option
 from signoff.cli.output import Output
-from signoff.profiles.commands.project import context_here, settings_here
+from signoff.errors import SignoffError, UnknownName
+from signoff.profiles.discovery import all_profiles, find_profile, load_profiles
+from signoff.profiles.factories import (
+    GROUP,
+    AIProviderFactory,
+    ApprovalProviderFactory,
+    StandardsProviderFactory,
+)
+from signoff.profiles.session import ROLES
+from signoff.profiles.settings import STAGES, ProfileSettings, agent_name
+from signoff.profiles.standards_source import DEFAULT_PROVIDER, StandardsSource, unknown_profiles
+
+if TYPE_CHECKING:
+    from signoff.app.settings import Settings
+    from signoff.notation import CompileContext
+
+
+def context_here() -> CompileContext:
+    """Returns what finding profiles in the project around the current folder needs: no agents."""
+    from signoff.app.home import expected_home
+    from signoff.app.trust import trust_of
+    from signoff.notation import CompileContext
+
+    home, settings = expected_home(Path.cwd(), os.environ), settings_here()
+    return CompileContext(
+        root=home.root,
+        home=home.path,
+        settings=settings.sections,
+        agents={},
+        trust=trust_of(home, settings),
+    )
+
+
+def settings_here() -> Settings:
+    """Returns the settings of the project around the current folder."""
+    from signoff.app.home import expected_home
+    from signoff.app.settings import load_settings
+
+    return load_settings(expected_home(Path.cwd(), os.environ), os.environ)
 
 
 @click.command("list", cls=CliCommand)
@@ -20,31 +60,31 @@ def list_profiles(out: Output) -> None:
     """List profiles.
 
     These are shipped with signoff, installed by packages, or in the project's .signoff/profiles/.
-    A profile that cannot be used is listed with the reason.
+    A profile whose file cannot be read is listed with the reason.
     """
     from signoff.installed import package_summary
-    from signoff.profiles.discovery import FOLDER, listed_profiles
 
-    entries = [
-        # Only loading an installed profile would show its own description.
-        replace(each, description=each.description or package_summary(FOLDER, each.name))
-        for each in listed_profiles(context_here())
+    listed = [
+        {
+            "name": each.name,
+            # Only loading an installed profile would show its own description.
+            "description": each.description or package_summary(GROUP, each.name),
+            "origin": each.origin,
+            "problem": str(each.problem) if each.problem else None,
+        }
+        for each in all_profiles(context_here())
     ]
     if out.as_json:
-        out.json(
-            [
-                {
-                    "name": each.name,
-                    "description": each.description,
-                    "origin": each.origin,
-                    "problem": str(each.problem) if each.problem else None,
-                }
-                for each in entries
-            ]
-        )
+        out.json(listed)
         return
-    rows = [(e.name, e.origin, f"cannot be used: {e.problem}" if e.problem else e.description)
-            for e in entries]  # fmt: skip
+    rows = [
+        (
+            each["name"],
+            each["origin"],
+            f"cannot be used: {each['problem']}" if each["problem"] else each["description"],
+        )
+        for each in listed
+    ]
     out.table(("PROFILE", "FROM", "DESCRIPTION"), rows, spare=("FROM",))
 
 
@@ -55,19 +95,16 @@ def list_profiles(out: Output) -> None:
 def show(name: str, out: Output) -> None:
     """Show what a profile needs.
 
-    Lists the values of its context, and who would respond and approve in a session now.
+    Lists the values of its context, its options, and who would respond and approve in a session
+    now.
 
     Examples:
       signoff profile show python-module
     """
-    from signoff.profiles.discovery import find_profile
-    from signoff.profiles.session import ROLES
-    from signoff.profiles.settings import STAGES, ProfileSettings
-
     context = context_here()
     profile = find_profile(name, context)
     metadata, section = profile.get_metadata(), ProfileSettings.of(context.settings)
-    schema = metadata.get("context_schema") or {}
+    schema, options = metadata.get("context_schema") or {}, metadata.get("options") or {}
     providers = {role: section.provider_for(role) for role in ROLES.values()}
     approvers = {stage: section.stage(stage).approver for stage in STAGES}
     if out.as_json:
@@ -76,6 +113,7 @@ def show(name: str, out: Output) -> None:
                 "name": name,
                 "description": metadata.get("description", ""),
                 "context_schema": schema,
+                "options": options,
                 "can_regenerate_prompts": profile.can_regenerate_prompts,
                 "providers": providers,
                 "approvers": approvers,
@@ -84,8 +122,10 @@ def show(name: str, out: Output) -> None:
         )
         return
     out.line(f"{name}: {metadata.get('description', '')}")
-    out.line()
-    out.table(("CONTEXT", "TYPE", "VALUE", "DESCRIPTION"), [*_fields(schema)])
+    for heading, fields in (("CONTEXT", schema), ("OPTION", options)):
+        if fields or heading == "CONTEXT":
+            out.line()
+            out.table((heading, "TYPE", "VALUE", "DESCRIPTION"), [*_fields(fields)])
     out.line()
     out.table(("ROLE", "PROVIDER"), list(providers.items()))
     out.line()
@@ -122,8 +162,6 @@ def providers(name: str | None, out: Output) -> None:
     These are the agents, and what profiles and programs register. Every agent can respond, and
     can approve as a judge.
     """
-    from signoff.errors import UnknownName
-
     listed = list(_providers())
     if name is not None:
         known = [each["name"] for each in listed]
@@ -140,12 +178,6 @@ def providers(name: str | None, out: Output) -> None:
 def _providers() -> Iterator[dict[str, Any]]:
     from signoff.agents.kinds import MANUAL
     from signoff.app.agents import known_agents
-    from signoff.profiles.discovery import load_profiles
-    from signoff.profiles.factories import (
-        AIProviderFactory,
-        ApprovalProviderFactory,
-        StandardsProviderFactory,
-    )
 
     load_profiles(context_here())
     agents = known_agents(settings_here().agents)
@@ -182,20 +214,89 @@ def validate(what: str, key: str | None, profile_name: str | None, out: Output) 
       signoff profile validate ai claude
       signoff profile validate standards --profile python-module
     """
-    from signoff.cli import exits
-    from signoff.profiles.commands.checks import ProviderCheck, check_ai, check_standards
-    from signoff.profiles.discovery import load_profiles
-
-    checks: list[ProviderCheck] = []
-    load_profiles(context_here())
-    context_here().trust("")
+    context = context_here()
+    load_profiles(context)
+    context.trust("")
+    checks: list[dict[str, Any]] = []
     if what in ("ai", "all"):
-        checks += check_ai(settings_here(), key)
+        checks += _check_ai(settings_here(), key)
     if what in ("standards", "all"):
-        checks += check_standards(context_here(), key, profile_name)
+        checks += _check_standards(context, key, profile_name)
     if out.as_json:
-        out.json([each.to_json() for each in checks])
+        out.json(checks)
     else:
-        rows = [(e.kind, e.name, "ready" if e.ready else "not ready", e.detail) for e in checks]
+        rows = [
+            (each["kind"], each["name"], "ready" if each["ready"] else "not ready", each["detail"])
+            for each in checks
+        ]
         out.table(("FOR", "PROVIDER", "STATE", "DETAILS"), rows)
-    return exits.OK if all(each.ready for each in checks) else exits.ERROR
+    return exits.OK if all(each["ready"] for each in checks) else exits.ERROR
+
+
+def _check_ai(settings: Settings, key: str | None) -> Iterator[dict[str, Any]]:
+    """Checks one provider of responses, or those that the settings name."""
+    from signoff.app.agents import check_agents, known_agents
+
+    registered = AIProviderFactory.registered()
+    agents = known_agents(settings.agents)
+    if key is not None and agent_name(key) not in (*registered, *agents):
+        raise UnknownName("provider", key, [*registered, *agents])
+    section = ProfileSettings.of(settings.sections)
+    used = {section.provider_for(role) for role in ROLES.values()} | {*settings.agents, *registered}
+    names = used if key is None else {agent_name(key)}
+    health = check_agents(settings.agents) if names - set(registered) else {}
+    for name in sorted(names):
+        if name in registered:
+            problem = _registered_problem(name)
+            yield _check("responses", name, not problem, problem or "registered by a program")
+        elif name in health:
+            found = health[name]
+            remedy = "" if found.remedy in found.detail else f"; {found.remedy}"
+            yield _check("responses", name, found.ready, f"{found.detail}{remedy}")
+        else:
+            yield _check("responses", name, name in agents, "a human answers")
+
+
+def _check_standards(
+    context: CompileContext, key: str | None, profile_name: str | None
+) -> Iterator[dict[str, Any]]:
+    """Checks the standards of one profile, or of all profiles that can be used."""
+    if key is not None:
+        StandardsProviderFactory.get_class(key)
+    for problem in unknown_profiles(ProfileSettings.of(context.settings), context):
+        yield _check("standards", "none", False, str(problem))
+    usable = [each.name for each in all_profiles(context) if each.problem is None]
+    for name in [profile_name] if profile_name is not None else usable:
+        check = _standards_check(name, context)
+        if key in (None, check["name"]):
+            yield check
+
+
+def _check(kind: str, name: str, ready: bool, detail: str) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "ready": ready, "detail": detail}
+
+
+def _registered_problem(name: str) -> str:
+    try:
+        AIProviderFactory.create(name).validate()
+    except Exception as error:  # noqa: BLE001  # a provider may raise anything
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _standards_check(profile_name: str, context: CompileContext) -> dict[str, Any]:
+    section = ProfileSettings.of(context.settings)
+    name = section.standards_provider or DEFAULT_PROVIDER
+    try:
+        profile = find_profile(profile_name, context)
+        schema = profile.get_metadata().get("context_schema") or {}
+        values = {key: field.get("default") for key, field in schema.items()}
+        source = StandardsSource.of(profile_name, profile(), section, values)
+        name = source.provider
+        if source.config:
+            source.create(context.root)
+    except SignoffError as error:
+        return _check("standards", name, False, f"{profile_name}: {error}")
+    origin = f" (from {source.setting})" if source.setting else ""
+    what = profile_name if source.config else "no standards"
+    return _check("standards", name, True, f"{what}{origin}")

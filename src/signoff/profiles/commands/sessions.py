@@ -1,86 +1,197 @@
-"""`signoff profile status`, `sessions` and `cancel`."""
+"""`signoff profile init`, `approve`, `reject`, `cancel` and `status`.
+
+Each does what `run`, `approve`, `reject`, `cancel` and `show` do, with the latest session where
+none is named.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from signoff.app.show import show
+from signoff.cli import exits
+from signoff.cli.driving import drive, drive_resume, finish
 from signoff.cli.options import (
     CliCommand,
+    complete_run,
+    declared_options,
+    inputs,
+    limit_settings,
     open_here,
     output_options,
+    progress_options,
     project_dir_option,
+    set_up_logging,
 )
-from signoff.cli.output import Output
-from signoff.errors import UnknownName
-from signoff.profiles.commands.project import find_session, is_session, session_argument
-from signoff.profiles.phases import WorkflowStatus
+from signoff.cli.output import DisplayOptions, Output
+from signoff.core.outcome import Status
+from signoff.core.requests import ItemState
+from signoff.errors import UsageError
+from signoff.profiles.notation import NOTATION
+from signoff.profiles.providers import FsAbility
+from signoff.profiles.transitions import SessionCommand, TransitionTable
+from signoff.profiles.view import position
+from signoff.remedies import Resume, ShowRun
 
 if TYPE_CHECKING:
+    from signoff.app.answering import AnswerInput
+    from signoff.app.project import Project
     from signoff.runtime.store_port import RunRow
 
-ALL = "all"
+F = TypeVar("F", bound=Callable[..., Any])
+
+OVERRULING = {
+    SessionCommand.APPROVE_COMPLETE: "--complete",
+    SessionCommand.APPROVE_REVISE: "--revise",
+}
+"""How a user overrules a verdict."""
+
+_adopt_option = click.option(
+    "--adopt", is_flag=True, help="Continue with settings or a profile that have changed."
+)
+
+
+def session_argument(command: F) -> F:
+    """Adds the optional name of a session."""
+    return click.argument(
+        "session", required=False, metavar="[SESSION]", shell_complete=complete_run
+    )(command)
+
+
+@click.command(cls=CliCommand)
+@click.argument("name", metavar="NAME")
+@click.option("-c", "--context", "values", multiple=True, metavar="KEY=VALUE",
+              help="A value of the profile's context. Repeatable.")  # fmt: skip
+@click.option("--name", "run_name", metavar="NAME", help="A name for the session; must be new.")
+@declared_options(NOTATION.options)
+@project_dir_option
+@progress_options
+def init(
+    name: str,
+    values: tuple[str, ...],
+    run_name: str | None,
+    options: dict[str, Any],
+    limits: dict[str, str],
+    display: DisplayOptions,
+) -> int:
+    """Start a session and drive it to its first gate.
+
+    NAME is a profile. Does what `signoff run NAME -i KEY=VALUE` does. Roles without a provider
+    here or in the settings are done by hand: you paste the prompt into a chat and save its
+    answer.
+
+    Examples:
+      signoff profile init python-module -c module=slugs -c description="..."
+      signoff profile init jpa-mt -c ddl=products.sql ... --generator claude
+    """
+    from signoff.app.readiness import refuse_not_ready
+    from signoff.app.start import plan, start
+
+    params = {key.replace("-", "_"): value for key, value in inputs(values, "-c").items()}
+    planned = plan(
+        Path.cwd(), os.environ, f"profile:{name}", params,
+        name=run_name, command_line=limit_settings(limits), options=options,
+    )  # fmt: skip
+    set_up_logging(planned.settings)
+    target = planned.target
+    for warning in (*planned.warnings, *target.workflow.warnings):
+        display.out.warn(str(warning))
+    refuse_not_ready(planned.not_ready())
+    with planned.open(Path.cwd(), os.environ) as project:
+        return drive(
+            project,
+            display,
+            lambda watchers: start(
+                project, target, params,
+                name=run_name, limits=planned.own_limits, observers=watchers,
+            ),
+            workflow=target.workflow,
+        )  # fmt: skip
 
 
 @click.command(cls=CliCommand)
 @session_argument
+@click.option("--complete", "command", flag_value=SessionCommand.APPROVE_COMPLETE.value,
+              help="Finish the session, whatever the review's verdict is.")  # fmt: skip
+@click.option("--revise", "command", flag_value=SessionCommand.APPROVE_REVISE.value,
+              help="Revise the code, whatever the review's verdict is.")  # fmt: skip
+@click.option("--why", default="", metavar="TEXT",
+              help="The reason, which is recorded; --revise passes it on.")  # fmt: skip
+@click.option("--fs-ability", type=click.Choice([each.value for each in FsAbility]),
+              help="What the provider can do with files, from now on.")  # fmt: skip
+@click.option("--hash-prompts/--no-hash-prompts", default=None,
+              help="Whether the digests of prompts are recorded, from now on.")  # fmt: skip
+@_adopt_option
 @project_dir_option
-@output_options
-def status(session: str | None, out: Output) -> None:
-    """Show where a session is and what it waits for.
+@progress_options
+def approve(
+    session: str | None,
+    why: str,
+    adopt: bool,
+    limits: dict[str, str],
+    display: DisplayOptions,
+    **extras: Any,
+) -> int:
+    """Approve what a session waits for, and continue it.
 
-    SESSION is the latest one by default.
+    Does what `signoff approve SESSION --resume` does. SESSION is the latest one by default. The
+    file counts as it is now: edit it first if you like. At a response that you write yourself,
+    this hands it in. A decision that is recorded already is used.
 
     Examples:
-      signoff profile status
-      signoff profile status first-try --json
+      signoff profile approve
+      signoff profile approve first-try --revise --why "the names are unclear"
     """
-    from signoff.profiles.commands.session_view import print_session, view_session
+    from signoff.app.answering import AnswerInput
 
-    with open_here() as project:
-        print_session(view_session(project, find_session(project, session)), out)
+    chosen = {name: value for name, value in extras.items() if value is not None}
+    with open_here(limits=limits, drives=True) as project:
+        row = find_session(project, session)
+        if not project.store.items(row.name, state=(ItemState.ANSWERED,)):
+            if project.store.items(row.name):
+                _check_overruling(row, chosen.get("command"))
+            _decide(project, row, AnswerInput(None, why, extras=chosen), yes=True)
+        elif chosen or why:
+            raise UsageError(f"session {row.name!r} has a decision that it has not used yet")
+        return drive_resume(project, display, project.run(row.name), adopt=adopt)
 
 
 @click.command(cls=CliCommand)
-@click.option("--status", "wanted", default=ALL, metavar="STATUS",
-              help=f"Only sessions with it: {', '.join(WorkflowStatus)} or {ALL}.")  # fmt: skip
-@click.option("--profile", "profile_name", metavar="NAME", help="Only sessions of this profile.")
-@click.option("-n", "--limit", default=50, show_default=True, type=click.IntRange(min=1),
-              help="The maximum number.")  # fmt: skip
+@session_argument
+@click.option("-f", "--feedback", required=True, metavar="TEXT", help="What has to change.")
+@_adopt_option
 @project_dir_option
-@output_options
-def sessions(wanted: str, profile_name: str | None, limit: int, out: Output) -> None:
-    """List sessions, newest first.
+@progress_options
+def reject(
+    session: str | None,
+    feedback: str,
+    adopt: bool,
+    limits: dict[str, str],
+    display: DisplayOptions,
+) -> int:
+    """Reject what a session waits for.
+
+    Does what `signoff reject SESSION --resume` does. SESSION is the latest one by default. An
+    agent's response is requested once more with the feedback. Anything else waits for you to
+    edit the file.
 
     Examples:
-      signoff profile sessions --status in_progress
-      signoff profile sessions --profile python-module --json
+      signoff profile reject -f "the plan has no error handling"
     """
-    from signoff.app.runs import current_row
+    from signoff.app.answering import AnswerInput
 
-    statuses = [status.value for status in WorkflowStatus]
-    if wanted not in (ALL, *statuses):
-        raise UnknownName("status", wanted, [*statuses, ALL])
-    listed: list[dict[str, Any]] = []
-    with open_here() as project:
-        for row in project.store.rows(limit=-1):
-            if profile_name not in (None, row.workflow) or not is_session(project, row):
-                continue
-            line = _session_to_json(current_row(project, row))
-            if wanted in (ALL, line["status"]):
-                listed.append(line)
-            if len(listed) == limit:
-                break
-    if out.as_json:
-        out.json(listed)
-    elif listed:
-        columns = ("run", "profile", "phase", "stage", "status", "current_iteration", "reason")
-        rows = [[line[name] or "" for name in columns] for line in listed]
-        headings = ("SESSION", "PROFILE", "PHASE", "STAGE", "STATUS", "ROUND", "REASON")
-        out.table(headings, rows, spare=("PROFILE", "ROUND"))
-    else:
-        out.line("no sessions")
+    if not feedback.strip():
+        raise UsageError("the feedback is empty; write what has to change: -f TEXT")
+    with open_here(limits=limits, drives=True) as project:
+        row = find_session(project, session)
+        _decide(project, row, AnswerInput(None, feedback), yes=False)
+        return drive_resume(project, display, project.run(row.name), adopt=adopt)
 
 
 @click.command(cls=CliCommand)
@@ -91,38 +202,78 @@ def sessions(wanted: str, profile_name: str | None, limit: int, out: Output) -> 
 def cancel(session: str | None, why: str, out: Output) -> int:
     """Cancel a session; its files stay.
 
-    SESSION is the latest one by default.
+    Does what `signoff cancel SESSION` does. SESSION is the latest one by default.
 
     Examples:
       signoff profile cancel first-try --why "wrong table"
     """
-    import asyncio
-
     from signoff.app.run_files import catch_up
     from signoff.app.runs import cancel as use_case
-    from signoff.cli import exits
-    from signoff.core.outcome import Status
-    from signoff.profiles.commands.session_view import print_session, view_session
 
     with open_here() as project:
         name, ended = asyncio.run(use_case(project, find_session(project, session).name, why))
         catch_up(project, name, out.warn)
-        print_session(view_session(project, project.run(name)), out)
+        finish(show(project, name), out)
     return exits.OK if ended is Status.CANCELLED else exits.ERROR
 
 
-def _session_to_json(row: RunRow) -> dict[str, Any]:
-    from signoff.profiles.view import position
+@click.command(cls=CliCommand)
+@session_argument
+@project_dir_option
+@output_options
+def status(session: str | None, out: Output) -> None:
+    """Show where a session is and what it waits for.
 
-    phase, stage, status = position(row.status, row.step)
-    return {
-        "run": row.name,
-        "profile": row.workflow,
-        "phase": phase.value,
-        "stage": stage.value if stage is not None else None,
-        "status": status.value,
-        "current_iteration": row.iteration,
-        "reason": row.reason,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
+    Does what `signoff show SESSION` does, in short. SESSION is the latest one by default. The
+    session's own state is in its `state.json`.
+
+    Examples:
+      signoff profile status
+      signoff profile status first-try --json
+    """
+    with open_here() as project:
+        finish(show(project, find_session(project, session).name), out)
+
+
+def find_session(project: Project, name: str | None) -> RunRow:
+    """Returns a session by its run's name, or the latest one."""
+    if name is None:
+        for row in project.store.rows(limit=-1):
+            if is_session(project, row):
+                return row
+        raise UsageError("there are no sessions yet; start one: signoff profile init NAME")
+    row = project.run(name)
+    if not is_session(project, row):
+        raise UsageError(f"run {row.name!r} is not a session of a profile", remedy=ShowRun(name))
+    return row
+
+
+def is_session(project: Project, row: RunRow) -> bool:
+    """Tells whether a run is a session of a profile."""
+    if row.target:
+        return row.target.startswith(f"{NOTATION.scheme}:")
+    # A workflow that was compiled in Python need not record its target.
+    found = project.notation_of(row)
+    return found is not None and found.name == NOTATION.name
+
+
+def _check_overruling(row: RunRow, command: str | None) -> None:
+    phase, stage, _ = position(row.status, row.step)
+    if command is not None and TransitionTable.get(phase, stage, command) is None:
+        raise UsageError(
+            f"{OVERRULING[SessionCommand(command)]} overrules the verdict of a review, but session "
+            f"{row.name!r} is at {row.step}"
+        )
+
+
+def _decide(project: Project, row: RunRow, answer: AnswerInput, *, yes: bool) -> None:
+    from signoff.app.answering import decide, find_item
+
+    if not project.store.items(row.name):
+        details = show(project, row.name)
+        what = "an answer that it has not used yet" if details.answered else "nothing to decide"
+        raise UsageError(
+            f"session {row.name!r} is {row.status.value} and has {what}",
+            remedy=Resume(row.name) if details.answered else details.remedies,
+        )
+    decide(project, find_item(project, row.name).id, answer, yes=yes)

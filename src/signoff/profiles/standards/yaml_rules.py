@@ -3,6 +3,7 @@
     JPA-001: "C: Every entity has a key."
 
 The id of a rule is a prefix and a number. Its text begins with how much it matters: C, M or m.
+Rules may be in groups, `naming: {JPA-002: "M: ..."}`, whose names the bundle has as headings.
 The configuration selects rules by their files and by the prefixes of their ids. Neither is
 needed: no files means all files, no prefixes means all rules of the files.
 """
@@ -11,6 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from pydantic import Field
@@ -68,7 +71,19 @@ class YamlRulesStandards(FolderStandards[YamlRulesConfig]):
         return super()._problem(config)
 
 
-def _read_rules(texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
+@dataclass(frozen=True)
+class StandardsRule:
+    """One rule, and the group of its file that it is in; empty for none."""
+
+    text: str
+    group: str = ""
+
+
+Rules = Mapping[str, StandardsRule]
+"""Rules by their ids, in the order of their file."""
+
+
+def _read_rules(texts: Mapping[str, str]) -> dict[str, Rules]:
     """Returns the rules of each file by id; raises `ProviderError` with every problem."""
     problems: list[Problem] = []
     rules = {name: _rules_of(name, text, problems) for name, text in texts.items()}
@@ -77,22 +92,34 @@ def _read_rules(texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
     return rules
 
 
-def _rules_of(name: str, text: str, problems: list[Problem]) -> dict[str, str]:
+def _rules_of(name: str, text: str, problems: list[Problem]) -> Rules:
     document = read_mapping(text, name, problems, "rules")
     if document is None:
         return {}
-    rules: dict[str, str] = {}
-    for key, value in document.content.items():
-        problem = _problem_with(key, value, document)
+    rules: dict[str, StandardsRule] = {}
+    for path, value in _stated(document.content):
+        *group, key = path
+        problem = _problem_with(path, value, document)
+        if key in rules:
+            problem = Problem(document.at(path), f"{key} is in two groups", "remove one")
         if problem:
             problems.append(problem)
         else:
-            rules[key] = " ".join(value.split())
+            rules[key] = StandardsRule(" ".join(value.split()), "".join(group))
     return rules
 
 
-def _problem_with(key: str, value: Any, document: Document) -> Problem | None:
-    where = document.at((key,))
+def _stated(content: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yields each rule of a file with its path: its id, or its group and its id."""
+    for key, value in content.items():
+        if isinstance(value, dict) and not _ID.fullmatch(key):
+            yield from (((key, rule), text) for rule, text in value.items())
+        else:
+            yield (key,), value
+
+
+def _problem_with(path: tuple[str, ...], value: Any, document: Document) -> Problem | None:
+    where, key = document.at(path), str(path[-1])
     if not _ID.fullmatch(key):
         return Problem(where, f"{key!r:.60} is not the id of a rule", "write it like JPA-001")
     if not isinstance(value, str) or not _TEXT.fullmatch(value.strip()):
@@ -100,7 +127,7 @@ def _problem_with(key: str, value: Any, document: Document) -> Problem | None:
     return None
 
 
-def _repeated(rules: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _repeated(rules: Mapping[str, Rules]) -> Iterator[str]:
     first: dict[str, str] = {}
     for name, texts in rules.items():
         for rule in texts:
@@ -109,16 +136,14 @@ def _repeated(rules: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
             first.setdefault(rule, name)
 
 
-def _unused(rules: Mapping[str, Mapping[str, str]], prefixes: Sequence[str]) -> Iterator[str]:
+def _unused(rules: Mapping[str, Rules], prefixes: Sequence[str]) -> Iterator[str]:
     ids = [rule for texts in rules.values() for rule in texts]
     for prefix in prefixes:
         if not any(_has_prefix(rule, prefix) for rule in ids):
             yield f"no rule has the prefix {prefix!r}"
 
 
-def _selected(
-    rules: Mapping[str, Mapping[str, str]], prefixes: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _selected(rules: Mapping[str, Rules], prefixes: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yields the selected rules of each file that has any; of a repeated id, the first one."""
     seen: set[str] = set()
     for name, texts in rules.items():
@@ -128,7 +153,15 @@ def _selected(
             rule for rule in new if not prefixes or any(_has_prefix(rule, p) for p in prefixes)
         ]
         if wanted:
-            yield name, "\n".join(f"{rule} {texts[rule]}" for rule in wanted)
+            yield name, "\n".join(_lines({rule: texts[rule] for rule in wanted}))
+
+
+def _lines(rules: Rules) -> Iterator[str]:
+    """Yields the rules as lines; each group begins with its name."""
+    for group, members in groupby(rules, lambda rule: rules[rule].group):
+        if group:
+            yield f"\n{group}:"
+        yield from (f"{rule} {rules[rule].text}" for rule in members)
 
 
 def _has_prefix(rule: str, prefix: str) -> bool:

@@ -144,8 +144,3 @@ def _definition_problems(context: Mapping[str, Any]) -> dict[str, str]:
         columns = [column for table in found for column in table.columns]
         return {"tenant_column": str(UnknownName(f"column of {names[0]}", column, columns))}
     return {}
-
-
-def register(cli_group: Any) -> type[JpaMtProfile]:  # noqa: ARG001  # it adds no command
-    """Returns the profile."""
-    return JpaMtProfile

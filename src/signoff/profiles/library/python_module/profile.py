@@ -122,8 +122,3 @@ def _other_file(path: PurePosixPath) -> PurePosixPath:
 
 def _is_tests(path: PurePosixPath) -> bool:
     return path.name.startswith(_TESTS)
-
-
-def register(cli_group: Any) -> type[PythonModuleProfile]:  # noqa: ARG001  # it adds no command
-    """Returns the profile."""
-    return PythonModuleProfile

@@ -5,7 +5,7 @@ import pytest
 
 from signoff.errors import InvalidParams
 from signoff.profiles import ProfileFactory, StandardsProviderFactory
-from signoff.profiles.library.jpa_mt.profile import CONTEXT_SCHEMA, JpaMtProfile, register
+from signoff.profiles.library.jpa_mt.profile import CONTEXT_SCHEMA, JpaMtProfile
 from tests.unit.profiles.library.prompts import check_prompts, complete
 
 DDL = "create table products (id uuid, tenant_id uuid not null)"
@@ -173,5 +173,5 @@ def test_rules_are_numbered_without_gaps() -> None:
 
 def test_it_is_registered_under_its_name() -> None:
     """The name is what users type."""
-    assert register(None) is ProfileFactory.get_class("jpa-mt") is JpaMtProfile
+    assert ProfileFactory.get_class("jpa-mt") is JpaMtProfile
     assert JpaMtProfile.get_metadata()["name"] == "jpa-mt"

@@ -8,7 +8,6 @@ from signoff.profiles.code_files import format_code_files
 from signoff.profiles.library.python_module.profile import (
     CONTEXT_SCHEMA,
     PythonModuleProfile,
-    register,
 )
 from tests.unit.profiles.library.prompts import check_prompts, complete
 
@@ -143,5 +142,5 @@ def test_a_module_and_its_tests_are_accepted(paths: list[str]) -> None:
 
 def test_it_is_registered_under_its_name() -> None:
     """The name is what users type."""
-    assert register(None) is ProfileFactory.get_class("python-module") is PythonModuleProfile
+    assert ProfileFactory.get_class("python-module") is PythonModuleProfile
     assert PythonModuleProfile.get_metadata()["name"] == "python-module"

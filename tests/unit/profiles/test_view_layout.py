@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from signoff.profiles import WorkflowState
-from signoff.profiles.layout import ProfileLayout
+from signoff.profiles.view import ProfileLayout
 from signoff.store.rundir.layout import Layout
 from tests.unit.profiles.session_fixture import (
     SessionFixture,
@@ -21,38 +21,20 @@ def state_json(session: SessionFixture) -> dict[str, Any]:
     return data
 
 
-def test_state_json_has_the_header_and_the_fields_of_the_state(tmp_path: Path) -> None:
-    """The seed's status is `workflow_status`, because every run has a status of its own."""
+def test_state_json_is_the_state_with_the_record_of_the_run(tmp_path: Path) -> None:
+    """Its own fields come first, under the names of the model; what every run has is in one."""
     session = SessionFixture(tmp_path)
     state = session.start()
 
     shown = state_json(session)
 
-    assert (shown["run"], shown["status"], shown["step"]) == ("test", "waiting", "plan.prompt")
-    assert shown["workflow_status"] == "in_progress"
-    own = set(WorkflowState.model_fields) - {"status", "messages"}
-    assert own <= set(shown)
-    for name in ("session_id", "phase", "stage", "context", "current_iteration"):
-        assert shown[name] == json.loads(state.model_dump_json())[name]
-
-
-def test_the_fields_collide_with_no_common_one(tmp_path: Path) -> None:
-    """A profile's field would hide what every tool expects there."""
-    session = SessionFixture(tmp_path)
-    session.start()
-
-    common = set(state_json(session)) - set(_own_fields(session))
-
-    assert {"run", "status", "step", "iteration", "updated_at"} <= common
-
-
-def _own_fields(session: SessionFixture) -> dict[str, Any]:
-    from signoff.app.history import load_state
-    from signoff.store.rundir.layout import ShownRun
-
-    with session.fixture.project() as project:
-        run = load_state(project, project.run("test"))
-    return dict(ProfileLayout().fields(ShownRun(run, {"source": None})))
+    assert list(shown) == [*[*WorkflowState.model_fields][:-2], "run"]
+    assert WorkflowState.model_validate(shown).model_dump(exclude={"run"}) == state.model_dump(
+        exclude={"run"}
+    )
+    run = shown["run"]
+    assert (run["run"], run["status"], run["step"]) == ("test", "waiting", "plan.prompt")
+    assert {"iteration", "updated_at", "spend", "limits", "projection"} <= set(run)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +59,7 @@ def test_the_end_of_a_session_is_shown(
     session.start(claude=agent("a plan", "waves", last))
 
     shown = state_json(session)
-    assert (shown["phase"], shown["workflow_status"]) == expected
+    assert (shown["phase"], shown["status"]) == expected
 
 
 def test_why_a_session_waits_is_shown(tmp_path: Path) -> None:

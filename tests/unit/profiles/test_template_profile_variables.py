@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from signoff.errors import InvalidTemplate
-from signoff.profiles.templates import (
+from signoff.profiles.template_profile import (
     ENGINE_VARIABLES,
     fill_engine_variables,
     render_template,

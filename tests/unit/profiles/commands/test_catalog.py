@@ -4,7 +4,7 @@ import pytest
 
 from signoff.errors import UnknownName
 from signoff.notation import CompileContext
-from signoff.profiles.commands.checks import check_standards
+from signoff.profiles.commands.catalog import _check_standards as check_standards
 
 
 def context(folder: Path, **section: object) -> CompileContext:
@@ -13,11 +13,11 @@ def context(folder: Path, **section: object) -> CompileContext:
 
 def test_the_standards_of_each_profile_are_checked(tmp_path: Path) -> None:
     """Shipped profiles are ready; each names a provider of its own."""
-    checks = {each.detail: each for each in check_standards(context(tmp_path), None, None)}
+    checks = {each["detail"]: each for each in check_standards(context(tmp_path), None, None)}
 
-    assert all(each.ready for each in checks.values())
-    assert checks["jpa-mt"].name == "yaml-rules"
-    assert checks["python-module"].name == "scoped-layer-fs"
+    assert all(each["ready"] for each in checks.values())
+    assert checks["jpa-mt"]["name"] == "yaml-rules"
+    assert checks["python-module"]["name"] == "scoped-layer-fs"
 
 
 def test_the_provider_of_the_settings_is_checked_instead_of_the_profiles_own(
@@ -28,16 +28,16 @@ def test_the_provider_of_the_settings_is_checked_instead_of_the_profiles_own(
 
     (check,) = check_standards(settings, None, "python-module")
 
-    assert check.name == "yaml-rules"
-    assert not check.ready
-    assert "layer_standards" in check.detail
+    assert check["name"] == "yaml-rules"
+    assert not check["ready"]
+    assert "layer_standards" in check["detail"]
 
 
 def test_only_the_profiles_with_one_provider_are_checked(tmp_path: Path) -> None:
     """A wrong key must not look like a check that passed."""
     checks = list(check_standards(context(tmp_path), "yaml-rules", None))
 
-    assert [each.detail for each in checks] == ["jpa-mt"]
+    assert [each["detail"] for each in checks] == ["jpa-mt"]
     with pytest.raises(UnknownName):
         list(check_standards(context(tmp_path), "yaml-rulez", None))
 
@@ -50,7 +50,7 @@ def test_the_standards_of_the_settings_are_checked(tmp_path: Path) -> None:
 
     unknown, check = check_standards(settings, None, "python-module")
 
-    assert not unknown.ready
-    assert "'jpa'" in unknown.detail
-    assert (check.name, check.ready) == ("yaml-rules", True)
-    assert "profiles.standards.python-module" in check.detail
+    assert not unknown["ready"]
+    assert "'jpa'" in unknown["detail"]
+    assert (check["name"], check["ready"]) == ("yaml-rules", True)
+    assert "profiles.standards.python-module" in check["detail"]

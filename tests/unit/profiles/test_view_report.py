@@ -1,4 +1,4 @@
-from signoff.profiles.report import report
+from signoff.profiles.view import report
 
 
 def artifact(path: str, iteration: int) -> dict[str, object]:
@@ -18,8 +18,8 @@ def test_the_files_of_the_last_iteration_are_listed() -> None:
 
     shown = report({"artifacts": files, "verdict": "PASS"}, {})
 
-    assert shown.summary == "last review: PASS"
-    assert shown.details == "generated files: 1\n  iteration-2/code/a"
+    assert shown.summary == "last review: PASS\ngenerated files: 1 in iteration-2/code/"
+    assert shown.details == "iteration-2/code/a"
     assert shown.facts == {"verdict": "PASS", "artifacts": files}
 
 
