@@ -307,6 +307,24 @@ def test_the_action_passes_if_there_is_nothing_to_review(pipeline: Pipeline) -> 
     assert pipeline.uploaded == []
 
 
+def test_the_action_runs_nothing_that_a_change_plants(pipeline: Pipeline) -> None:
+    """Python looks for modules in the current folder first, which is the change under review."""
+    project = pipeline.project
+    for name in ("json", "secrets", "venv"):
+        project.write(f"{name}.py", "print('planted')\n")
+    project.write(".signoff/config.yaml", "database: planted.db\n")
+    project.write("docs/c.md", "It always works.\n")
+    project.commit("more")
+    pipeline.provider.finds("HIGH")
+
+    run = pipeline.run()
+
+    assert run.outputs("review")["status"] == "17", run.printed
+    assert run.outputs("review")["sarif"], run.printed
+    assert "planted" not in run.printed
+    assert not (pipeline.folder / "1/work/.signoff/planted.db").exists()
+
+
 @pytest.mark.slow
 def test_the_printed_workflow_installs_signoff_by_itself(pipeline: Pipeline) -> None:
     """Nothing else tries the step that installs it: the action is a checkout, not a package."""

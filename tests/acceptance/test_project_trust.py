@@ -277,7 +277,7 @@ def test_only_what_is_new_is_asked_about(cloned: CliProject, canary: Canary) -> 
 
     harmless = "log_level: info\nlimits: {calls: 9}\nroles: {writer: claude}\n"
     plant(cloned, canary, settings(f"{harmless}# A comment.\n{PROGRAM}"))
-    cloned.write(".signoff/constraints/a.yaml", "summary: Say what the script does.\n")
+    cloned.write(".signoff/constraints/a.yaml", "summary: The script and its commands are clear.\n")
     assert cloned.signoff("validate").returncode == 0
 
     plant(cloned, canary, settings(f"{PROGRAM}\npass_env: [HOME]"))
@@ -286,7 +286,8 @@ def test_only_what_is_new_is_asked_about(cloned: CliProject, canary: Canary) -> 
     assert "config.yaml:3  pass_env" in refused.stderr
     assert "agents.x" not in refused.stderr
 
-    assert cloned.json("trust", "--revoke")["revoked"] == 2
+    # Two lines of the settings, and the database.
+    assert cloned.json("trust", "--revoke")["revoked"] == 3
     assert "agents.x" in cloned.signoff("validate").stderr
 
 
@@ -397,6 +398,32 @@ def test_a_run_waits_while_its_definition_is_not_trusted(cloned: CliProject) -> 
 
     assert cloned.json("show", "mine")["status"] != "failed"
     assert "signoff trust" in cloned.signoff("inbox").stderr
+
+
+RESUMING = (
+    "resume one", "resume one --target planted.py", "run --again one", "answer 1 Ann --resume",
+    "worker --idle-exit 0", "graph one", "next one",
+)  # fmt: skip
+
+
+def test_the_runs_of_a_planted_database_are_not_continued(
+    cloned: CliProject, canary: Canary
+) -> None:
+    """Its runs name files of the project, which nobody has named here."""
+    cloned.write("ends.py", f"{MODULE.replace('{canary!r}', repr(str(canary.file)))}{ENDS}")
+    cloned.environment["XDG_STATE_HOME"] = str(cloned.folder / "of another user")
+
+    for command in RESUMING:
+        done = cloned.signoff(*command.split(), "--no-input" if "resume one" in command else "-q")
+        assert not canary.sings, (command, done.stderr)
+    refused = cloned.signoff("resume", "one", "--no-input")
+    assert refused.returncode == 2
+    assert ".signoff/signoff.db  its runs are resumed" in refused.stderr
+    assert cloned.json("show", "one")["status"] == "waiting"
+
+    assert cloned.signoff("trust").returncode == 0
+    assert cloned.signoff("resume", "one", "--no-input").returncode in (0, 10)
+    assert canary.sings
 
 
 def test_a_worker_cannot_trust(cloned: CliProject, canary: Canary) -> None:

@@ -74,6 +74,34 @@ def test_a_change_cannot_switch_off_its_review(change: ReviewProject, attack: st
     assert "docs/new.md" in out
 
 
+COMMENT = "<!-- signoff: ignore tone fine -->\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{COMMENT}It ends.\n\nMore.\n\n{COMMENT}{BAD}",
+        f"It ends.\n\nMore.\n\n{COMMENT}{BAD}",
+        f"{COMMENT}{BAD}It ends.\n\nMore.\n",
+    ],
+    ids=["copied", "moved", "used for another line"],
+)
+def test_a_comment_of_the_base_is_about_the_lines_of_the_base(
+    change: ReviewProject, text: str
+) -> None:
+    change.git("checkout", "-q", "main")
+    change.write("docs/old.md", f"{COMMENT}It ends.\n\nMore.\n")
+    change.commit("old")
+    change.git("checkout", "-q", "-b", "other")
+    change.write("docs/old.md", text)
+    change.commit("worse")
+    change.script(finds(issue("docs/old.md", "It never fails."), contains="docs/old.md"))
+
+    code, out = review(change, "--config-from", "base")
+
+    assert code == 17, out
+
+
 def test_a_decision_of_the_change_does_not_count(change: ReviewProject) -> None:
     review(change, "--config-from", "base")
     (finding,) = change.call("show", "one", "--json").json["findings"]

@@ -135,6 +135,8 @@ class Project:
 
         With `row`, it is compiled with the options that the run was started with.
         """
+        if row is not None:
+            check_stored_target(self.home, self.settings, "")
         return self._resolved(target, self.cwd, row)
 
     def find_again(self, row: RunRow) -> Target:

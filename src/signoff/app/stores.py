@@ -8,7 +8,7 @@ from pathlib import Path
 
 from signoff.app.home import Home, find_home
 from signoff.app.settings import Settings, load_settings
-from signoff.app.trust import check_setting
+from signoff.app.trust import check_setting, trust_database
 from signoff.errors import ConfigError, UsageError
 from signoff.runtime.store_port import Store, StoreKind
 
@@ -20,7 +20,12 @@ def open_store(home: Home, settings: Settings) -> Store:
     """Opens a project's database; creates it if it does not exist."""
     # Connecting to a server sends it something, and a file could be any file of the user.
     check_setting(home, settings, "database")
-    return open_database(settings.database, home.path)
+    file = database_file(settings.database, home.path)
+    is_new = file is not None and not file.exists()
+    store = open_database(settings.database, home.path)
+    if is_new:
+        trust_database(home, settings)
+    return store
 
 
 def open_database(address: str, folder: Path) -> Store:

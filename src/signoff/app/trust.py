@@ -11,11 +11,13 @@ import hashlib
 import json
 import os
 import re
+import sqlite3
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from signoff import plugins
 from signoff.agents.kinds import WITHOUT_SETTINGS
@@ -77,12 +79,42 @@ def check_setting(home: Home, settings: Settings, key: str) -> None:
 
 
 def check_stored_target(home: Home, settings: Settings, target: str) -> None:
-    """Raises `NotTrusted` unless the user trusts the target of a stored run, if it is in the home.
+    """Raises `NotTrusted` unless the user trusts the database of a stored run, and its target.
 
-    Targets elsewhere were named by path.
+    Targets outside of the home were named by path, by whoever made the database.
     """
     if not settings.trusts_all:
-        require(home.path, _file_lines(home, settings, home.root, target), os.environ)
+        file_lines = _file_lines(home, settings, home.root, target)
+        require(home.path, [*database_lines(home, settings), *file_lines], os.environ)
+
+
+def trust_database(home: Home, settings: Settings) -> None:
+    """Remembers that the user has made the database of a project."""
+    with suppress(OSError):
+        # If it cannot be stored, the user is asked when a run is resumed.
+        remember(home.path, database_lines(home, settings), os.environ)
+
+
+def database_lines(home: Home, settings: Settings) -> Iterator[TrustLine]:
+    """Yields the line of a database file in the project: whoever made it chose what its runs name.
+
+    It is known by the moment in which it was made, which nobody else can guess.
+    """
+    from signoff.app.stores import database_file
+
+    file = database_file(settings.database, home.path)
+    # Links are kept: only the address of another file is the user's own word.
+    if file is None or not Path(os.path.abspath(file)).is_relative_to(home.root):  # noqa: PTH100
+        return
+    if not file.is_file() or not file.stat().st_size:
+        return
+    made: object = "unreadable"
+    with suppress(sqlite3.Error):
+        address = f"file:{quote(str(file.absolute()))}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as db:
+            (made,) = db.execute("SELECT min(applied_at) FROM schema_migrations").fetchone()
+    shown = os.path.relpath(file, home.root)
+    yield TrustLine(shown, f"its runs are resumed, with the files they name (made at {made!r})")
 
 
 def trust_target(home: Home, settings: Settings, cwd: Path, target: str) -> None:
@@ -102,7 +134,7 @@ def all_lines(home: Home, settings: Settings) -> list[TrustLine]:
     """Returns every line of a project that needs trust."""
     folders = ("constraints", *FOLDERS)
     found = [each for name in folders for each in _definition_lines(home, settings, name)]
-    return [*setting_lines(settings), *found]
+    return [*setting_lines(settings), *found, *database_lines(home, settings)]
 
 
 def untrusted_lines(project: Project) -> list[TrustLine]:

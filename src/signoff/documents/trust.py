@@ -125,7 +125,13 @@ def _state(environment: Mapping[str, str]) -> Path:
         return Path(environment["LOCALAPPDATA"])
     named = Path(environment.get("XDG_STATE_HOME") or "")
     # A relative one would be inside of the project, which could then trust itself.
-    return named if named.is_absolute() else Path.home() / ".local" / "state"
+    if named.is_absolute():
+        return named
+    try:
+        return Path.home() / ".local" / "state"
+    except RuntimeError:
+        # A user without a name and a home, as in some containers; nothing can be stored there.
+        return Path("/.local/state")
 
 
 def _digest(line: TrustLine) -> str:

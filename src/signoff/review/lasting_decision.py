@@ -190,8 +190,8 @@ def dismiss_commented(
 ) -> Critique:
     """Returns a critique in which issues that a comment in their file is about are dismissed.
 
-    With `trusted`, texts by path, only comments that are in these count: a change must not be able
-    to switch off its own review.
+    With `trusted`, texts by path, only comments count that are in these with the same passage: a
+    change must not be able to switch off its own review.
     """
     issues = (
         replace(issue, dismissed=reason)
@@ -256,12 +256,16 @@ def _comment_about(
     where = locate(version, issue.evidence, issue.path, issue.line)
     if where is None:
         return ""
-    lines = text.split("\n")
-    allowed = None if trusted is None else set(trusted.get(issue.path, "").split("\n"))
+    lines, first = text.split("\n"), where.line - 1
+    base = None if trusted is None else f"\n{trusted.get(issue.path, '')}\n"
     names = {constraint, issue.rule_id, f"{constraint}/{issue.rule_id}"} - {""}
-    for line in lines[max(0, where.line - 2) : where.end_line]:
-        comment = _COMMENT.search(line)
-        if comment and comment[1] in names and (allowed is None or line in allowed):
+    for number in range(max(0, first - 1), where.end_line):
+        comment = _COMMENT.search(lines[number])
+        if not comment or comment[1] not in names:
+            continue
+        # Otherwise a change could copy or move a comment, or write something else below it.
+        covered = "\n".join(lines[min(number, first) : where.end_line])
+        if base is None or f"\n{covered}\n" in base:
             reason = _COMMENT_ENDS.sub("", comment[2]).strip()
             return f"ignored in the file: {reason or 'no reason given'}"
     return ""

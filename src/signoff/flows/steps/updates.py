@@ -136,7 +136,11 @@ def best_version(view: FlowState, iteration: int) -> Mapping[str, Any]:
         "read_against": len({*skipped, *(each["constraint_id"] for each in critiques)}),
         "findings": [finding.to_json() for finding in findings],
     }
-    return view.best if view.best is not None and _rank(view.best) < _rank(new) else new
+    best = view.best
+    # About the same text, the latest reading counts: it may have found what others overlooked.
+    if best is None or all(best.get(key) == new.get(key) for key in ("files", "artifact")):
+        return new
+    return best if _rank(best) < _rank(new) else new
 
 
 def findings_of(
