@@ -117,6 +117,13 @@ class RunReport(Protocol):
     def facts(self) -> Mapping[str, Any]:
         """The same for programs: more fields of `show --json`."""
 
+    @property
+    def text(self) -> str | None:
+        """The text that the run has come to, if it is run for that alone: stdout has nothing else.
+
+        Empty if there is none; None for runs whose summary belongs on stdout.
+        """
+
 
 class HistoryFold(Protocol):
     """Folds the journal of a run into the history of its review."""

@@ -22,7 +22,7 @@ from signoff.pair import (
     run_slogan_generation,
     run_slogan_generation_with_retry,
 )
-from signoff.pair.ollama_config import ENVIRONMENT
+from signoff.pair.config import ENVIRONMENT
 from signoff.testing import FrozenClock, MemoryStore
 from tests.agent_harness import (
     BrokenReply,

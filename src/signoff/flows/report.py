@@ -34,6 +34,7 @@ class FlowReport:
     summary: str = ""
     """For the end of a run; empty if there was only one round."""
     details: str = ""
+    text: str | None = None
     view: FlowState = field(default_factory=lambda: FlowState({}))
     findings: Sequence[Finding] = ()
     """Every finding, in the order of a list."""

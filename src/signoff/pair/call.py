@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from signoff.agents.base import KnownAgent
 from signoff.agents.check import CheckAgent
@@ -20,8 +19,7 @@ from signoff.api import LimitsLike, resume_async, run_async
 from signoff.app.agents import build_agents
 from signoff.app.home import expected_home
 from signoff.app.notations import compile_context
-from signoff.app.settings import load_settings
-from signoff.core.workflow import Workflow
+from signoff.app.settings import Settings, load_settings
 from signoff.errors import ConfigError, Problem
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
@@ -82,14 +80,13 @@ async def pair(
     the session with the turns before it. With `require_approval`, a session that ends without an
     approval raises `ApprovalTimeoutError`.
     """
-    seating = _Seating(dict(agents or {}))
-    seats = seating.params(writer, reviewers)
-    params = {"task": task, **seats, **_approval(approve), **values}
-    call = PairCall.here(preset, params, seating.agents, store, home, approve)
-    await call.check()
+    seats = _Seats(dict(agents or {}))
+    params = {"task": task, **seats.params(writer, reviewers), **_approval(approve), **values}
+    call = _Call(preset, seats, store, home, approve)
+    await call.check(params)
     result = await run_async(
         call.workflow,
-        call.params,
+        params,
         name=name,
         store=store,
         home=home,
@@ -171,9 +168,9 @@ async def resume_pair(
 
     Only agents that are objects, and a function for `approve`, have to be passed again.
     """
-    seating = _Seating(dict(agents or {}))
-    seating.params(writer, reviewers)
-    call = PairCall.here(preset, {}, seating.agents, store, home, approve)
+    seats = _Seats(dict(agents or {}))
+    seats.params(writer, reviewers)
+    call = _Call(preset, seats, store, home, approve)
     result = await resume_async(
         run,
         call.workflow,
@@ -186,50 +183,39 @@ async def resume_pair(
     return session_of(result)
 
 
-@dataclass(frozen=True)
-class PairCall:
-    """One call of a pair: its workflow, its parameters and the agents that are objects."""
+class _Call:
+    """One call of a pair: its workflow, and the agents that are objects."""
 
-    preset: str
-    params: Mapping[str, Any]
-    context: CompileContext
-    workflow: Workflow
-    agents: Mapping[str, Agent]
-    """Agents that the caller provides."""
-    configured: Mapping[str, Agent]
-    """Agents of the settings."""
-
-    @classmethod
-    def here(
-        cls,
+    def __init__(
+        self,
         preset: str,
-        params: Mapping[str, Any],
-        agents: Mapping[str, Agent],
-        store: Store | None = None,
-        home: str | Path | None = None,
-        approve: str | Approve | None = None,
-    ) -> Self:
-        """Returns the call in the project around the current folder, or on a store alone."""
-        configured: Mapping[str, Agent] = {}
+        seats: _Seats,
+        store: Store | None,
+        home: str | Path | None,
+        approve: str | Approve | None,
+    ) -> None:
+        self.agents = seats.agents
+        self._preset = preset
+        self._configured: Mapping[str, Agent] = {}
         if store is None:
-            context, configured = _project_context(agents, home)
+            settings, self._context = _project(seats.agents, home)
+            self._configured = build_agents(settings.agents)
         else:
             # With a store of its own, a program reads and writes nothing else.
-            agents = {OLLAMA: OllamaModel(), **agents}
-            context = _store_context(agents)
-        workflow = build(preset, context, approve if callable(approve) else None)
-        workflow = workflow.with_source(given=context.stored)
-        return cls(preset, params, context, workflow, agents, configured)
+            self.agents = {OLLAMA: OllamaModel(), **seats.agents}
+            self._context = _store_context(self.agents)
+        workflow = build(preset, self._context, approve if callable(approve) else None)
+        self.workflow = workflow.with_source(given=self._context.stored)
 
-    async def check(self) -> None:
+    async def check(self, params: Mapping[str, Any]) -> None:
         """Raises unless the configuration is valid and all agents can answer."""
-        agents = {**self.configured, **self.agents}
-        await check_pair(self.preset, self.params, self.context, agents)
+        agents = {**self._configured, **self.agents}
+        await check_pair(self._preset, params, self._context, agents)
 
 
-def _project_context(
+def _project(
     agents: Mapping[str, Agent], home: str | Path | None
-) -> tuple[CompileContext, Mapping[str, Agent]]:
+) -> tuple[Settings, CompileContext]:
     environment = dict(os.environ)
     if home is not None:
         folder = Path(home).expanduser().absolute()
@@ -239,7 +225,7 @@ def _project_context(
         settings = load_settings(where, environment)
     except ConfigError as error:
         raise ConfigurationError([Problem("settings", str(error))]) from error
-    return compile_context(where, settings, agents=agents), build_agents(settings.agents)
+    return settings, compile_context(where, settings, agents=agents)
 
 
 def _store_context(agents: Mapping[str, Agent]) -> CompileContext:
@@ -250,7 +236,7 @@ def _store_context(agents: Mapping[str, Agent]) -> CompileContext:
     return CompileContext(root=Path.cwd(), agents=known, agent_names=sorted(known))
 
 
-class _Seating:
+class _Seats:
     """Gives agents that are objects a name each, under which the run asks them."""
 
     def __init__(self, agents: dict[str, Agent]) -> None:

@@ -38,6 +38,8 @@ class AgentError(WorkflowError):
 
     is_transient: bool = False
     """Whether another try may help, as for a server that is down."""
+    no_server: bool = False
+    """Whether nothing answers where the Ollama server should be."""
 
 
 class ModelNotFoundError(AgentError, errors.UsageError):
@@ -47,7 +49,8 @@ class ModelNotFoundError(AgentError, errors.UsageError):
         self, message: str = "", *, available: Sequence[str] = (), remedy: errors.Remedies = ()
     ) -> None:
         self.available = tuple(available)
-        super().__init__(message, remedy=remedy)
+        names = f" (available: {', '.join(available)})" if available else ""
+        super().__init__(f"{message}{names}", remedy=remedy)
 
 
 class ApprovalTimeoutError(WorkflowError):

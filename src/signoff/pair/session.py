@@ -9,10 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from signoff.core.error_info import ErrorInfo
 from signoff.core.outcome import Status
-from signoff.core.run_state import RunState
-from signoff.core.stop_reason import StopReason, error_of
 from signoff.review.similarity import has_converged
 from signoff.runtime.result import RunResult
 
@@ -130,42 +127,10 @@ def should_stop_early(session: IterationSession) -> bool:
 
 
 def session_of(result: RunResult) -> IterationSession:
-    """Returns the session of a run that was driven to its end or its next wait."""
-    times = (result.started_at, result.updated_at)
-    return _session(result.run, result.status, result.state, times, result.reason, result.error)
-
-
-def session_of_run(
-    name: str, status: Status, state: RunState, stop: StopReason | None
-) -> IterationSession:
-    """Returns the session of a stored run."""
-    return _session(
-        name,
-        status,
-        state.state_with_pending,
-        (state.started_at, state.updated_at),
-        str(stop or ""),
-        error_of(status, stop),
-    )
-
-
-_WITH_RESULT = frozenset(
-    {CompletionReason.APPROVED, CompletionReason.MAX_TURNS, CompletionReason.CONVERGED}
-)
-
-
-def _session(
-    run: str,
-    status: Status,
-    state: Mapping[str, Any],
-    times: tuple[float, float],
-    why: str,
-    error: ErrorInfo | None,
-) -> IterationSession:
-    reason = REASONS.get(status)
-    turns = [_turn(each) for each in state.get("turns", ())]
+    """Returns the session of a run as far as it has come."""
+    reason, state = REASONS.get(result.status), result.state
     has_result = reason in _WITH_RESULT
-    started, ended = map(_moment, times)
+    turns = [_turn(each) for each in state.get("turns", ())]
     return IterationSession(
         user_input=state.get("task", ""),
         model_name=state.get("model_name"),
@@ -174,12 +139,17 @@ def _session(
         turn_count=len(turns),
         final_slogan=state.get("final") if has_result else None,
         completion_reason=reason,
-        created_at=started,
-        completed_at=ended if reason is not None else None,
-        error=None if has_result else why or status.value,
-        error_kind=error.kind if error is not None else None,
-        run=run,
+        created_at=_moment(result.started_at),
+        completed_at=_moment(result.updated_at) if reason is not None else None,
+        error=None if has_result else result.reason or result.status.value,
+        error_kind=result.error.kind if result.error is not None else None,
+        run=result.run,
     )
+
+
+_WITH_RESULT = frozenset(
+    {CompletionReason.APPROVED, CompletionReason.MAX_TURNS, CompletionReason.CONVERGED}
+)
 
 
 def _turn(record: Mapping[str, Any]) -> Turn:

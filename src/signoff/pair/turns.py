@@ -1,4 +1,4 @@
-"""What a turn came to: which candidate counts, what the writer gets, what is kept at the end.
+"""What a turn came to: which candidate counts, what the writer gets, what is kept and reported.
 
 Pure functions of what writers and reviewers replied.
 """
@@ -6,6 +6,7 @@ Pure functions of what writers and reviewers replied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.words import VERDICT_WORDS
@@ -91,3 +92,29 @@ def _feedback(reviews: Sequence[Mapping[str, Any]]) -> str:
 
 def _points(judged: Mapping[str, Any]) -> float:
     return -1.0 if judged["score"] is None else float(judged["score"])
+
+
+@dataclass(frozen=True)
+class PairReport:
+    """What a pair reports beyond its steps and its cost."""
+
+    summary: str = ""
+    details: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = ""
+
+
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> PairReport:
+    """Returns the report on a pair from the state of its run."""
+    turns = list(state.get("turns", ()))
+    final = state.get("final")
+    names = ("task", "preset", "model_name", "max_turns", "final_turn")
+    facts = {
+        "turns": turns,
+        "final": final,
+        **{name: state[name] for name in names if name in state},
+    }
+    summary = f"{state.get('preset', 'text')}: {final}" if final else ""
+    lines = [list(turn_lines(turn, state["max_turns"])) for turn in turns]
+    details = "\n".join("\n  ".join(each) for each in lines)
+    return PairReport(summary, details, {"pair": facts}, final or "")

@@ -14,6 +14,7 @@ class SessionReport:
     summary: str = ""
     details: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
 
 
 def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionReport:
