@@ -96,7 +96,10 @@ async def test_a_missing_model_is_reported_with_those_available(server: PairServ
     """Before the first turn, without a model call and without a run."""
     store = MemoryStore()
 
-    with pytest.raises(ModelNotFoundError, match=r"no model 'mistral'.*ollama pull") as raised:
+    with pytest.raises(
+        ModelNotFoundError,
+        match=r"no model 'mistral'.*ollama pull.*stub-large:latest, stub-small:1b",
+    ) as raised:
         await run_slogan_generation(TASK, "mistral", store=store)
 
     assert raised.value.available == ("stub-large:latest", "stub-small:1b")

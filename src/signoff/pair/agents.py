@@ -19,7 +19,6 @@ from signoff.pair.errors import AgentError, ModelNotFoundError
 from signoff.pair.presets import OLLAMA, SLOGAN
 from signoff.pair.prompts import own_text, writer_prompt
 from signoff.pair.session import AgentRole
-from signoff.remedies import ChooseModel, PassOption
 from signoff.runtime.ports import Agent, Call
 
 _SYSTEM = {AgentRole.WRITER: SLOGAN.writer_system, AgentRole.REVIEWER: SLOGAN.reviewer_system}
@@ -68,7 +67,7 @@ class OllamaAgent:
 
 def configured_agents(context: CompileContext) -> dict[str, Agent]:
     """Returns the Ollama server of pairs, for listing its models."""
-    config = resolve_ollama(context.settings, context.agents.get(OLLAMA))
+    config = resolve_ollama(context)
     return {OLLAMA: OllamaModel(base_url=config.base_url, model=config.model_name)}
 
 
@@ -109,7 +108,6 @@ async def check_server(base_url: str, model: str) -> None:
         raise ModelNotFoundError(
             f"Ollama at {base_url} has no model {model!r}; download it with: ollama pull {model}",
             available=names,
-            remedy=(*(PassOption("model", each) for each in names[:1]), ChooseModel(tuple(names))),
         )
 
 
@@ -134,7 +132,7 @@ async def check_pair(
 def agent_error(error: errors.AgentError) -> AgentError:
     """Returns the error of a call, as one of pairs."""
     if isinstance(error, errors.ModelMissing):
-        return ModelNotFoundError(str(error), available=error.available, remedy=error.remedies)
+        return ModelNotFoundError(str(error), available=error.available)
     raised = AgentError(str(error), remedy=error.remedies)
     raised.is_transient = isinstance(error, errors.AgentTransient | errors.AgentTimeout)
     return raised

@@ -6,7 +6,6 @@ each call, and resumes after a crash.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from pathlib import Path
@@ -17,12 +16,10 @@ from signoff.agents.check import CheckAgent
 from signoff.agents.ollama import OllamaModel
 from signoff.api import LimitsLike, resume_async, run_async
 from signoff.app.agents import build_agents
-from signoff.app.home import expected_home
-from signoff.app.notations import compile_context
-from signoff.app.settings import Settings, load_settings
-from signoff.errors import ConfigError, Problem
+from signoff.errors import Problem
 from signoff.notation import CompileContext
 from signoff.pair.agents import check_pair
+from signoff.pair.config import project_context
 from signoff.pair.errors import (
     AgentError,
     ApprovalTimeoutError,
@@ -34,7 +31,6 @@ from signoff.pair.session import AgentRole, CompletionReason, IterationSession, 
 from signoff.pair.steps import Approve
 from signoff.pair.workflow import build
 from signoff.runtime.amounts import count
-from signoff.runtime.home_folder import FOLDER, VARIABLE
 from signoff.runtime.ports import Agent, Clock, Observer, SystemClock, capabilities_of
 from signoff.runtime.store_port import Store
 
@@ -80,9 +76,8 @@ async def pair(
     the session with the turns before it. With `require_approval`, a session that ends without an
     approval raises `ApprovalTimeoutError`.
     """
-    seats = _Seats(dict(agents or {}))
-    params = {"task": task, **seats.params(writer, reviewers), **_approval(approve), **values}
-    call = _Call(preset, seats, store, home, approve)
+    call = _Call(preset, writer, reviewers, approve, agents, store, home)
+    params = {"task": task, **call.params, **values}
     await call.check(params)
     result = await run_async(
         call.workflow,
@@ -121,33 +116,31 @@ async def run_slogan_generation_with_retry(
     if max_retries < 1:
         raise ConfigurationError([Problem("max_retries", f"is {max_retries}", "from 1")])
     clock = clock or SystemClock()
-    last = AgentError()
-    for attempt in range(1, max_retries + 1):
+    session, attempt = None, 0
+    while True:
+        attempt += 1
         try:
-            return await _attempt(user_input, last.session, options)
-        except AgentError as error:
-            if not error.is_transient:
-                raise
-            last = error
-        if attempt < max_retries:
-            await clock.sleep(2.0**attempt)
-    attempts = count(max_retries, "attempt")
-    raise WorkflowError(f"Failed after {attempts}: {last}", session=last.session) from last
+            session = await _start_or_resume(user_input, session, options)
+            if session.completion_reason is not CompletionReason.ERROR:
+                return session
+            error = AgentError(session.error or "", session=session)
+            error.is_transient = session.error_kind not in _PERMANENT
+        except AgentError as unavailable:
+            error = unavailable
+        if not error.is_transient:
+            raise error
+        if attempt == max_retries:
+            attempts = count(max_retries, "attempt")
+            raise WorkflowError(f"Failed after {attempts}: {error}", session=session) from error
+        await clock.sleep(2.0**attempt)
 
 
-async def _attempt(
+async def _start_or_resume(
     user_input: str, session: IterationSession | None, options: Mapping[str, Any]
 ) -> IterationSession:
-    """Starts a session, or resumes the one that failed; raises the error that ended it."""
     if session is None:
-        session = await run_slogan_generation(user_input, **options)
-    else:
-        session = await resume_pair(session.run, preset="slogan", **options)
-    if session.completion_reason is CompletionReason.ERROR:
-        error = AgentError(session.error or "", session=session)
-        error.is_transient = session.error_kind not in _PERMANENT
-        raise error
-    return session
+        return await run_slogan_generation(user_input, **options)
+    return await resume_pair(session.run, preset="slogan", **options)
 
 
 async def resume_pair(
@@ -168,9 +161,7 @@ async def resume_pair(
 
     Only agents that are objects, and a function for `approve`, have to be passed again.
     """
-    seats = _Seats(dict(agents or {}))
-    seats.params(writer, reviewers)
-    call = _Call(preset, seats, store, home, approve)
+    call = _Call(preset, writer, reviewers, approve, agents, store, home)
     result = await resume_async(
         run,
         call.workflow,
@@ -184,26 +175,29 @@ async def resume_pair(
 
 
 class _Call:
-    """One call of a pair: its workflow, and the agents that are objects."""
+    """One call of a pair: its agents, the parameters that name them, and its workflow."""
 
     def __init__(
         self,
         preset: str,
-        seats: _Seats,
+        writer: AgentLike | None,
+        reviewers: Sequence[ReviewerLike] | None,
+        approve: str | Approve | None,
+        agents: Mapping[str, Agent] | None,
         store: Store | None,
         home: str | Path | None,
-        approve: str | Approve | None,
     ) -> None:
-        self.agents = seats.agents
-        self._preset = preset
+        self.agents = dict(agents or {})
         self._configured: Mapping[str, Agent] = {}
+        self.params = self._seated(writer, reviewers) | _approval(approve)
         if store is None:
-            settings, self._context = _project(seats.agents, home)
+            settings, self._context = project_context(self.agents, home)
             self._configured = build_agents(settings.agents)
         else:
             # With a store of its own, a program reads and writes nothing else.
-            self.agents = {OLLAMA: OllamaModel(), **seats.agents}
+            self.agents = {OLLAMA: OllamaModel(), **self.agents}
             self._context = _store_context(self.agents)
+        self._preset = preset
         workflow = build(preset, self._context, approve if callable(approve) else None)
         self.workflow = workflow.with_source(given=self._context.stored)
 
@@ -212,49 +206,18 @@ class _Call:
         agents = {**self._configured, **self.agents}
         await check_pair(self._preset, params, self._context, agents)
 
-
-def _project(
-    agents: Mapping[str, Agent], home: str | Path | None
-) -> tuple[Settings, CompileContext]:
-    environment = dict(os.environ)
-    if home is not None:
-        folder = Path(home).expanduser().absolute()
-        environment[VARIABLE] = str(folder if folder.name == FOLDER else folder / FOLDER)
-    where = expected_home(Path.cwd(), environment)
-    try:
-        settings = load_settings(where, environment)
-    except ConfigError as error:
-        raise ConfigurationError([Problem("settings", str(error))]) from error
-    return settings, compile_context(where, settings, agents=agents)
-
-
-def _store_context(agents: Mapping[str, Agent]) -> CompileContext:
-    known = {
-        name: KnownAgent(name, declared=partial(capabilities_of, agent))
-        for name, agent in agents.items()
-    }
-    return CompileContext(root=Path.cwd(), agents=known, agent_names=sorted(known))
-
-
-class _Seats:
-    """Gives agents that are objects a name each, under which the run asks them."""
-
-    def __init__(self, agents: dict[str, Agent]) -> None:
-        self.agents = agents
-
-    def params(
+    def _seated(
         self, writer: AgentLike | None, reviewers: Sequence[ReviewerLike] | None
     ) -> dict[str, Any]:
-        """Returns the writer and the reviewers by name, as parameters."""
-        named = None if writer is None else self._name_of(writer, AgentRole.WRITER)
-        return {"writer": named, "reviewers": self._reviewers(reviewers)}
-
-    def _reviewers(self, reviewers: Sequence[ReviewerLike] | None) -> list[str] | None:
-        if reviewers is None:
-            return None
-        pairs = [each if isinstance(each, tuple) else (each, "") for each in reviewers]
-        names = [(self._name_of(agent, AgentRole.REVIEWER), about) for agent, about in pairs]
-        return [f"{name}={about}" if about else name for name, about in names]
+        """Returns the writer and the reviewers by name; those that are objects get one each."""
+        names: dict[str, Any] = {}
+        if writer is not None:
+            names["writer"] = self._name_of(writer, AgentRole.WRITER)
+        if reviewers is not None:
+            pairs = [each if isinstance(each, tuple) else (each, "") for each in reviewers]
+            seats = [(self._name_of(agent, AgentRole.REVIEWER), about) for agent, about in pairs]
+            names["reviewers"] = [f"{name}={about}" if about else name for name, about in seats]
+        return names
 
     def _name_of(self, agent: AgentLike, role: AgentRole) -> str:
         if isinstance(agent, str):
@@ -263,6 +226,14 @@ class _Seats:
         name = f"{role}-{others + 1}" if others else role.value
         self.agents[name] = agent if hasattr(agent, "ask") else CheckAgent(function=_check(agent))
         return name
+
+
+def _store_context(agents: Mapping[str, Agent]) -> CompileContext:
+    known = {
+        name: KnownAgent(name, declared=partial(capabilities_of, agent))
+        for name, agent in agents.items()
+    }
+    return CompileContext(root=Path.cwd(), agents=known, agent_names=sorted(known))
 
 
 def _check(function: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -7,10 +7,11 @@ All mistakes of all layers are reported together, each with where its value come
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -34,7 +35,11 @@ from signoff.pair.checks import parse_check
 from signoff.pair.errors import ConfigurationError
 from signoff.pair.presets import OLLAMA, PRESETS
 from signoff.review.similarity import ALIKE
-from signoff.runtime.ports import Capabilities
+from signoff.runtime.home_folder import FOLDER, VARIABLE
+from signoff.runtime.ports import Agent, Capabilities
+
+if TYPE_CHECKING:
+    from signoff.app.settings import Settings
 
 C = TypeVar("C", bound="OllamaConfig")
 
@@ -189,14 +194,6 @@ class PairSettings(PairConfig):
     seats: Seats
 
 
-class HasOptions(Protocol):
-    """An agent's settings."""
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        """The options of its kind."""
-
-
 class _Setting(NamedTuple):
     """A value, and where it comes from."""
 
@@ -209,18 +206,32 @@ def get_ollama_config() -> OllamaConfig:
 
     It comes from the settings of the project around the current folder and the environment.
     """
-    from signoff.app.home import find_home
+    return resolve_ollama(project_context({})[1])
+
+
+def project_context(
+    agents: Mapping[str, Agent], home: str | Path | None = None
+) -> tuple[Settings, CompileContext]:
+    """Returns the settings of the project of a program, and what is known in it."""
+    from signoff.app.home import expected_home
+    from signoff.app.notations import compile_context
     from signoff.app.settings import load_settings
 
-    settings = load_settings(find_home(Path.cwd(), os.environ), os.environ)
-    return resolve_ollama(settings.sections, settings.agents.get(OLLAMA))
+    environment = dict(os.environ)
+    if home is not None:
+        folder = Path(home).expanduser().absolute()
+        environment[VARIABLE] = str(folder if folder.name == FOLDER else folder / FOLDER)
+    where = expected_home(Path.cwd(), environment)
+    try:
+        settings = load_settings(where, environment)
+    except ConfigError as error:
+        raise ConfigurationError([Problem("settings", str(error))]) from error
+    return settings, compile_context(where, settings, agents=agents)
 
 
-def resolve_ollama(
-    sections: Mapping[str, Mapping[str, Any]], agent: HasOptions | None
-) -> OllamaConfig:
-    """Returns the configuration of the Ollama server; `agent` is the one of that name."""
-    layers = _layers(sections, agent, {})
+def resolve_ollama(context: CompileContext) -> OllamaConfig:
+    """Returns the configuration of the Ollama server in a project."""
+    layers = _layers(context, {})
     own = {name: each for name, each in layers.items() if name in OllamaConfig.model_fields}
     return _validated(OllamaConfig, own)
 
@@ -230,18 +241,17 @@ def resolve_settings(
 ) -> dict[str, Any]:
     """Returns the settings of a pair as data; raises `ConfigurationError` with all mistakes."""
     arguments = {name: value for name, value in params.items() if value is not None}
-    layers = _layers(context.settings, context.agents.get(OLLAMA), arguments)
+    layers = _layers(context, arguments)
     config = _validated(PairConfig, {"preset": _Setting(preset, "preset"), **layers})
     seating = _Seating(config, {*layers}, {*arguments}, context)
     if problems := list(seating.problems()):
         raise ConfigurationError(problems)
-    writer, *reviewers = (seat.model_dump() for seat in seating.seats())
     chosen = {
         **config.model_dump(),
         "verdict": config.verdict or PRESETS[preset].verdict,
         "writer": seating.writer,
         "reviewers": seating.reviewers,
-        "seats": {WRITER: writer, "reviewers": reviewers},
+        "seats": seating.seats().model_dump(),
     }
     if OLLAMA not in seating.agents:
         chosen |= {**dict.fromkeys(SERVER_VALUES), "model_name": arguments.get("model_name")}
@@ -256,23 +266,21 @@ def may_ask_another(preset: str, params: Mapping[str, Any], context: CompileCont
 
 def chosen_options(params: Mapping[str, Any], context: CompileContext) -> set[str]:
     """Returns the names of the options that the call, the settings or the environment set."""
-    return {*_layers(context.settings, context.agents.get(OLLAMA), params)}
+    return {*_layers(context, params)}
 
 
-def _layers(
-    sections: Mapping[str, Mapping[str, Any]],
-    agent: HasOptions | None,
-    arguments: Mapping[str, Any],
-) -> dict[str, _Setting]:
+def _layers(context: CompileContext, arguments: Mapping[str, Any]) -> dict[str, _Setting]:
+    """Returns the values that are set anywhere, the strongest of each."""
     values: dict[str, _Setting] = {}
     with suppress(ConfigError, ValueError):
         if host := os.environ.get("OLLAMA_HOST"):
             values["base_url"] = _Setting(parse_ollama_host(host), "environment OLLAMA_HOST")
     # What is set for the agent of that name holds for pairs too, unless they have their own.
+    agent = context.agents.get(OLLAMA)
     for option, name in _AGENT_OPTIONS.items():
         if agent is not None and agent.options.get(option) is not None:
             values[name] = _Setting(agent.options[option], f"agents.{OLLAMA}.{option}")
-    for name, value in sections.get(SECTION, {}).items():
+    for name, value in context.settings.get(SECTION, {}).items():
         if value is not None:
             values[name] = _Setting(value, f"{SECTION}.{name}")
     for variable, name in ENVIRONMENT.items():
@@ -337,12 +345,16 @@ class _Seating:
                 remedy = "it can write a sentence or two; name another, or let only checks review"
                 yield Problem("reviewers", f"{agent!r} is too small a model to review", remedy)
 
-    def seats(self) -> Iterator[Seat]:
-        """Yields the writer, then the reviewers."""
-        yield self._seat(WRITER, self.writer)
-        names = _distinct([specialty or agent for agent, specialty in self._reviewers])
-        for name, (agent, specialty) in zip(names, self._reviewers, strict=True):
-            yield self._seat(name, agent, specialty)
+    def seats(self) -> Seats:
+        """Returns the writer and the reviewers, each under a name of its own."""
+        earlier: Counter[str] = Counter()
+        reviewers = []
+        for agent, specialty in self._reviewers:
+            name = specialty or agent
+            earlier[name] += 1
+            numbered = f"{name} {earlier[name]}" if earlier[name] > 1 else name
+            reviewers.append(self._seat(numbered, agent, specialty))
+        return Seats(writer=self._seat(WRITER, self.writer), reviewers=reviewers)
 
     def _seat(self, name: str, agent: str, specialty: str = "") -> Seat:
         config, uses_server = self._config, agent == OLLAMA
@@ -368,9 +380,3 @@ class _Seating:
             takes_seed=can.seeds,
             is_check=can.deterministic,
         )
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Returns the names, numbered where two are alike."""
-    earlier = [list(names[:place]).count(name) for place, name in enumerate(names)]
-    return [f"{name} {n + 1}" if n else name for name, n in zip(names, earlier, strict=True)]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signoff import errors
+from signoff.remedies import PassOption
 
 if TYPE_CHECKING:
     from signoff.pair.session import IterationSession
@@ -45,12 +46,12 @@ class AgentError(WorkflowError):
 class ModelNotFoundError(AgentError, errors.UsageError):
     """The server does not have the model."""
 
-    def __init__(
-        self, message: str = "", *, available: Sequence[str] = (), remedy: errors.Remedies = ()
-    ) -> None:
+    def __init__(self, message: str = "", *, available: Sequence[str] = ()) -> None:
         self.available = tuple(available)
-        names = f" (available: {', '.join(available)})" if available else ""
-        super().__init__(f"{message}{names}", remedy=remedy)
+        super().__init__(
+            f"{message}; available models: {', '.join(available) or 'none'}",
+            remedy=tuple(PassOption("model", each) for each in available[:1]),
+        )
 
 
 class ApprovalTimeoutError(WorkflowError):

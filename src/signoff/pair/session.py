@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -49,7 +48,9 @@ def _now() -> datetime:
 class SessionModel(BaseModel):
     """A record that can be built and changed field by field."""
 
-    model_config = ConfigDict(protected_namespaces=(), validate_assignment=True)
+    model_config = ConfigDict(
+        protected_namespaces=(), validate_assignment=True, populate_by_name=True
+    )
 
 
 class Review(SessionModel):
@@ -73,15 +74,15 @@ class TurnCandidate(SessionModel):
 
 
 class Turn(SessionModel):
-    """One exchange between the writer and its reviewers."""
+    """One exchange between the writer and its reviewers; a run's record has shorter names."""
 
-    turn_number: int
-    slogan: str
+    turn_number: int = Field(validation_alias="turn")
+    slogan: str = Field(validation_alias="text")
     """What was written, whatever the preset."""
     feedback: str | None = None
     """What has to change; None if it was approved."""
     approved: bool
-    timestamp: datetime = Field(default_factory=_now)
+    timestamp: datetime = Field(default_factory=_now, validation_alias="at")
     score: float | None = None
     too_long: bool = False
     """Whether it is longer than allowed even after it was sent back."""
@@ -130,7 +131,7 @@ def session_of(result: RunResult) -> IterationSession:
     """Returns the session of a run as far as it has come."""
     reason, state = REASONS.get(result.status), result.state
     has_result = reason in _WITH_RESULT
-    turns = [_turn(each) for each in state.get("turns", ())]
+    turns = [Turn.model_validate(each) for each in state.get("turns", ())]
     return IterationSession(
         user_input=state.get("task", ""),
         model_name=state.get("model_name"),
@@ -150,19 +151,6 @@ def session_of(result: RunResult) -> IterationSession:
 _WITH_RESULT = frozenset(
     {CompletionReason.APPROVED, CompletionReason.MAX_TURNS, CompletionReason.CONVERGED}
 )
-
-
-def _turn(record: Mapping[str, Any]) -> Turn:
-    return Turn(
-        turn_number=record["turn"],
-        slogan=record["text"],
-        feedback=None if record["approved"] else record["feedback"],
-        approved=record["approved"],
-        timestamp=_moment(record["at"]),
-        score=record["score"],
-        too_long=record["too_long"],
-        candidates=[TurnCandidate.model_validate(each) for each in record["candidates"]],
-    )
 
 
 def _moment(seconds: float) -> datetime:

@@ -7,11 +7,11 @@ that it got are found again in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Any, assert_never
+from typing import Any
 
 from signoff.core.context import StepContext
 from signoff.core.delta import Append
@@ -70,9 +70,8 @@ class PairStep:
     async def __call__(self, ctx: StepContext) -> Result:
         """Performs the phase once."""
         try:
-            return await self._perform(
-                ctx, PairSettings.model_validate(ctx.workflow_params[SETTINGS])
-            )
+            settings = PairSettings.model_validate(ctx.workflow_params[SETTINGS])
+            return await _PHASES[self.phase](ctx, settings, self.approve)
         except FELL_SHORT as error:
             # These would be retried and then shown to a human. A pair ends with an error instead:
             # its caller is a program, which may resume it.
@@ -80,28 +79,14 @@ class PairStep:
             failure.agent, failure.kind = getattr(error, "agent", ""), type(error).__name__
             raise failure from error
 
-    async def _perform(self, ctx: StepContext, settings: PairSettings) -> Result:
-        match self.phase:
-            case PairPhase.INITIALIZED:
-                return Outcome.OK, _opening(ctx.workflow_params[SETTINGS])
-            case PairPhase.GENERATING:
-                return await _generate(ctx, settings)
-            case PairPhase.REVIEWING:
-                return await _review(ctx, settings, self.approve)
-            case PairPhase.DECIDING:
-                return _decide(ctx, settings)
-            case PairPhase.COMPLETED:
-                return _complete(ctx, settings)
-            case _:
-                assert_never(self.phase)
 
-
-def _opening(settings: Mapping[str, Any]) -> dict[str, Any]:
+async def _open(ctx: StepContext, _settings: PairSettings, _approve: Approve | None) -> Result:
     names = ("task", "preset", "model_name", "max_turns")
-    return {**{name: settings[name] for name in names}, "turns": []}
+    stored = ctx.workflow_params[SETTINGS]
+    return Outcome.OK, {**{name: stored[name] for name in names}, "turns": []}
 
 
-async def _generate(ctx: StepContext, settings: PairSettings) -> Result:
+async def _generate(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     turns = ctx.step_state["turns"]
     last = turns[-1] if turns else None
     numbers = list(range(1, settings.candidates + 1))
@@ -217,7 +202,7 @@ async def _verdict(
     return read_verdict(reply, strict=settings.strict, material=material)
 
 
-def _decide(ctx: StepContext, settings: PairSettings) -> Result:
+async def _decide(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     state = ctx.step_state
     turn = decided_turn(
         len(state["turns"]) + 1, state["candidates"], state["reviews"], ctx.now().timestamp()
@@ -237,7 +222,7 @@ def should_continue_iteration(turn_number: int, max_turns: int, approved: bool) 
     return not approved and turn_number < max_turns
 
 
-def _complete(ctx: StepContext, settings: PairSettings) -> Result:
+async def _complete(ctx: StepContext, settings: PairSettings, _approve: Approve | None) -> Result:
     turns, outcome = ctx.step_state["turns"], Outcome(ctx.step_state["ending"])
     final = final_turn(turns, settings.keep)
     update: dict[str, Any] = {"final": final["text"], "final_turn": final["turn"]}
@@ -248,3 +233,12 @@ def _complete(ctx: StepContext, settings: PairSettings) -> Result:
     elif outcome is Outcome.FAIL:
         update["_reason"] = f"did not pass in {count(last, 'turn')}"
     return outcome, update
+
+
+_PHASES: Mapping[PairPhase, Callable[..., Awaitable[Result]]] = {
+    PairPhase.INITIALIZED: _open,
+    PairPhase.GENERATING: _generate,
+    PairPhase.REVIEWING: _review,
+    PairPhase.DECIDING: _decide,
+    PairPhase.COMPLETED: _complete,
+}

@@ -6,10 +6,10 @@ Pure functions of what writers and reviewers replied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.words import VERDICT_WORDS
+from signoff.notation import RunReport
 
 TurnRecord = dict[str, Any]
 """One turn in a run's state: turn, text, approved, feedback, score, too_long, at, candidates."""
@@ -32,7 +32,7 @@ def decided_turn(
         "turn": number,
         "text": kept["text"],
         "approved": kept["approved"],
-        "feedback": kept["feedback"],
+        "feedback": None if kept["approved"] else kept["feedback"],
         "score": kept["score"],
         "too_long": kept["too_long"],
         "at": at,
@@ -94,17 +94,7 @@ def _points(judged: Mapping[str, Any]) -> float:
     return -1.0 if judged["score"] is None else float(judged["score"])
 
 
-@dataclass(frozen=True)
-class PairReport:
-    """What a pair reports beyond its steps and its cost."""
-
-    summary: str = ""
-    details: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    text: str | None = ""
-
-
-def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> PairReport:
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunReport:
     """Returns the report on a pair from the state of its run."""
     turns = list(state.get("turns", ()))
     final = state.get("final")
@@ -117,4 +107,4 @@ def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> PairRepo
     summary = f"{state.get('preset', 'text')}: {final}" if final else ""
     lines = [list(turn_lines(turn, state["max_turns"])) for turn in turns]
     details = "\n".join("\n  ".join(each) for each in lines)
-    return PairReport(summary, details, {"pair": facts}, final or "")
+    return RunReport(summary, details, lambda: {"pair": facts}, final or "")

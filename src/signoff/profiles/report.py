@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True)
-class SessionReport:
-    """What a session reports beyond its steps and its cost."""
-
-    summary: str = ""
-    details: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    text: str | None = None
+from signoff.notation import RunReport
 
 
-def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionReport:
+def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> RunReport:
     """Returns the report on a session from its state."""
     artifacts = list(state.get("artifacts", ()))
     lines = []
@@ -32,10 +23,10 @@ def report(state: Mapping[str, Any], _definition: Mapping[str, Any]) -> SessionR
         "overrides": state.get("overrides"),
         "artifacts": artifacts,
     }
-    return SessionReport(
+    return RunReport(
         "\n".join(lines),
         "\n".join(details),
-        {name: value for name, value in facts.items() if value},
+        lambda: {name: value for name, value in facts.items() if value},
     )
 
 
