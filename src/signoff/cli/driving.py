@@ -159,7 +159,7 @@ def finish(report: RunDetails, out: Output) -> int:
 
 def _print_end(report: RunDetails, out: Output) -> None:
     text = report.notation_report.text if report.notation_report is not None else None
-    if text is None:
+    if text is None or report.row.status is Status.QUEUED:
         print_summary(report, out)
         return
     if report.row.status is not Status.COMPLETED:
