@@ -8,7 +8,7 @@ that it got are found again in the journal.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -151,12 +151,7 @@ async def _review(ctx: StepContext, settings: PairSettings, approve: Approve | N
         number, place = job
         seat = settings.seats.reviewers[place]
         verdict = await _verdict(item, settings, seat, texts[number], approve)
-        return {
-            "reviewer": seat.name,
-            "approved": verdict.approved,
-            "feedback": verdict.feedback,
-            "score": verdict.score,
-        }
+        return {"reviewer": seat.name, **asdict(verdict)}
 
     if len(jobs) > 1:
         reviews = await ctx.map(jobs, one, key="reviews")
